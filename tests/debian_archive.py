@@ -38,8 +38,10 @@ class Archive:
     server: Server
     stanzas: dict[str, list[str]] = field(default_factory=dict)
 
-    def add(self, suite: str, name: str, version: str, files: dict[str, bytes], depends: str = "") -> Path:
-        """Build a package; gives the path of its file."""
+    def add(
+        self, suite: str, name: str, version: str, files: dict[str, bytes], depends: str = "", *, more: str = ""
+    ) -> Path:
+        """Build a package; gives the path of its file. ``more`` are lines for its description."""
         tree = self.root / "build" / f"{name}_{version}"
         for path, content in files.items():
             file = tree / path
@@ -50,6 +52,7 @@ class Archive:
         control += f"Installed-Size: {sum(map(len, files.values())) // 1024 + 1}\nDescription: for a test\n"
         if depends:
             control += f"Depends: {depends}\n"
+        control += more
         (tree / "DEBIAN").mkdir(parents=True)
         (tree / "DEBIAN/control").write_text(control)
         pool = self._base(suite) / "pool"

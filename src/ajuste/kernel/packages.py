@@ -19,7 +19,6 @@ from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.source import kernel_sources, package_source
 from ajuste.machine.files import make_directory, sha256_of
 from ajuste.machine.home import Home
-from ajuste.machine.lock import hold
 from ajuste.model.error import RequestError, RunError, did_you_mean, nearest_names
 from ajuste.model.wording import Say
 
@@ -84,15 +83,13 @@ def choose_packages(request: PackageRequest, home: Home, say: Say, *, refresh: b
     archive = package_lists(kernel_sources()[source.source], home, say)
     archive.refresh(force=refresh)
     table = source.releases[request.release]
-    if lacking := sorted(set(table.suites).intersection(archive.missing_suites())):
-        raise RunError(
-            f"could not fetch the package lists of {', '.join(lacking)}", hint="check the network, and run it again"
-        )
+    if (main := table.suites[0]) in archive.missing_suites():
+        raise RunError(f"could not fetch the package lists of {main}", hint="check the network, and run it again")
     pool = _Release(archive, table.suites)
     for name in request.names:
         if not pool.find(name):
             raise _unknown(name, request.release, archive, table.suites)
-    names = (*request.names, *table.base, *archive.essential(table.suites[0]))
+    names = (*request.names, *table.base, *archive.essential(main))
     return ChosenPackages(archive, tuple(closure(names, pool, request.release)))
 
 
@@ -101,7 +98,7 @@ def _unknown(name: str, release: str, archive: Archive, suites: tuple[str, ...])
     alike = {one.name for one in archive.packages(archive.names(name[:2])) if set(suites).intersection(one.suites)}
     return RequestError(
         f"package {name} not found in Debian {release}",
-        hint=did_you_mean(nearest_names(name, sorted(alike), most=3, parts=False))
+        hint=did_you_mean(nearest_names(name, sorted(alike), parts=False))
         or f"search for it: https://packages.debian.org/search?suite={release}&keywords={name}",
     )
 
@@ -139,11 +136,9 @@ def download_packages(chosen: ChosenPackages, home: Home, say: Say) -> list[Path
     make_directory(root)
     for package in chosen.packages:
         file = place_of(home, package.sha256)
-        if file.is_file():
-            hold(file)
-            if sha256_of(file) != package.sha256:
-                say(f"the cached package {package} is damaged: fetching it again")
-                file.unlink()
+        if file.is_file() and sha256_of(file) != package.sha256:
+            say(f"the cached package {package} is damaged: fetching it again")
+            file.unlink()
     missing = chosen.missing(home)
     installed = sum(package.installed_bytes for package in chosen.packages)
     require_space(root, _size_bytes(missing) + installed + _SPARE_BYTES, "packages")
@@ -153,10 +148,7 @@ def download_packages(chosen: ChosenPackages, home: Home, say: Say) -> list[Path
             for package, file in zip(missing, chosen.archive.download(missing, Path(directory)), strict=True):
                 file.rename(place_of(home, package.sha256))
         _LOG.info("packages fetched", extra={"packages": len(missing), "bytes": _size_bytes(missing)})
-    files = [place_of(home, package.sha256) for package in chosen.packages]
-    for file in files:
-        hold(file)
-    return files
+    return [place_of(home, package.sha256) for package in chosen.packages]
 
 
 def _size_bytes(packages: Iterable[Package]) -> int:

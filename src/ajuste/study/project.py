@@ -24,7 +24,7 @@ from ajuste.study.command_line.request import seconds
 from ajuste.study.command_line.study import DEFAULT_KERNEL, DEFAULT_MAX_SECONDS, IN_GUEST, ON_HOST
 from ajuste.study.factors import ParseKernel
 from ajuste.study.files import is_own, own_name
-from ajuste.study.job import Argument, Argv, StudyTable
+from ajuste.study.job import Argument, Argv, PackageName, StudyTable
 from ajuste.study.location import KeyPath, StudySource
 from ajuste.study.measures import PARTS_OF_INSTRUCTIONS, find_metric
 from ajuste.study.problem import Problem, error, from_validation, nearest
@@ -102,14 +102,15 @@ class BenchmarkTable(StudyTable):
     kernel: str | None = None
     files: tuple[Argument, ...] = ()
     programs: tuple[Argument, ...] = ()
+    packages: tuple[PackageName, ...] = ()
     timeout: Seconds | None = None
     max_time: Seconds = DEFAULT_MAX_SECONDS
 
     @property
     def in_guest(self) -> bool:
-        """Whether it runs in a guest: with a kernel, or with a metric that only the virtual clock has."""
+        """Whether it runs in a guest: with a kernel, packages, or a metric that only the virtual clock has."""
         exact = {*EXACT_METRICS, *(one.name for one in PARTS_OF_INSTRUCTIONS)}
-        return self.kernel is not None or not exact.isdisjoint(self.metric)
+        return self.kernel is not None or bool(self.packages) or not exact.isdisjoint(self.metric)
 
 
 class ProjectTable(StudyTable):
@@ -219,6 +220,7 @@ _FIELDS: Final[Mapping[KeyPath, str]] = {
     ("analysis", "metrics"): "metric",
     ("analysis", "smallest_effect"): "limit",
     ("target", "kernel"): "kernel",
+    ("target", "packages"): "packages",
     ("budget", "max_minutes"): "max_time",
 }
 """Which field of a benchmark says what part of its study."""
@@ -270,7 +272,9 @@ def _document(benchmark: BenchmarkTable, trees: Trees, confidence: float) -> dic
     first, *_, last = trees.labels.values()
     limit = f"more than {100 * benchmark.limit:g} %"
     factor = {"name": COMMAND_FACTOR, "levels": list(places), "in_order": trees.in_order}
-    target = {"kind": "vm", "kernel": benchmark.kernel or DEFAULT_KERNEL} if benchmark.in_guest else {"kind": "host"}
+    target: dict[str, Any] = {"kind": "host"}
+    if benchmark.in_guest:
+        target = {"kind": "vm", "kernel": benchmark.kernel or DEFAULT_KERNEL, "packages": list(benchmark.packages)}
     return {
         "schema": 1,
         "name": f"{'history' if trees.in_order else 'gate'}-{benchmark.name}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 import tarfile
@@ -10,35 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.packed import ar, deb, entry
 
 from ajuste.kernel.archive.deb import unpack
 from ajuste.model.error import RunError
-
-
-def ar(members: dict[str, bytes]) -> bytes:
-    """Source: ar(5)."""
-    content = b"!<arch>\n"
-    for name, data in members.items():
-        content += (
-            f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(data):<10}`\n".encode() + data + b"\n" * (len(data) % 2)
-        )
-    return content
-
-
-def deb(*members: tarfile.TarInfo, content: bytes = b"content") -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as tar:
-        for member in members:
-            if member.isfile():
-                member.size = len(content)
-            tar.addfile(member, io.BytesIO(content) if member.isfile() else None)
-    return ar({"debian-binary": b"2.0\n", "control.tar": b"", "data.tar": packed.getvalue()})
-
-
-def entry(name: str, kind: bytes = tarfile.REGTYPE, to: str = "", mode: int = 0o644) -> tarfile.TarInfo:
-    member = tarfile.TarInfo(name)
-    member.type, member.linkname, member.mode, member.mtime = kind, to, mode, 1_600_000_000
-    return member
 
 
 def look(tree: Path) -> dict[str, tuple[str, int, bytes]]:

@@ -274,7 +274,7 @@ class GuestExecutor(Executor):
         least = initramfs.least_memory_mib
         if self._memory_mib < least:
             raise RequestError(
-                f"{self._memory_mib} MiB of memory are not enough; the files of this guest require at least {least} MiB",
+                f"{self._memory_mib} MiB of memory are not enough; this guest's files require at least {least} MiB",
                 hint=f"set --memory {-(-least // 256) * 256}, or memory_mib of [target]",
             )
 

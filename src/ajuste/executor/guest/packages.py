@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +28,7 @@ from ajuste.kernel.packages import (
 from ajuste.machine.cache import PACKAGES, make_room
 from ajuste.machine.files import read_kept
 from ajuste.machine.home import Home
-from ajuste.machine.lock import hold, locked
+from ajuste.machine.lock import hold, holding, locked
 from ajuste.model.error import RunError
 from ajuste.model.wording import Say
 
@@ -49,9 +51,7 @@ def fetch_root(asked: Sequence[str], home: Home, say: Say) -> GuestRoot:
             return root
         with locked(directory / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching packages")):
             # The other process may just have made it.
-            root = _kept(request, home, lambda _: None) or _made(request, home, say)
-    make_room(PACKAGES, home)
-    return root
+            return _kept(request, home, lambda _: None) or _made(request, home, say)
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,19 @@ def _kept(request: PackageRequest, home: Home, say: Say) -> GuestRoot | None:
     try:
         root = GuestRoot.model_validate_json(read_kept(directory / _RECORD))
         hold(directory)
+        status = (directory / _ARCHIVE).stat()
     except (OSError, ValidationError):
         return None
-    if damage := find_any_damage(directory):
+    if damage := _damage(directory, status.st_ino, status.st_mtime_ns):
         say(f"the cached packages are damaged ({damage}): making them again")
         return None
     return root.model_copy(update={"path": directory / _ARCHIVE})
+
+
+@cache
+def _damage(directory: Path, _inode: int, _changed_ns: int) -> str | None:
+    """Read once by a process, unless the archive changes: it can have hundreds of MB."""
+    return find_any_damage(directory)
 
 
 def _directory(request: PackageRequest, home: Home) -> Path:
@@ -109,7 +116,9 @@ def _made(request: PackageRequest, home: Home, say: Say) -> GuestRoot:
             raise RunError(f"could not download packages: {error}", hint="try again later") from None
     say(f"laying out {len(files)} Debian packages")
     place = _directory(request, home)
-    with tempfile.TemporaryDirectory(prefix=".building-", dir=place.parent) as name:
+    with ExitStack() as held, tempfile.TemporaryDirectory(prefix=".building-", dir=place.parent) as name:
+        for file in files:
+            held.enter_context(holding(file))
         entry = Path(name) / "entry"
         entry.mkdir()
         root = build_root(files, described(chosen.packages), request.release, entry / _ARCHIVE)
@@ -118,4 +127,5 @@ def _made(request: PackageRequest, home: Home, say: Say) -> GuestRoot:
         write_inventory(entry)
         put_in_place(entry, place, aside=Path(name) / "damaged")
     hold(place)
+    make_room(PACKAGES, home)
     return root.model_copy(update={"path": place / _ARCHIVE})

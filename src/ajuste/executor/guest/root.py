@@ -4,7 +4,7 @@ Maintainer scripts are never run. Of what they do, a guest has the alternatives 
 ``php``), the users of a new system and the links in /var. What a package has is data: names that lead out of the tree,
 devices and the like are errors, setuid is left out, and nothing is unpacked on this machine.
 
-Sources: update-alternatives(1); Debian Policy 6; the policy of Debian's "slim" images for what is left out.
+Sources: update-alternatives(1); Debian Policy 6; Debian's "slim" images for what does not come along.
 """
 
 from __future__ import annotations
