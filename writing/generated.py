@@ -29,6 +29,7 @@ TABLES: Final = {
     "WorkloadTable": "[workload]",
     "AttributesTable": "attributes",
     "BackgroundTable": "[[workload.background]]",
+    "ServiceTable": "[[workload.service]]",
     "VariantTable": "[[workload.variant]]",
     "PatternTable": "[[workload.metric]]",
     "SamplerTable": "[[workload.sampler]]",

@@ -261,7 +261,7 @@ class BackgroundTable(_Job):
 
 
 class ServiceTable(StudyTable):
-    """A server that the workload needs: each trial starts it, waits until it is ready, and stops it afterwards."""
+    """A server that the workload needs. Each trial starts it, waits until it is ready, and stops it afterwards."""
 
     name: Name | None = Field(
         default=None, description="Lower-case letters, digits and hyphens (default: its program's)."

@@ -45,8 +45,9 @@ class FactorTable(StudyTable):
 
     name: str = Field(
         description="A tunable of the catalogue (ajuste tunables), a process attribute (nice, policy, affinity, "
-        'cgroup_weight), "kernel", "command" (the workload\'s variants), or "workload." and one of the workload\'s '
-        "parameters. With settings: any name."
+        'cgroup_weight), "kernel", "command" (the workload\'s variants), "workload." and one of the workload\'s '
+        'parameters, or "service." and a process attribute of the service (of several: service.NAME.nice). With '
+        "settings: any name."
     )
     levels: Annotated[tuple[Level, ...], Field(min_length=1)] = Field(
         default=(),

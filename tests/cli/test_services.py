@@ -1,0 +1,212 @@
+"""Services of a workload as a person uses them: on this machine, and in a guest."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from shell import Shell
+
+SERVER = """\
+import socket, sys, time
+here = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print("listening", flush=True)
+while True:
+    connection, _ = here.accept()
+    word = connection.recv(99)
+    if word == b"die":
+        print("as I was told", flush=True)
+        sys.exit(3)
+    end = time.process_time() + 0.02
+    while word and time.process_time() < end:
+        pass
+    connection.sendall(word)
+    connection.close()
+"""
+CLIENT = """\
+import socket, sys
+connection = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+connection.sendall(sys.argv[2].encode())
+sys.exit(not connection.recv(99))
+"""
+HTTPD = "busybox httpd -f -p 127.0.0.1:{port} -h /tmp"
+GET = ("busybox", "wget", "-q", "-O", "-", "http://127.0.0.1:{port}/missing")
+
+on_this_machine = pytest.mark.usefixtures("machine_lock")
+
+
+@pytest.fixture
+def programs(ajuste: Shell) -> Shell:
+    (ajuste.directory / "server.py").write_text(SERVER)
+    (ajuste.directory / "client.py").write_text(CLIENT)
+    return ajuste
+
+
+def server(directory: Path, *words: str) -> str:
+    return " ".join((sys.executable, str(directory / "server.py"), *(words or ("{port}",))))
+
+
+def client(directory: Path, word: str, port: str = "{port}") -> tuple[str, ...]:
+    return sys.executable, str(directory / "client.py"), port, word
+
+
+def left(directory: Path) -> list[psutil.Process]:
+    """The processes of services that are still there."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        words = " ".join(process.info["cmdline"] or [])
+        is_server = f"{directory}/server.py" in words and " compare " not in words
+        if is_server and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process)
+    return found
+
+
+def planned_port(ajuste: Shell, words: tuple[str, ...]) -> int:
+    commands = json.loads(ajuste(*words)[0])["configurations"][0]["commands"]
+    return int(next(one["argv"][-1] for one in commands if one["role"].startswith("service")))
+
+
+@on_this_machine
+class TestHere:
+    def test_a_service_serves_each_trial_and_is_gone_afterwards(self, programs: Shell) -> None:
+        where = programs.directory
+        options = ("--json", "--blocks", "2", "--service", server(where))
+        document = json.loads(programs("compare", *options, "--", *client(where, "hello"))[0])
+        metrics = {metric["name"] for metric in document["metrics"]}
+        assert {"service-cpu", "service-peak-rss"} <= metrics
+        (run,) = programs.json("report")
+        trials = programs.json("report", run["run"], "--trials")
+        assert {trial["status"] for trial in trials} == {"ok"}
+        assert all(trial["metrics"]["service-cpu"] >= 0.02 for trial in trials)
+        assert not left(where)
+        assert not (Path(f"/var/tmp/ajuste-services-{os.geteuid()}") / Path(sys.executable).name).exists()
+
+    def test_one_that_is_not_ready_is_told_with_its_log(self, programs: Shell) -> None:
+        command = (f"{server(programs.directory, '21755')}", "--ready", "log:never", "--timeout", "1s")
+        _, said = programs("compare", "--service", *command, "--", "true", expect=1)
+        assert "not ready after 0.9 s; waited until a line of its log matches" in said
+        assert "its log ends: listening" in said
+        assert not left(programs.directory)
+
+    def test_one_that_dies_fails_the_trial(self, programs: Shell) -> None:
+        where = programs.directory
+        _, said = programs("compare", "--service", server(where), "--", *client(where, "die"), expect=1)
+        assert "ended with exit code 3 before the workload's end; its log ends: listening / as I was told" in said
+
+    def test_a_port_in_use_is_said_before_the_start(self, programs: Shell) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as busy:
+            port = str(busy.getsockname()[1])
+            ready = ("--ready", f"port:{port}")
+            _, said = programs("compare", "--service", server(programs.directory, port), *ready, "--", "true", expect=1)
+        assert f"port {port} is already in use by another program" in said
+
+    def test_a_free_port_is_taken_instead_of_one_in_use(self, programs: Shell) -> None:
+        where = programs.directory
+        words = ("compare", "--dry-run", "--json", "--service", server(where), "--", *client(where, "x"))
+        port = planned_port(programs, words)
+        with socket.create_server(("127.0.0.1", port)):
+            assert planned_port(programs, words) == port + 1
+
+    def test_interrupted_nothing_is_left_running(self, programs: Shell) -> None:
+        where = programs.directory
+        process = programs.start("compare", "--service", server(where), "--", "sleep", "60")
+        end = time.monotonic() + 60
+        while not left(where) and time.monotonic() < end and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 130, said
+        assert not left(where)
+
+    def test_data_is_a_copy_for_each_trial(self, programs: Shell) -> None:
+        (programs.directory / "data.toml").write_text(DATA)
+        programs("run", "data.toml")
+        (run,) = programs.json("report")
+        said = [output(trial) for trial in programs.json("report", run["run"], "--trials")]
+        assert said
+        assert set(said) == {"made\nserved"}
+
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            (("--", "echo", "{port}"), "which is the port of a service; this study has no service"),
+            (("--service", "no-such-program", "--", "true"), 'the program "no-such-program" was not found'),
+            (("--service", "cat", "--service", "tac", "--ready", "none", "--", "true"), "found 1 --ready for 2"),
+            (("--service", "cat", "--ready", "soon", "--", "true"), "expected text that matches"),
+            (("--service", "'", "--", "true"), "unbalanced quotes"),
+        ],
+    )
+    def test_what_is_wrong_is_said_before_anything_runs(
+        self, ajuste: Shell, words: tuple[str, ...], expected: str
+    ) -> None:
+        _, said = ajuste("compare", *words, expect=2)
+        assert expected in said
+
+    def test_a_saved_study_has_the_services(self, programs: Shell) -> None:
+        where = programs.directory
+        options = ("--service", server(where), "--ready", "command:true", "--blocks", "1")
+        programs("compare", *options, "--dry-run", "--save", "saved.toml", "--", *client(where, "x"))
+        assert "[[workload.service]]" in (where / "saved.toml").read_text()
+        commands = programs.json("plan", "saved.toml")["configurations"][0]["commands"]
+        assert [command["role"] for command in commands][:1] == [f"service {Path(sys.executable).name}"]
+
+
+DATA = """\
+schema = 1
+name = "data"
+[[factor]]
+name = "service.nice"
+levels = [0, 1]
+[workload]
+command = ["cat", "{data}/file"]
+[[workload.service]]
+name = "writer"
+command = ["sh", "-c", "echo served >> $0/file; echo up; exec sleep 60", "{data}"]
+data = ["sh", "-c", "echo made > $0/file", "{data}"]
+ready = "log:^up"
+[target]
+kind = "host"
+clock = "wall"
+[analysis]
+metrics = ["elapsed"]
+[budget]
+min_blocks = 2
+max_blocks = 2
+"""
+
+
+def output(trial: dict[str, Any]) -> str:
+    events = map(json.loads, trial["events"].splitlines())
+    outputs = (one for one in events if one["event"] == "output" and one["role"] == "workload")
+    return next(one["text"].strip() for one in outputs)
+
+
+@pytest.mark.vm
+def test_in_a_guest_it_is_exact(ajuste: Shell) -> None:
+    if not Path("/bin/busybox").exists():
+        pytest.skip("busybox is not installed")
+    words = ("compare", "--kernel", "debian:6.1", "--blocks", "1", "--ignore-failure", "--service", HTTPD)
+    words += ("--set", "service.nice=0,10", "--json")
+    first = json.loads(ajuste(*words, "--", *GET)[0])
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    try:
+        again = json.loads(ajuste(*words, "--fresh", "--", *GET)[0])
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert first["digest"] == again["digest"]
+    (run, *_) = ajuste.json("report")
+    trials = ajuste.json("report", run["run"], "--trials")
+    assert [trial["status"] for trial in trials] == ["ok", "ok"]
+    assert all(trial["metrics"]["service-cpu"] > 0 for trial in trials)

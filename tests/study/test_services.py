@@ -1,0 +1,181 @@
+"""Services: what each trial starts for its workload, and stops afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelVersion
+from ajuste.model.plan import User
+from ajuste.study.resolve import HOST_KERNEL, resolve
+from ajuste.study.resolved import ResolvedStudy
+from ajuste.study.site import GUEST, Site
+
+WORKLOAD = 'kind = "matrix"'
+HOST = ('kernel = "debian:5.10"', 'kind = "host"\nclock = "wall"')
+FACTOR = ('name = "sched_min_granularity_ns"\nlevels = [750000, 7500000]', 'name = "NAME"\nlevels = [0, 5]')
+REDIS = """command = ["client", "-p", "{port}"]
+[[workload.service]]
+command = ["redis-server", "--port", "{port}"]
+"""
+DATABASE = """command = ["client", "{port}", "{data}"]
+prepare = ["load", "{port}"]
+[[workload.service]]
+name = "db"
+command = ["postgres", "-D", "{data}", "-p", "{port}"]
+data = ["initdb", "-D", "{data}"]
+stop = "INT"
+"""
+TWO = """command = ["client", "{port:front}", "{port:back}"]
+[[workload.service]]
+name = "back"
+command = ["server", "{port}"]
+[[workload.service]]
+name = "front"
+command = ["proxy", "{port}", "{port:back}"]
+ready = "log:up"
+"""
+
+Resolving = Callable[..., ResolvedStudy]
+HERE = Site(bundled="/native/ajuste-workloads", directory="/home/me", in_place=True, uid=7, services="/var/tmp/s")
+
+
+@pytest.fixture
+def resolved(read: Callable[..., Any], catalogue: Catalogue) -> Resolving:
+    def resolving(workload: str, *more: tuple[str, str], site: Site | None = None) -> ResolvedStudy:
+        study = read((WORKLOAD, workload), *((HOST,) if site else ()), *more)
+        version = KernelVersion.parse("5.10.0")
+        kernels = {HOST_KERNEL if site else "debian:5.10": version}
+        return resolve(study, catalogue, kernels, lambda name: f"/bin/{name}", site or GUEST)
+
+    return resolving
+
+
+def argvs(commands: Any) -> list[tuple[str, ...]]:
+    return [command.argv for command in commands]
+
+
+def test_a_service_is_started_before_the_workload_and_stopped_after_it(resolved: Resolving) -> None:
+    study = resolved(REDIS)
+    one = study.configurations[0]
+    directory = "/tmp/ajuste-services-1000/redis-server"
+    start = ("/ajuste/bin/ajuste-service", "start", "--name", "redis-server", "--directory", directory)
+    start += ("--ready", "port:21700", "--port", "21700", "--within", "30000", "--stop", "TERM", "--patience", "10000")
+    start += ("--", "/bin/redis-server", "--port", "21700")
+    assert argvs(one.before) == [start, ("/ajuste/bin/ajuste-service", "begin", directory)]
+    assert argvs(one.after) == [("/ajuste/bin/ajuste-service", "stop", directory)]
+    assert one.workload.argv == ("/bin/client", "-p", "21700")
+    assert [(service.name, service.command.argv) for service in one.services] == [
+        ("redis-server", ("/bin/redis-server", "--port", "21700"))
+    ]
+    assert study.programs == ("/bin/redis-server", "/bin/client")
+    assert {"service-cpu", "service-peak-rss"} <= {metric.name for metric in study.described}
+
+
+def test_without_services_nothing_is_added(resolved: Resolving) -> None:
+    study = resolved('command = ["jq", "{data}"]')
+    document = study.model_dump(mode="json")
+    assert all("services" not in one for one in document["configurations"])
+    assert "services" not in document["study"]["workload"]
+    assert "service" not in document["study"]["workload"]
+    assert study.configurations[0].workload.argv == ("/bin/jq", "{data}")
+    assert not study.configurations[0].before
+
+
+def test_data_is_made_once_here_and_copied_for_each_trial(resolved: Resolving) -> None:
+    study = resolved(DATABASE, FACTOR_OF_SERVICE, site=HERE)
+    directory, program = "/var/tmp/s-7/db", "/native/ajuste-service"
+    assert argvs(study.setup) == [
+        (program, "data", "make", directory),
+        ("/bin/initdb", "-D", f"{directory}/data"),
+        (program, "data", "keep", directory, f"{directory}/template"),
+    ]
+    assert argvs(study.cleanup) == [(program, "data", "remove", directory)]
+    start, load, begin = study.configurations[0].before
+    assert ("--restore", f"{directory}/template", "--stop", "INT") == start.argv[12:16]
+    assert (load.argv, begin.argv[1]) == (("/bin/load", "21700"), "begin")
+    assert study.configurations[0].workload.argv == ("/bin/client", "21700", f"{directory}/data")
+
+
+FACTOR_OF_SERVICE = (FACTOR[0], FACTOR[1].replace("NAME", "service.nice"))
+
+
+def test_in_a_guest_data_is_made_in_each_trial(resolved: Resolving) -> None:
+    study = resolved(DATABASE)
+    words = [(Path(argv[0]).name, argv[1]) for argv in argvs(study.configurations[0].before)]
+    service = "ajuste-service"
+    assert words == [(service, "data"), ("initdb", "-D"), (service, "start"), ("load", "21700"), (service, "begin")]
+    assert not study.setup
+    assert not study.cleanup
+
+
+def test_several_services_have_ports_of_their_own(resolved: Resolving) -> None:
+    one = resolved(TWO).configurations[0]
+    assert one.workload.argv == ("/bin/client", "21701", "21700")
+    back, front, begin = one.before
+    assert (back.argv[-1], front.argv[-2:]) == ("21700", ("21701", "21700"))
+    assert front.argv[6:8] == ("--ready", "log:up")
+    assert [path.rpartition("/")[2] for path in begin.argv[2:]] == ["back", "front"]
+
+
+def test_a_port_that_is_in_use_is_passed_over(resolved: Resolving) -> None:
+    site = replace(HERE, free_port=lambda first: first + 5)
+    assert resolved(REDIS, FACTOR_OF_SERVICE, site=site).configurations[0].workload.argv[-1] == "21705"
+
+
+@pytest.mark.parametrize("name", ["service.nice", "service.redis-server.nice"])
+def test_attributes_of_a_service_can_be_varied(resolved: Resolving, name: str) -> None:
+    study = resolved(REDIS, (FACTOR[0], FACTOR[1].replace("NAME", name)))
+    assert [one.before[0].attributes.nice for one in study.configurations] == [0, 5]
+    assert [one.before[1].attributes.nice for one in study.configurations] == [None, None]
+    assert [one.workload.attributes.nice for one in study.configurations] == [None, None]
+    assert [one.configuration.name for one in study.configurations] == [f"{name}=0", f"{name}=5"]
+
+
+def test_the_user_of_a_service_has_a_directory_of_their_own(resolved: Resolving) -> None:
+    site = replace(HERE, uid=0, user=User(uid=7, gid=7), find_user=lambda name: User(uid=9, gid=9))
+    one = resolved(REDIS + 'user = "redis"\n', FACTOR_OF_SERVICE, site=site).configurations[0]
+    assert one.before[0].user == User(uid=9, gid=9)
+    assert one.before[0].argv[5] == "/var/tmp/s-9/redis-server"
+    assert one.workload.user == User(uid=7, gid=7)
+
+
+@pytest.mark.parametrize(
+    ("workload", "expected"),
+    [
+        ('command = ["client", "{port}"]', "{port}, which is the port of a service; this study has no service"),
+        (REDIS.replace("client", "{port:redis}"), 'service "redis" not found; did you mean redis-server'),
+        (TWO.replace("{port:front}", "{port}"), "which several services have; expected one of {port:back}, {port:fr"),
+        (TWO.replace('"front"', '"back"'), 'two services have the name "back"'),
+        (REDIS.replace('"{port}"]\n[[', '"1"]\n[[') + 'ready = "ports"\n', "expected text that matches"),
+        (REDIS + 'ready = "log:("\n', "is no regular expression"),
+        ('command = ["a"]\n[[workload.service]]\ncommand = ["b"]\nready = "port"\n', "port requires {port}"),
+        (REDIS + 'user = "somebody"\n', 'user "somebody" not found in guests; expected root'),
+        (REDIS + "attributes = { priority = 3 }\n", 'priority requires policy = "fifo" or "rr"'),
+    ],
+)
+def test_what_is_wrong_with_services_is_said(resolved: Resolving, workload: str, expected: str) -> None:
+    with pytest.raises(RequestError) as raised:
+        resolved(workload)
+    assert expected in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "workload", "expected"),
+    [
+        ("service.nice", TWO, "expected one of service.back.nice, service.front.nice"),
+        ("service.middle.nice", TWO, 'service "middle" not found; expected one of back, front'),
+        ("service.mice", REDIS, 'services have no attribute "mice"; did you mean nice'),
+        ("service.nice", 'command = ["a"]', "this study has no service"),
+    ],
+)
+def test_factors_of_services_are_checked(resolved: Resolving, name: str, workload: str, expected: str) -> None:
+    with pytest.raises(RequestError) as raised:
+        resolved(workload, (FACTOR[0], FACTOR[1].replace("NAME", name)))
+    assert expected in str(raised.value)
