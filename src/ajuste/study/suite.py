@@ -14,7 +14,9 @@ from ajuste.model.error import Place, RequestError
 from ajuste.study.builtin import builtin_files, find_file
 from ajuste.study.command_line.request import CommandLine, Request, seconds, share
 from ajuste.study.command_line.study import adhoc_document
+from ajuste.study.commands import BUNDLED
 from ajuste.study.factors import ParseKernel
+from ajuste.study.files import is_own
 from ajuste.study.job import BudgetTable, Name, ScratchTable, Share, StudyTable, Whole, WorkloadTable
 from ajuste.study.location import KeyPath, StudySource
 from ajuste.study.problem import Problem, error, from_validation, nearest
@@ -167,9 +169,12 @@ def member_study(
     together: Shares,
     known: Catalogue,
     *,
+    beside: Sequence[str] = (),
     parse_kernel: ParseKernel = str,
 ) -> Study:
-    """The configurations of ``request`` with the workload of ``member``, checked. Raises RequestError."""
+    """The configurations of ``request`` with the workload of ``member``, checked. Guests also have the programs
+    ``beside`` its own. Raises RequestError.
+    """
     workload = member.workload
     command = (workload.kind,) if workload.kind else workload.command or ()
     own = replace(request, commands=(command,), confidence=None, max_time=None)
@@ -181,6 +186,9 @@ def member_study(
     given.pop("host_parameters", None)
     document["name"] = f"{suite.table.name}-{member.name}"
     document["workload"] = {"timeout_s": document["workload"]["timeout_s"], **given}
+    if request.in_guest:
+        own_programs = document["workload"].get("programs", ())
+        document["workload"]["programs"] = [*own_programs, *(one for one in beside if one not in own_programs)]
     document["target"] = {**_guest(suite, member, request), **document["target"]}
     if member.scratch is not None:
         document["scratch"] = member.scratch.model_dump(exclude_unset=True)
@@ -196,6 +204,19 @@ def member_study(
         "max_minutes": together.minutes_each,
     }
     return checked_study(document, origin, known, parse_kernel=parse_kernel)
+
+
+def guest_programs(suite: Suite, known: Catalogue) -> tuple[str, ...]:
+    """The programs of all members that a guest does not have anyway. With all of them in it, one guest that has booted
+    serves all members.
+    """
+    found: set[str] = set()
+    for member in suite.table.members:
+        for job in (member.workload, *member.workload.background):
+            kind = known.workloads.get(job.kind or "")
+            found |= {kind.program, *kind.needs} if kind else {(job.command or ("",))[0]}
+        found |= set(member.workload.programs)
+    return tuple(sorted(name for name in found if name and name != BUNDLED and not is_own(name)))
 
 
 def _main(workload: WorkloadTable, known: Catalogue) -> str:
