@@ -173,7 +173,7 @@ class SuiteRun:
             level=shares(self.request.suite, self.request.members, self.request.request).confidence,
         )
         entries = (self._entry(member.name, record) for member in self.request.members)
-        return self._keep(record.model_copy(update={"entries": tuple(entries)}))
+        return record.model_copy(update={"entries": tuple(entries)})
 
     def _entry(self, name: str, record: SuiteRecord) -> SuiteEntry:
         if name in self._left_out:

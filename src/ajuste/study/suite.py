@@ -17,7 +17,7 @@ from ajuste.study.command_line.study import adhoc_document
 from ajuste.study.commands import BUNDLED
 from ajuste.study.factors import ParseKernel
 from ajuste.study.files import is_own
-from ajuste.study.job import BudgetTable, Name, ScratchTable, Share, StudyTable, Whole, WorkloadTable
+from ajuste.study.job import Argument, BudgetTable, Name, ScratchTable, Share, StudyTable, Whole, WorkloadTable
 from ajuste.study.location import KeyPath, StudySource
 from ajuste.study.problem import Problem, error, from_validation, nearest
 from ajuste.study.read import checked_study, read_toml
@@ -35,10 +35,17 @@ class GuestTable(StudyTable):
     cpus: Whole | None = Field(default=None, ge=1, le=64, description="CPUs of the guest.")
     memory_mib: Whole | None = Field(default=None, ge=64, le=1048576, description="Memory of the guest, in MiB.")
 
+    modules: tuple[Argument, ...] = Field(
+        default=(), description="Kernel modules to load before the trials, as in a study's target."
+    )
+    device: str | None = Field(
+        default=None, description="The block device of the guest that has the members' scratch file systems."
+    )
+
     @property
-    def given(self) -> dict[str, int]:
-        """As a study's target has it."""
-        return self.model_dump(exclude_none=True)
+    def target(self) -> dict[str, Any]:
+        """What a study's target has of it."""
+        return self.model_dump(exclude_none=True, exclude_unset=True, exclude={"device"})
 
 
 class MemberTable(StudyTable):
@@ -191,7 +198,9 @@ def member_study(
         document["workload"]["programs"] = [*own_programs, *(one for one in beside if one not in own_programs)]
     document["target"] = {**_guest(suite, member, request), **document["target"]}
     if member.scratch is not None:
-        document["scratch"] = member.scratch.model_dump(exclude_unset=True)
+        device = (member.guest.device or suite.table.guest.device) if request.in_guest else None
+        placed = {"device": device} if device is not None else {}
+        document["scratch"] = placed | member.scratch.model_dump(exclude_unset=True)
     document["analysis"] |= {
         "metrics": list(member.metrics or (_main(workload, known),)),
         "confidence": together.confidence_of(member),
@@ -228,7 +237,7 @@ def _guest(suite: Suite, member: MemberTable, request: Request) -> Mapping[str, 
     """What the command line says goes first."""
     if not request.in_guest:
         return {}
-    given = suite.table.guest.given | member.guest.given
+    given = suite.table.guest.target | member.guest.target
     return {name: value for name, value in given.items() if name != "cpus" or request.topology is None}
 
 
