@@ -45,7 +45,7 @@ def _member(record: SuiteRecord, name: str, results: Results | None) -> SuiteMem
         metrics=tuple(_called(name, metric.name, results) for metric in _deciding(results)),
         clock=results.clock,
         blocks=results.blocks,
-        stopped=results.stopped_because,
+        stopped=results.stopped or "",
         digest=results.digest,
     )
 

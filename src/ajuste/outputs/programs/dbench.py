@@ -24,7 +24,9 @@ def _operation(name: str) -> PrintedRow:
         (
             printed_metric(f"{word}-count", f"Number of {name}", "", "none", step=1, can_be_0=True),
             printed_metric(f"{word}-latency", f"Mean latency of {name}", "ms", "lower", step=1e-3, can_be_0=True),
-            printed_metric(f"{word}-latency-max", f"Longest latency of {name}", "ms", "lower", step=1e-3, can_be_0=True),
+            printed_metric(
+                f"{word}-latency-max", f"Longest latency of {name}", "ms", "lower", step=1e-3, can_be_0=True
+            ),
         ),
     )
 
