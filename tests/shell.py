@@ -48,7 +48,7 @@ max_blocks = 3
 
 def takes_the_machine(command: str) -> bool:
     """Whether it works only while no other experiment goes on here: such tests use the fixture ``machine_lock``."""
-    return re.search(r"ajuste (compare|doctor|restore)\b", command) is not None
+    return re.search(r"ajuste (compare|doctor|restore|suite)\b", command) is not None
 
 
 def patiently(work: Callable[[], subprocess.CompletedProcess[str]]) -> subprocess.CompletedProcess[str]:

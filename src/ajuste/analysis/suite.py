@@ -14,6 +14,8 @@ from ajuste.model.verdict import Verdict, Word
 
 FEWEST: Final = 2
 """A mean of fewer ratios is none."""
+ONLY: Final = "mean"
+"""The configuration where nothing is compared: a study calls it after its workload."""
 _DIRECTIONS: Final[tuple[Direction, ...]] = ("lower", "higher")
 
 
@@ -43,7 +45,7 @@ def _member(record: SuiteRecord, name: str, results: Results | None) -> SuiteMem
         metrics=tuple(_called(name, metric.name, results) for metric in _deciding(results)),
         clock=results.clock,
         blocks=results.blocks,
-        stopped=results.stopped_because,
+        stopped=results.stopped or "",
         digest=results.digest,
     )
 
@@ -80,8 +82,9 @@ def _together(record: SuiteRecord, found: Mapping[str, Results]) -> Results:
         ]
         for one in results.configurations:
             own = {names[metric]: summary for metric, summary in one.metrics.items() if metric in names}
-            before = measured.get(one.name, Measured(name=one.name, levels=one.levels, baseline=one.baseline))
-            measured[one.name] = before.model_copy(update={"metrics": before.metrics | own})
+            called = one.name if results.factors else ONLY
+            before = measured.get(called, Measured(name=called, levels=one.levels, baseline=one.baseline))
+            measured[called] = before.model_copy(update={"metrics": before.metrics | own})
     first = every[0] if every else None
     return Results(
         study=f"suite-{record.name}",

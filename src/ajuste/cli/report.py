@@ -13,10 +13,11 @@ import typer
 from ajuste.cli.listing import RunFilter, show_list, since_of
 from ajuste.cli.options import Json, Verbose, example
 from ajuste.machine.files import write_text
-from ajuste.machine.home import home
+from ajuste.machine.home import Home, home
 from ajuste.machine.installation import require_extra
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
+from ajuste.model.suite import PREFIX, SuiteRecord
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import change, visible, visible_line
 from ajuste.report.console import Console, Sheet, plain_table, sheet
@@ -140,7 +141,9 @@ def report(
     runs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[RUN]...", help="A run, or a study (its newest run). Several are compared.", show_default=False
+            metavar="[RUN]...",
+            help="A run, a study (its newest run), or a suite (suite-NAME). Several runs are compared.",
+            show_default=False,
         ),
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the HTML report to this file.")] = None,
@@ -195,6 +198,15 @@ def report(
     if not runs:
         show_list(_listed(place.store_url), wanted, as_json=as_json)
         return
+    if len(runs) == 1 and runs[0].startswith(PREFIX) and (record := _suite(place, runs[0])) is not None:
+        if pictures is not None or metric or trials:
+            raise RequestError(
+                "--pictures, --metric and --trials apply to one run; found a suite", hint="name a member's run"
+            )
+        from ajuste.cli.suite import show_stored  # few runs are suites
+
+        show_stored(record, place, html, markdown, lkml=form == "lkml", verbose=verbose, as_json=as_json)
+        return
     results = _said(place.store_url, runs[0]) if len(runs) == 1 and not trials else None
     if results is None:
         results = _computed(place.store_url, runs, trials=trials, as_json=as_json)
@@ -215,6 +227,12 @@ def report(
         written = write_pictures(report_of(results), pictures, form or "svg")
         if not as_json:
             typer.echo(f"{count_of(len(written), 'picture')} in {visible(str(pictures))}")
+
+
+def _suite(place: Home, text: str) -> SuiteRecord | None:
+    from ajuste.run.suite import find_record
+
+    return find_record(place, text)
 
 
 def _said(url: str, name: str) -> Results | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -45,17 +46,20 @@ from ajuste.cli.options import (
 )
 from ajuste.cli.plan import show_plan
 from ajuste.cli.showing import command_line, telling
+from ajuste.machine.cache import REPORTS, make_room
+from ajuste.machine.files import write_text
 from ajuste.machine.home import Home, home
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.error import RequestError
-from ajuste.model.suite import SuiteResult
+from ajuste.model.suite import SuiteRecord, SuiteResult
 from ajuste.report.console import Console
 from ajuste.report.html import write_report
+from ajuste.report.markdown import markdown as markdown_of
 from ajuste.report.results import report_of
 from ajuste.report.suite import suite_mail, suite_report
 from ajuste.report.terminal import print_report
 from ajuste.run.outcome import results_of
-from ajuste.run.suite import SuiteRequest, SuiteRun
+from ajuste.run.suite import SuiteRequest, SuiteRun, stored_result
 from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Store
 from ajuste.study.command_line.request import Request
@@ -159,7 +163,7 @@ def suite(
     if names := built_for(first, catalogue(), means, quiet=silent):
         run = run.on_kernels(names)
     run.check()
-    showing = SuiteShowing(report, form, verbose=verbose, as_json=as_json)
+    showing = SuiteShowing(report, form == "lkml", verbose, as_json)
     try:
         result = run.carry_out()
     except BaseException:
@@ -185,27 +189,25 @@ def _list_suites(*, as_json: bool) -> None:
         console.print(f"    {one.table.title}\n    {', '.join(member.name for member in one.table.members)}")
 
 
+@dataclass(frozen=True)
 class SuiteShowing:
     """How a person wants to see a suite: ``report`` is where its page goes, if not to its usual place."""
 
-    def __init__(
-        self, report: Path | None, form: Literal["lkml"] | None, *, verbose: bool = False, as_json: bool = False
-    ) -> None:
-        self._report = report
-        self._form = form
-        self._verbose = verbose
-        self._as_json = as_json
+    report: Path | None = None
+    lkml: bool = False
+    verbose: bool = False
+    as_json: bool = False
 
     def show(self, result: SuiteResult, place: Home) -> None:
         """Print it, the answer first; then write its page, and those of its members."""
-        path = self._report or place.reports / f"{result.id}.html"
+        path = self.report or place.reports / f"{result.id}.html"
         page = suite_report(result, place.reports, path)
-        if self._as_json:
+        if self.as_json:
             typer.echo(result.model_dump_json(indent=2))
-        elif self._form is not None:
+        elif self.lkml:
             typer.echo(suite_mail(result), nl=False)
         else:
-            print_report(page, Console(file=sys.stdout), verbose=self._verbose, path=path)
+            print_report(page, Console(file=sys.stdout), verbose=self.verbose, path=path)
         sys.stdout.flush()
         write_report(page, path, _contents(result.model_dump_json()))
         with Store(place.store_url) as store:
@@ -214,6 +216,25 @@ class SuiteShowing:
                     found = results_of(store.find_run(member.run), store)
                     own = place.reports / f"{member.run}.html"
                     write_report(report_of(found), own, _contents(found.model_dump_json()))
+        make_room(REPORTS, place)
+
+
+def show_stored(
+    record: SuiteRecord,
+    place: Home,
+    html: Path | None,
+    markdown: Path | None,
+    *,
+    lkml: bool,
+    verbose: bool,
+    as_json: bool,
+) -> None:
+    """Show a suite again, as ``ajuste report`` does."""
+    with Store(place.store_url) as store:
+        result = stored_result(record, store)
+    if markdown is not None:
+        write_text(markdown, markdown_of(suite_report(result)))
+    SuiteShowing(html, lkml, verbose, as_json).show(result, place)
 
 
 def _contents(text: str) -> str:

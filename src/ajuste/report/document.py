@@ -122,8 +122,8 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Item:
-    """A line of a list: ``mark NAME: text, note``; ``more`` are lines below it. ``link`` is a page about it, relative to
-    this one.
+    """A line of a list: ``mark NAME: text, note``; ``more`` are lines below it. ``link`` is the place of a page about
+    it, relative to this one.
     """
 
     name: str

@@ -72,7 +72,7 @@ def mail_of(results: Results, metrics: Sequence[str], introduction: Sequence[str
         *page.ranking(),
         *page.normalised(),
         *(page.figures() if figures else ()),
-        *_ending(results),
+        *_ending(results, figures=figures),
     )
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -105,13 +105,14 @@ def _introduction(results: Results, metrics: Sequence[str]) -> Iterator[str]:
     yield f"Run {results.run}: {blocks}{trials}, {clock_name(results)}, seed {results.seed}{where}."
 
 
-def _ending(results: Results) -> Iterator[str]:
+def _ending(results: Results, *, figures: bool) -> Iterator[str]:
     if len(results.configurations) > 1:
+        marks = "*x%* marks a certain difference. Marks and v" if figures else "V"
         basis = "with t intervals" if results.elsewhere else "within blocks, valid whenever the run stops"
         yield _wrapped(
             "Percentages are of plain means, positive where it improves; CV is the standard deviation in per cent of "
-            f"the mean. *x%* marks a certain difference. Marks and verdicts: {percent(results.level)} intervals for "
-            f"all comparisons together, {basis}; equivalent is within {percent(results.smallest_effect)}."
+            f"the mean. {marks}erdicts: {percent(results.level)} intervals for all comparisons together, "
+            f"{basis}; equivalent is within {percent(results.smallest_effect)}."
         )
     if results.reproduce:
         yield "\n".join(("Reproduce with:", *(_command(line) for line in results.reproduce)))

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ajuste.model.metric import Direction, Metric
+from ajuste.model.metric import Direction, Metric, Scale
 from ajuste.model.results import Measured
 from ajuste.model.suite import SuiteMean, SuiteMember, SuiteResult
-from ajuste.model.verdict import Verdict
+from ajuste.model.verdict import Verdict, Word
 from ajuste.model.wording import amount, change, listed, percent, visible_line
 from ajuste.report.document import (
     Badge,
@@ -40,6 +40,15 @@ from ajuste.report.plots.forest import forest_plots
 from ajuste.report.verdicts import LOOKS, ORDER, verdict_text
 
 _BETTER: Final[dict[Direction, str]] = {"lower": "lower is better", "higher": "higher is better"}
+_NOTHING: Final = "Nothing was measured."
+_VERBS: Final[dict[Word, tuple[str, str]]] = {
+    "improves": ("improves", "improve"),
+    "worsens": ("worsens", "worsen"),
+    "differs": ("differs", "differ"),
+    "equivalent": ("is equivalent", "are equivalent"),
+    "undecided": ("is undecided", "are undecided"),
+}
+_ENDS: Final = {"decided": "all decided", "budget": "limit of blocks", "time": "limit of time"}
 _STATES: Final = {"complete": "", "partial": " It was interrupted; run the same command again to resume."}
 
 
@@ -71,38 +80,36 @@ def suite_mail(result: SuiteResult) -> str:
 
 def _sentences(result: SuiteResult, labels: Labels) -> Iterator[str]:
     """One for each configuration beside the baseline."""
-    measured = count_of(sum(bool(one.metrics) for one in result.members), "member")
+    measured = [one for one in result.members if one.metrics]
     others = [one for one in result.results.configurations if not one.baseline]
     for one in others:
         own = [verdict for verdict in result.results.verdicts if verdict.configuration == one.name]
         counts = Counter(verdict.verdict for verdict in own)
-        said = listed([f"{counts[word]} {_verb(word, counts[word])}" for word in ORDER if counts[word]])
-        means = listed([_mean_words(mean) for mean in result.means if mean.configuration == one.name])
-        what = "members" if len(own) == len([member for member in result.members if member.metrics]) else "metrics"
-        yield f"{labels.setting(one)}: of {len(own)} {what} {said}.{f' {means}.' if means else ''}"
+        said = listed([_counted(word, counts[word]) for word in ORDER if counts[word]])
+        means = [_mean_words(mean) for mean in result.means if mean.configuration == one.name]
+        what = "members" if len(own) == len(measured) else "metrics"
+        added = f" The geometric mean changes by {listed(means)}." if means else ""
+        yield f"{labels.setting(one)}: of {len(own)} {what} {said}.{added}"
     if not others:
-        yield f"Nothing is compared: {measured} measured." if result.results.configurations else "Nothing was measured."
+        yield f"Nothing is compared: {count_of(len(measured), 'member')} measured." if measured else _NOTHING
 
 
-def _verb(word: str, count: int) -> str:
-    verbs = {"improves": "improve", "worsens": "worsen", "differs": "differ"}
-    return verbs[word] if word in verbs and count > 1 else word
+def _counted(word: Word, count: int) -> str:
+    one, several = _VERBS[word]
+    return f"{count} {one if count == 1 else several}"
 
 
 def _mean_words(mean: SuiteMean) -> str:
     interval = _interval(mean.low, mean.high)
-    of = f"{len(mean.members)} members, {_BETTER[mean.direction]}"
-    return f"geometric mean ({of}) {change(mean.estimate, 'ratio', '')}{f' ({interval})' if interval else ''}".replace(
-        "geometric", "Geometric", 1
-    )
+    within = f" ({interval})" if interval else ""
+    return f"{change(mean.estimate, 'ratio', '')}{within} where {_BETTER[mean.direction]}"
 
 
-def _interval(low: float | None, high: float | None, scale: str = "ratio", unit: str = "") -> str:
+def _interval(low: float | None, high: float | None, scale: Scale = "ratio", unit: str = "") -> str:
+    """Empty while it is not known."""
     if low is None or high is None:
         return ""
-    return f"{change(low, 'ratio' if scale == 'ratio' else 'difference', unit)} to " + change(
-        high, "ratio" if scale == "ratio" else "difference", unit
-    )
+    return f"{change(low, scale, unit)} to {change(high, scale, unit)}"
 
 
 def _facts(result: SuiteResult) -> str:
@@ -126,7 +133,8 @@ def _about(result: SuiteResult) -> str:
     return (
         f"Each configuration against the baseline; {percent(result.results.level)} intervals for all "
         f"{result.comparisons} comparisons of all members together (Bonferroni). The smallest effect that matters is "
-        f"{percent(result.results.smallest_effect)}."
+        f"{percent(result.results.smallest_effect)}. Geometric means are of ratios to the baseline, one of each "
+        "member, where lower or where higher is better."
     )
 
 
@@ -169,7 +177,7 @@ def _mean_row(result: SuiteResult, direction: Direction, others: list[Measured])
     found = {one.configuration: one for one in result.means if one.direction == direction}
     if not found:
         return None
-    cells: list[Entry] = [f"geometric mean, {_BETTER[direction]}", ""]
+    cells: list[Entry] = [f"mean ({direction})", ""]
     for one in others:
         mean = found.get(one.name)
         if mean is None:
@@ -205,8 +213,8 @@ def _intervals(
         rows += [
             Row(
                 (
-                    f"geometric mean, {_BETTER[mean.direction]}",
-                    "",
+                    f"mean ({mean.direction})",
+                    "geometric mean",
                     change(mean.estimate, "ratio", ""),
                     _interval(mean.low, mean.high) or NOTHING,
                     Badge(mean.verdict, LOOKS[mean.verdict].sign, mean.verdict),
@@ -257,5 +265,5 @@ def _item(one: SuiteMember, pages: Path | None, page: Path | None) -> Item:
     link = ""
     if pages is not None and page is not None:
         link = os.path.relpath(pages / f"{one.run}.html", page.parent)
-    said = f"{count_of(one.blocks, 'block')}, {one.stopped}" if one.metrics else "failed"
+    said = f"{count_of(one.blocks, 'block')}, {_ENDS.get(one.stopped, one.stopped)}" if one.metrics else "failed"
     return Item(one.name, f"ajuste report {one.run}", said, link=link)

@@ -17,7 +17,7 @@ from ajuste.analysis.suite import suite_result
 from ajuste.catalogue.loader import Catalogue
 from ajuste.kernel.spec import parse_spec
 from ajuste.machine.files import make_directory
-from ajuste.machine.home import Home
+from ajuste.machine.home import Home, find_program
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.results import Results
 from ajuste.model.suite import PREFIX, SuiteEntry, SuiteRecord, SuiteResult
@@ -27,7 +27,7 @@ from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.store.store import Store
 from ajuste.study.command_line.request import Request
 from ajuste.study.schema import Study
-from ajuste.study.suite import MemberTable, Suite, member_study, shares
+from ajuste.study.suite import MemberTable, Suite, guest_programs, member_study, shares
 
 KEEP_GOING: Final = "--keep-going"
 
@@ -70,11 +70,18 @@ class SuiteRun:
         """
         request = self.request
         together = shares(request.suite, request.members, request.request)
+        beside = [one for one in guest_programs(request.suite, self.catalogue) if find_program(one) is not None]
         found: dict[str, Study] = {}
         for member in request.members:
             try:
                 found[member.name] = member_study(
-                    request.suite, member, request.request, together, self.catalogue, parse_kernel=parse_spec
+                    request.suite,
+                    member,
+                    request.request,
+                    together,
+                    self.catalogue,
+                    beside=beside,
+                    parse_kernel=parse_spec,
                 )
             except RequestError as failure:
                 self._left_out[member.name] = failure
@@ -166,7 +173,7 @@ class SuiteRun:
             level=shares(self.request.suite, self.request.members, self.request.request).confidence,
         )
         entries = (self._entry(member.name, record) for member in self.request.members)
-        return self._keep(record.model_copy(update={"entries": tuple(entries)}))
+        return record.model_copy(update={"entries": tuple(entries)})
 
     def _entry(self, name: str, record: SuiteRecord) -> SuiteEntry:
         if name in self._left_out:

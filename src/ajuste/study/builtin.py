@@ -11,7 +11,6 @@ from typing import Final
 from ajuste.model.error import RequestError
 from ajuste.study.problem import nearest
 
-
 _FOLDER: Final = "studies"
 
 

@@ -14,8 +14,10 @@ from ajuste.model.error import Place, RequestError
 from ajuste.study.builtin import builtin_files, find_file
 from ajuste.study.command_line.request import CommandLine, Request, seconds, share
 from ajuste.study.command_line.study import adhoc_document
+from ajuste.study.commands import BUNDLED
 from ajuste.study.factors import ParseKernel
-from ajuste.study.job import BudgetTable, Name, ScratchTable, Share, StudyTable, Whole, WorkloadTable
+from ajuste.study.files import is_own
+from ajuste.study.job import Argument, BudgetTable, Name, ScratchTable, Share, StudyTable, Whole, WorkloadTable
 from ajuste.study.location import KeyPath, StudySource
 from ajuste.study.problem import Problem, error, from_validation, nearest
 from ajuste.study.read import checked_study, read_toml
@@ -33,10 +35,17 @@ class GuestTable(StudyTable):
     cpus: Whole | None = Field(default=None, ge=1, le=64, description="CPUs of the guest.")
     memory_mib: Whole | None = Field(default=None, ge=64, le=1048576, description="Memory of the guest, in MiB.")
 
+    modules: tuple[Argument, ...] = Field(
+        default=(), description="Kernel modules to load before the trials, as in a study's target."
+    )
+    device: str | None = Field(
+        default=None, description="The block device of the guest that has the members' scratch file systems."
+    )
+
     @property
-    def given(self) -> dict[str, int]:
-        """As a study's target has it."""
-        return self.model_dump(exclude_none=True)
+    def target(self) -> dict[str, Any]:
+        """What a study's target has of it."""
+        return self.model_dump(exclude_none=True, exclude_unset=True, exclude={"device"})
 
 
 class MemberTable(StudyTable):
@@ -167,9 +176,12 @@ def member_study(
     together: Shares,
     known: Catalogue,
     *,
+    beside: Sequence[str] = (),
     parse_kernel: ParseKernel = str,
 ) -> Study:
-    """The configurations of ``request`` with the workload of ``member``, checked. Raises RequestError."""
+    """The configurations of ``request`` with the workload of ``member``, checked. Guests also have the programs
+    ``beside`` its own. Raises RequestError.
+    """
     workload = member.workload
     command = (workload.kind,) if workload.kind else workload.command or ()
     own = replace(request, commands=(command,), confidence=None, max_time=None)
@@ -181,9 +193,14 @@ def member_study(
     given.pop("host_parameters", None)
     document["name"] = f"{suite.table.name}-{member.name}"
     document["workload"] = {"timeout_s": document["workload"]["timeout_s"], **given}
+    if request.in_guest:
+        own_programs = document["workload"].get("programs", ())
+        document["workload"]["programs"] = [*own_programs, *(one for one in beside if one not in own_programs)]
     document["target"] = {**_guest(suite, member, request), **document["target"]}
     if member.scratch is not None:
-        document["scratch"] = member.scratch.model_dump(exclude_unset=True)
+        device = (member.guest.device or suite.table.guest.device) if request.in_guest else None
+        placed = {"device": device} if device is not None else {}
+        document["scratch"] = placed | member.scratch.model_dump(exclude_unset=True)
     document["analysis"] |= {
         "metrics": list(member.metrics or (_main(workload, known),)),
         "confidence": together.confidence_of(member),
@@ -198,6 +215,19 @@ def member_study(
     return checked_study(document, origin, known, parse_kernel=parse_kernel)
 
 
+def guest_programs(suite: Suite, known: Catalogue) -> tuple[str, ...]:
+    """The programs of all members that a guest does not have anyway. With all of them in it, one guest that has booted
+    serves all members.
+    """
+    found: set[str] = set()
+    for member in suite.table.members:
+        for job in (member.workload, *member.workload.background):
+            kind = known.workloads.get(job.kind or "")
+            found |= {kind.program, *kind.needs} if kind else {(job.command or ("",))[0]}
+        found |= set(member.workload.programs)
+    return tuple(sorted(name for name in found if name and name != BUNDLED and not is_own(name)))
+
+
 def _main(workload: WorkloadTable, known: Catalogue) -> str:
     kind = known.workloads.get(workload.kind or "")
     return (kind.main if kind else "") or DEFAULT_METRIC
@@ -207,7 +237,7 @@ def _guest(suite: Suite, member: MemberTable, request: Request) -> Mapping[str, 
     """What the command line says goes first."""
     if not request.in_guest:
         return {}
-    given = suite.table.guest.given | member.guest.given
+    given = suite.table.guest.target | member.guest.target
     return {name: value for name, value in given.items() if name != "cpus" or request.topology is None}
 
 

@@ -176,13 +176,14 @@ class Damaged(Exception):
 
 def name_of(machine: GuestMachine, kernel_sha256: str, initramfs_sha256: str) -> str:
     """Of all that a boot depends on: QEMU's arguments, with files by their content; QEMU by its file's size and
-    time.
+    time. One that was fetched is known by the version of its package: the time of its file is when it was last used.
     """
     binary = machine.emulator.binary.stat()
+    made = 0 if machine.emulator.firmware else binary.st_mtime_ns
     by_content = machine.model_copy(update={"kernel": Path(kernel_sha256), "initramfs": Path(initramfs_sha256)})
     depends_on = [
         *command_line(by_content, _ANY_CHANNELS, restored=False),
-        *(machine.emulator.version, binary.st_size, binary.st_mtime_ns),
+        *(machine.emulator.version, binary.st_size, made),
         _FORMAT,
     ]
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()

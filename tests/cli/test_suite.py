@@ -1,0 +1,147 @@
+"""``ajuste suite`` on this machine, as a person uses it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shell import Shell
+
+HEAD = """\
+schema = 1
+name = "mine"
+title = "Mine"
+
+[budget]
+min_blocks = 4
+max_blocks = 4
+"""
+MEMBER = """
+[[member]]
+name = "{name}"
+metrics = ["took"]
+
+[member.workload]
+command = ["sh", "-c", "{script}"]
+
+[[member.workload.metric]]
+name = "took"
+pattern = "took ([0-9]+)"
+unit = "ms"
+direction = "lower"
+"""
+GONE = '\n[[member]]\nname = "gone"\nworkload = { command = ["ajuste-has-no-such-program"] }\n'
+ONE = MEMBER.format(name="one", script="echo took $((100 + $(nice)))")
+TWO = MEMBER.format(name="two", script="echo took $((100 + 5 * $(nice)))")
+FAILS = MEMBER.format(name="fails", script="exit 3")
+
+pytestmark = [pytest.mark.usefixtures("machine_lock"), pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def suite(ajuste: Shell) -> Callable[..., Shell]:
+    """Writes the members into mine.toml."""
+
+    def written(*members: str) -> Shell:
+        (ajuste.directory / "mine.toml").write_text(HEAD + "".join(members))
+        return ajuste
+
+    return written
+
+
+def measured(ajuste: Shell, *words: str, expect: int = 0) -> Any:
+    said, _ = ajuste("suite", "mine.toml", "--nice", "0,10", "--json", *words, expect=expect)
+    return json.loads(said)
+
+
+def records(home: Path) -> list[dict[str, Any]]:
+    return [json.loads(file.read_text()) for file in (home / "data" / "suites").glob("*.json")]
+
+
+def test_members_are_measured_as_one_experiment_and_shown_again(suite: Callable[..., Shell]) -> None:
+    ajuste = suite(ONE, TWO)
+    found = measured(ajuste)
+    estimates = {one["metric"]: one["estimate"] for one in found["results"]["verdicts"]}
+    assert estimates == pytest.approx({"one": 1.1, "two": 1.5})
+    assert [one["level"] for one in found["results"]["verdicts"]] == [0.95, 0.95]
+    (mean,) = found["means"]
+    assert mean["estimate"] == pytest.approx((1.1 * 1.5) ** 0.5)
+    assert found["state"] == "complete"
+    for member in found["members"]:
+        assert ajuste.json("report", member["run"])["level"] == pytest.approx(0.975), "its part of the errors"
+
+    again = ajuste.json("report", "suite-mine")
+    assert again == ajuste.json("report", found["id"]) == found
+    mail, _ = ajuste("report", "suite-mine", "--format", "lkml")
+    assert "one              1.00 [   0.00]( 0.00) 1.10 [ -10.00]( 0.00)" in mail
+    page = (ajuste.home / "data" / "reports" / f"{found['id']}.html").read_text()
+    for member in found["members"]:
+        assert f'href="{member["run"]}.html"' in page
+        assert (ajuste.home / "data" / "reports" / f"{member['run']}.html").exists()
+
+    assert measured(ajuste)["id"] != found["id"], "by a clock of the world what is complete is measured again"
+
+
+def test_a_missing_member_is_an_error_before_anything_starts(suite: Callable[..., Shell]) -> None:
+    ajuste = suite(ONE, GONE)
+    _, complaint = ajuste("suite", "mine.toml", "--nice", "0,10", expect=2)
+    assert 'member gone: the program "ajuste-has-no-such-program" was not found' in complaint
+    assert "or leave it out with --keep-going" in complaint
+    assert not (ajuste.home / "data" / "suites").exists()
+    assert not ajuste.json("report")
+
+
+def test_what_cannot_be_measured_is_left_out_if_the_others_go_on(suite: Callable[..., Shell]) -> None:
+    ajuste = suite(ONE, GONE)
+    found = measured(ajuste, "--keep-going")
+    reasons = {one["name"]: one["reason"] for one in found["members"]}
+    assert reasons == {"one": "", "gone": 'the program "ajuste-has-no-such-program" was not found'}
+    said, _ = ajuste("report", "suite-mine")
+    assert "Left out: gone" in said
+
+
+def test_a_member_that_fails_ends_the_suite_or_is_left_out(suite: Callable[..., Shell]) -> None:
+    ajuste = suite(ONE, FAILS, TWO)
+    _, complaint = ajuste("suite", "mine.toml", "--nice", "0,10", expect=1)
+    assert "member fails failed: " in complaint
+    found = measured(ajuste, "--keep-going", "--fresh", expect=1)
+    assert [one["name"] for one in found["members"] if one["metrics"]] == ["one", "two"]
+    assert next(one["reason"] for one in found["members"] if one["name"] == "fails")
+
+
+def test_an_interrupted_suite_keeps_what_was_measured_and_resumes(suite: Callable[..., Shell]) -> None:
+    slow = MEMBER.format(name="slow", script="test -e go || sleep 20; echo took 1")
+    ajuste = suite(ONE, slow)
+    words = ("suite", "mine.toml", "--nice", "0,10")
+    process = ajuste.start(*words)
+    end = time.monotonic() + 120
+    while not records(ajuste.home):
+        assert time.monotonic() < end
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    said, complaint = process.communicate(timeout=60)
+    assert process.returncode == 130, complaint
+    assert "Not measured yet: slow." in said
+    (record,) = records(ajuste.home)
+    assert not record["finished"]
+
+    (ajuste.directory / "go").touch()
+    ajuste(*words)
+    (resumed,) = records(ajuste.home)
+    assert resumed["id"] == record["id"]
+    assert resumed["finished"]
+    assert resumed["entries"][0] == record["entries"][0], "it was not measured again"
+
+
+def test_the_suites_are_listed(ajuste: Shell) -> None:
+    names = {one["name"]: one["members"] for one in json.loads(ajuste("suite", "--json")[0])}
+    assert {"scheduler", "io", "database"} <= set(names)
+    assert "hackbench-unix" in names["scheduler"]

@@ -1,0 +1,115 @@
+"""What the benchmarks of the built-in suites print, read from real outputs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.outputs.base import ParseError
+from ajuste.outputs.files import read_files
+from ajuste.outputs.registry import parser
+
+OUTPUTS = Path(__file__).parent / "outputs"
+
+
+def found(name: str, program: str) -> dict[str, float]:
+    return parser(program)((OUTPUTS / name).read_text())
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("perf-messaging", "perf-bench-messaging.txt"),
+        ("perf-pipe", "perf-bench-pipe.txt"),
+        ("perf-syscall", "perf-bench-syscall.txt"),
+        ("perf-memcpy", "perf-bench-memcpy.txt"),
+        ("perf-memset", "perf-bench-memset.txt"),
+        ("perf-futex-hash", "perf-bench-futex-hash.txt"),
+        ("perf-futex-wake", "perf-bench-futex-wake.txt"),
+        ("perf-futex-requeue", "perf-bench-futex-requeue.txt"),
+        ("perf-futex-lock-pi", "perf-bench-futex-lock-pi.txt"),
+        ("perf-epoll-wait", "perf-bench-epoll-wait.txt"),
+        ("perf-epoll-ctl", "perf-bench-epoll-ctl.txt"),
+        ("dbench", "dbench.txt"),
+        ("tbench", "tbench.txt"),
+        ("iperf3", "iperf3.json"),
+    ],
+)
+def test_every_figure_is_a_metric_of_the_catalogue(kind: str, name: str) -> None:
+    workload = catalogue().workloads[kind]
+    read = parser(workload.parser)((OUTPUTS / name).read_text())
+    assert set(read) == {metric.name for metric in workload.metrics}
+    assert workload.main in read
+
+
+@pytest.mark.parametrize("name", ["switch", "fork"])
+def test_stress_ng(name: str) -> None:
+    workload = catalogue().workloads["stress-ng"]
+    read = found(f"stress-ng-{name}.txt", "stress_ng")
+    assert set(read) <= {metric.name for metric in workload.metrics}
+    per_second = read["stress-ng.bogo-ops"] / read["stress-ng.real-time"]
+    assert read["stress-ng.bogo-ops-per-second"] == pytest.approx(per_second, rel=0.01)
+    cpu = read["stress-ng.user-time"] + read["stress-ng.system-time"]
+    assert read["stress-ng.bogo-ops-per-cpu-second"] == pytest.approx(read["stress-ng.bogo-ops"] / cpu, rel=0.02)
+    assert ("stress-ng.context-switch" in read) == (name == "switch")
+
+
+def test_times_of_perf_bench_are_in_seconds() -> None:
+    read = found("perf-bench-pipe.txt", "perf_bench")
+    assert read["perf-bench.time"] / 20_000 == pytest.approx(read["perf-bench.time-per-operation"], rel=0.01)
+    assert 1 / read["perf-bench.operations-per-second"] == pytest.approx(
+        read["perf-bench.time-per-operation"], rel=1e-4
+    )
+    wake = found("perf-bench-futex-wake-parallel.txt", "perf_bench")
+    assert 0 < wake["perf-bench.wake-latency"] < 1e-3
+
+
+def test_an_operation_of_dbench_is_as_slow_as_its_longest_latency() -> None:
+    read = found("dbench.txt", "dbench")
+    longest = max(value for name, value in read.items() if name.count("-") == 2 and name.endswith("-latency-max"))
+    assert longest >= 0.95 * read["dbench.latency-max"], "operations also count while files are removed"
+    assert read["dbench.writex-count"] > 0
+
+
+def test_a_file_of_dbench_can_be_analysed() -> None:
+    table = read_files([OUTPUTS / "dbench.txt", OUTPUTS / "tbench.txt"], ["files", "network"])
+    assert {"throughput", "latency-max"} <= {metric.name for metric in table.metrics}
+
+
+def test_iperf3_is_in_units_for_people() -> None:
+    document = json.loads((OUTPUTS / "iperf3.json").read_text())
+    read = found("iperf3.json", "iperf3")
+    assert read["iperf3.received"] == document["end"]["sum_received"]["bits_per_second"] / 1e6
+    assert read["iperf3.rtt"] == pytest.approx(document["end"]["streams"][0]["sender"]["mean_rtt"] / 1e6)
+
+
+def test_sysbench_mutex_has_the_figures_of_its_workload() -> None:
+    read = found("sysbench-mutex.txt", "sysbench")
+    assert set(read) <= {metric.name for metric in catalogue().workloads["sysbench-mutex"].metrics}
+
+
+@pytest.mark.parametrize(
+    ("program", "output", "said"),
+    [
+        ("perf_bench", "nothing", "printed 0 reports"),
+        ("perf_bench", "# Running 'sched/pipe' benchmark:\n     Total time: nan [sec]\n" * 2, "printed 2 reports"),
+        ("stress_ng", "stress-ng: metrc: [1] stressor  bogo ops\n", "has no bogo-ops"),
+        (
+            "stress_ng",
+            "stress-ng: metrc: [1] stressor  bogo ops\nstress-ng: error: [1] cannot fork\n",
+            "stress-ng failed: cannot fork",
+        ),
+        ("dbench", "dbench version 4.00\n", "has no throughput"),
+        ("iperf3", "nothing", "no JSON"),
+        ("iperf3", '{"error": "unable to connect"}', "iperf3 failed"),
+        ("iperf3", '{"end": 3}', 'no table "end"'),
+        ("iperf3", '{"end": {"sum_sent": {}, "sum_received": {"bits_per_second": true}}}', "cpu_utilization_percent"),
+    ],
+)
+def test_what_is_no_result_is_refused(program: str, output: str, said: str) -> None:
+    with pytest.raises(ParseError) as refused:
+        parser(program)(output)
+    assert said in str(refused.value)
