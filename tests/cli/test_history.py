@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cli.test_gate import BUILD, PROJECT, Project, prints
+from projects import BUILD, PROJECT, Project, prints
 from shell import Shell
 
 
