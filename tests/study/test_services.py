@@ -154,7 +154,7 @@ def test_the_user_of_a_service_has_a_directory_of_their_own(resolved: Resolving)
         (TWO.replace("{port:front}", "{port}"), "which several services have; expected one of {port:back}, {port:fr"),
         (TWO.replace('"front"', '"back"'), 'two services have the name "back"'),
         (REDIS.replace('"{port}"]\n[[', '"1"]\n[[') + 'ready = "ports"\n', "expected text that matches"),
-        (REDIS + 'ready = "log:("\n', "is no regular expression"),
+        (REDIS + 'ready = "log:("\n', "is not a regular expression"),
         ('command = ["a"]\n[[workload.service]]\ncommand = ["b"]\nready = "port"\n', "port requires {port}"),
         (REDIS + 'user = "somebody"\n', 'user "somebody" not found in guests; expected root'),
         (REDIS + "attributes = { priority = 3 }\n", 'priority requires policy = "fifo" or "rr"'),
