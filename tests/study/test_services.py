@@ -65,7 +65,7 @@ def test_a_service_is_started_before_the_workload_and_stopped_after_it(resolved:
     study = resolved(REDIS)
     one = study.configurations[0]
     directory = "/tmp/ajuste-services-1000/redis-server"
-    start = ("/ajuste/bin/ajuste-service", "start", "--name", "redis-server", "--directory", directory)
+    start: tuple[str, ...] = ("/ajuste/bin/ajuste-service", "start", "--name", "redis-server", "--directory", directory)
     start += ("--ready", "port:21700", "--port", "21700", "--within", "30000", "--stop", "TERM", "--patience", "10000")
     start += ("--", "/bin/redis-server", "--port", "21700")
     assert argvs(one.before) == [start, ("/ajuste/bin/ajuste-service", "begin", directory)]
