@@ -10,6 +10,8 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -34,9 +36,9 @@ def measure() -> tuple[Comparison, ...]:
         if redis:
             command = (redis, "--port", str(PORT), "--save", "")
             plans[_REDIS] = _served(Path(directory) / "redis", f"port:{PORT}", command)
-        ways = {name: lambda plan=plan: _trial(host, plan) for name, plan in plans.items()}
+        ways: dict[str, Callable[[], float]] = {name: partial(_trial, host, plan) for name, plan in plans.items()}
         if redis:
-            ways[_OWN] = lambda: _by_hand(command)
+            ways[_OWN] = partial(_by_hand, command)
         figures = by_turns(ways, ROUNDS)
     typical = {name: median(values) for name, values in figures.items()}
     added = [typical[_SLEEP] - typical[_ALONE]]

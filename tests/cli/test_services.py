@@ -195,7 +195,16 @@ def output(trial: dict[str, Any]) -> str:
 def test_in_a_guest_it_is_exact(ajuste: Shell) -> None:
     if not Path("/bin/busybox").exists():
         pytest.skip("busybox is not installed")
-    words = ("compare", "--kernel", "debian:6.1", "--blocks", "1", "--ignore-failure", "--service", HTTPD)
+    words: tuple[str, ...] = (
+        "compare",
+        "--kernel",
+        "debian:6.1",
+        "--blocks",
+        "1",
+        "--ignore-failure",
+        "--service",
+        HTTPD,
+    )
     words += ("--set", "service.nice=0,10", "--json")
     first = json.loads(ajuste(*words, "--", *GET)[0])
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]

@@ -65,7 +65,7 @@ def test_a_service_is_started_before_the_workload_and_stopped_after_it(resolved:
     study = resolved(REDIS)
     one = study.configurations[0]
     directory = "/tmp/ajuste-services-1000/redis-server"
-    start = ("/ajuste/bin/ajuste-service", "start", "--name", "redis-server", "--directory", directory)
+    start: tuple[str, ...] = ("/ajuste/bin/ajuste-service", "start", "--name", "redis-server", "--directory", directory)
     start += ("--ready", "port:21700", "--port", "21700", "--within", "30000", "--stop", "TERM", "--patience", "10000")
     start += ("--", "/bin/redis-server", "--port", "21700")
     assert argvs(one.before) == [start, ("/ajuste/bin/ajuste-service", "begin", directory)]
@@ -154,7 +154,7 @@ def test_the_user_of_a_service_has_a_directory_of_their_own(resolved: Resolving)
         (TWO.replace("{port:front}", "{port}"), "which several services have; expected one of {port:back}, {port:fr"),
         (TWO.replace('"front"', '"back"'), 'two services have the name "back"'),
         (REDIS.replace('"{port}"]\n[[', '"1"]\n[[') + 'ready = "ports"\n', "expected text that matches"),
-        (REDIS + 'ready = "log:("\n', "is no regular expression"),
+        (REDIS + 'ready = "log:("\n', "is not a regular expression"),
         ('command = ["a"]\n[[workload.service]]\ncommand = ["b"]\nready = "port"\n', "port requires {port}"),
         (REDIS + 'user = "somebody"\n', 'user "somebody" not found in guests; expected root'),
         (REDIS + "attributes = { priority = 3 }\n", 'priority requires policy = "fifo" or "rr"'),

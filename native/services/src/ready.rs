@@ -41,7 +41,7 @@ impl Ready {
             ("socket", path) if !path.is_empty() => Ok(Ready::Socket(path.into())),
             ("log", pattern) => match Regex::new(pattern) {
                 Ok(pattern) => Ok(Ready::Line(pattern)),
-                Err(error) => Err(format!("the pattern {pattern:?} is no regular expression: {error}").into()),
+                Err(error) => Err(format!("the pattern {pattern:?} is not a regular expression: {error}").into()),
             },
             ("command", words) => request::command(words).map(Ready::Command),
             _ => Err(format!("expected port:N, socket:PATH, log:PATTERN, command:[…] or none, not {text:?}").into()),

@@ -80,7 +80,9 @@ def check_services(study: Study) -> Iterator[Problem]:
         yield from check_attributes((*path, "attributes"), service.attributes, study, prefix)
         own = ("port", "") in _named(_words_of(service))
         if isinstance(service.ready, str) and not _is_pattern(service.ready.removeprefix("log:")):
-            yield Problem((*path, "ready"), f"{service.ready} is no regular expression", "escape ( and [ with \\")
+            yield Problem(
+                (*path, "ready"), f"{service.ready} is not a regular expression", "write a backslash before ( and ["
+            )
         if service.ready == "port" and not own:
             yield Problem(
                 (*path, "ready"), "port requires {port} in the command", "write port:NUMBER if the port is fixed"

@@ -91,7 +91,8 @@ def free_port(first: int) -> int:
                 probe.bind(("127.0.0.1", port))
                 return port
     raise RequestError(
-        f"no free port between {first} and {_LAST_PORT - 1}", hint="end a program that listens to one of them"
+        f"no free port between {first} and {_LAST_PORT - 1}",
+        hint="free one of them, or write the number of another port",
     )
 
 
