@@ -57,6 +57,12 @@ def test_programs_are_found_as_by_a_shell(tmp_path: Path) -> None:
         assert root.find(name) is None, name
 
 
+def test_an_archive_that_follows_another_is_read_too(tmp_path: Path) -> None:
+    root = laid_out(tmp_path, deb(entry("./usr/bin/a"))).path.read_bytes()
+    assert list(read_archive(root + root)) == 2 * list(read_archive(root))
+    assert list(read_archive(root + b"garbage")) == list(read_archive(root))
+
+
 def test_documentation_and_translations_are_left_out(tmp_path: Path) -> None:
     names = ("doc/x/copyright", "man/man1/x.1.gz", "locale/de/x.mo", "zoneinfo/UTC")
     root = laid_out(tmp_path, deb(*(entry(f"./usr/share/{name}") for name in names)))

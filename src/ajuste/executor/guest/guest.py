@@ -271,8 +271,7 @@ class GuestExecutor(Executor):
         return build_initramfs(self._files, self._image, session.directory / "initramfs", quiet_gate=quiet_gate)
 
     def _check_memory(self, initramfs: Initramfs) -> None:
-        least = initramfs.least_memory_mib
-        if self._memory_mib < least:
+        if self._memory_mib < (least := initramfs.least_memory_mib):
             raise RequestError(
                 f"{self._memory_mib} MiB of memory are not enough; this guest's files require at least {least} MiB",
                 hint=f"set --memory {-(-least // 256) * 256}, or memory_mib of [target]",

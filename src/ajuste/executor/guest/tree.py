@@ -124,21 +124,26 @@ def _pad(out: BinaryIO) -> None:
 
 
 _HEAD: Final = 110
+_MAGIC: Final = b"070701"
 _KINDS: Final = 0o170000
 
 
 def read_archive(archive: bytes) -> Iterator[tuple[str, bytes]]:
-    """The path and the content of each regular file. Raises ValueError for what is no archive."""
+    """The path and the content of each regular file, in archives that follow too. Raises ValueError for what is none."""
     at = 0
     while True:
         fields = archive[at : at + _HEAD]
-        if len(fields) < _HEAD or not fields.startswith(b"070701"):
+        if len(fields) < _HEAD or not fields.startswith(_MAGIC):
             raise ValueError("it is not an archive in the format newc")
         mode, size, length = (int(fields[place : place + 8], 16) for place in (14, 54, 94))
         path = archive[at + _HEAD : at + _HEAD + length - 1].decode(errors="replace")
         start = at + _HEAD + length + 3 & ~3
         if path == _TRAILER:
-            return
+            following = archive.find(_MAGIC, start)
+            if following < 0 or archive[start:following].strip(b"\0"):
+                return
+            at = following
+            continue
         if mode & _KINDS == stat.S_IFREG:
             yield path, archive[start : start + size]
         at = start + size + 3 & ~3
