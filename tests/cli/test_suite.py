@@ -92,7 +92,7 @@ def test_a_missing_member_is_an_error_before_anything_starts(suite: Callable[...
     ajuste = suite(ONE, GONE)
     _, complaint = ajuste("suite", "mine.toml", "--nice", "0,10", expect=2)
     assert 'member gone: the program "ajuste-has-no-such-program" was not found' in complaint
-    assert "or leave it out with --keep-going" in complaint
+    assert "or leave out what is missing with --keep-going" in complaint
     assert not (ajuste.home / "data" / "suites").exists()
     assert not ajuste.json("report")
 
@@ -145,3 +145,10 @@ def test_the_suites_are_listed(ajuste: Shell) -> None:
     names = {one["name"]: one["members"] for one in json.loads(ajuste("suite", "--json")[0])}
     assert {"scheduler", "io", "database"} <= set(names)
     assert "hackbench-unix" in names["scheduler"]
+
+
+def test_a_workload_that_writes_files_does_so_where_ajuste_was_called(ajuste: Shell) -> None:
+    said, _ = ajuste("compare", "--dry-run", "--json", "--blocks", "1", "--", "sysbench-fileio")
+    assert str(ajuste.directory) in said
+    said, _ = ajuste("compare", "--dry-run", "--json", "--blocks", "1", "--", "sysbench-cpu")
+    assert str(ajuste.directory) not in said

@@ -50,7 +50,8 @@ class Parameter(BaseModel):
 class WorkloadKind(BaseModel):
     """A catalogue entry. ``parser`` names a module of ``ajuste.outputs``; ``package`` the Debian package of
     ``program``, ``needs`` more programs that it starts, with theirs. ``endless`` workloads never end by themselves:
-    they are for the background. ``main`` is the one of ``metrics`` that people ask for.
+    they are for the background. One that ``writes`` files runs where Ajuste was called, others need no place. ``main``
+    is the one of ``metrics`` that people ask for.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -66,6 +67,7 @@ class WorkloadKind(BaseModel):
     metrics: tuple[Metric, ...] = ()
     main: str = ""
     endless: bool = False
+    writes: bool = False
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

@@ -106,13 +106,11 @@ class SuiteRun:
         if not found and all(one.message == first.message for _, one in others):
             raise first
         said = [f"member {name}: {first.message}", *(f"member {name}: {one.message}" for name, one in others)]
-        hint = (
-            first.hint
-            if not others
-            else "; ".join(dict.fromkeys(one.hint for one in self._left_out.values() if one.hint))
-        )
-        going = f"or leave {'it' if not others else 'them'} out with {KEEP_GOING}" if found else ""
-        raise RequestError("\n".join(said), hint=", ".join(filter(None, (hint, going))) or None, place=first.place)
+        ways = list(dict.fromkeys(one.hint for one in self._left_out.values() if one.hint))
+        if found:
+            ways.append(f"leave out what is missing with {KEEP_GOING}")
+        way = ", or ".join(ways) or None
+        raise RequestError("\n".join(said), hint=way, place=first.place)
 
     def carry_out(self) -> SuiteResult:
         """One member after the other. What was measured is kept, whatever happens. Raises RunError for a member that
@@ -134,7 +132,7 @@ class SuiteRun:
 
     def so_far(self) -> SuiteResult | None:
         """What is known now, if anything was measured."""
-        if self._record is None or not any(one.run for one in self._record.entries):
+        if self._record is None or not any(one.run and not one.failed for one in self._record.entries):
             return None
         with Store(self.means.home.store_url) as store:
             return stored_result(self._record, store)

@@ -160,7 +160,7 @@ class Commands:
         directory = next((one.directory for one in job.variants if one.name == variant), None)
         own = process_attributes(job.attributes, attributes)
         own = own.model_copy(update={"cgroup_limits": dict(limits or {})})
-        found = self._command(argv, own, in_place=job.kind is None)
+        found = self._command(argv, own, in_place=job.kind is None or self._catalogue.workloads[job.kind].writes)
         return found.model_copy(update={"directory": self._own_directory(directory)}) if directory else found
 
     def modules(self, parameters: Mapping[str, str]) -> tuple[str, ...]:
@@ -235,7 +235,7 @@ class Commands:
         return arguments(self._catalogue.workloads[job.kind or ""], {**job.parameters, **parameters})
 
     def _command(self, argv: tuple[str, ...], attributes: Attributes, *, in_place: bool) -> Command:
-        """``in_place``: where the caller is; workloads of the catalogue need no place."""
+        """``in_place``: where the caller is; most workloads of the catalogue need no place."""
         return Command(
             argv=argv,
             environment=self._environment,
