@@ -129,7 +129,7 @@ _KINDS: Final = 0o170000
 
 
 def read_archive(archive: bytes) -> Iterator[tuple[str, bytes]]:
-    """The path and content of each regular file, in archives that follow too. Raises ValueError for what is none."""
+    """The path and the content of each regular file, in archives that follow too. Raises ValueError for other bytes."""
     at = 0
     while True:
         fields = archive[at : at + _HEAD]
