@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -76,9 +76,6 @@ Precision = Annotated[
 Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 Claimed = Annotated[str, StringConstraints(pattern=r"^(no-)?[a-z][a-z0-9_]*(=[a-z0-9]+)?$", max_length=40)]
 """What a kernel must have, in form: ``numa``, ``no-numa``, ``hz=250``."""
-PACKAGE_PATTERN: Final = r"^[a-z0-9][a-z0-9+.-]{1,90}(/[a-z]{1,30})?$"
-PackageName = Annotated[str, StringConstraints(pattern=PACKAGE_PATTERN)]
-"""A package of a distribution, with the release that it is of after a slash, if that is said."""
 Argv = Annotated[tuple[Argument, ...], Field(min_length=1)]
 ReadyText = Annotated[str, StringConstraints(pattern=r"^(none|port|port:[0-9]{1,5}|socket:[^\x00]+|log:[^\x00]+)$")]
 StopSignal = Literal["TERM", "INT", "QUIT", "HUP", "USR1", "USR2"]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError, model_validator
 
 from ajuste.model.plan import MemoryNode, problem_of
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, TurnUs
 from ajuste.model.topology import Topology
-from ajuste.study.job import Argument, Claimed, MachineTable, PackageName, StudyTable, Whole
+from ajuste.study.job import Argument, Claimed, MachineTable, StudyTable, Whole
 
+PACKAGE_PATTERN: Final = r"^[a-z0-9][a-z0-9+.-]{1,90}(/[a-z]{1,30})?$"
+PackageName = Annotated[str, StringConstraints(pattern=PACKAGE_PATTERN)]
+"""A package of a distribution, with the release that it is of after a slash, if that is said."""
 MEMORY_WITH_PACKAGES_MIB: Final = 512
 """The files of a guest are in its memory."""
 

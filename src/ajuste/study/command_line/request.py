@@ -12,8 +12,8 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.topology import parse_topology
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.wording import split_at
-from ajuste.study.job import PACKAGE_PATTERN
 from ajuste.study.location import KeyPath as Keys
+from ajuste.study.target import PACKAGE_PATTERN
 
 PACKAGE_EXPECTED: Final = "expected the name of a Debian package, such as redis-server or redis-server/trixie"
 PACKAGE_HINT: Final = "search for packages at https://packages.debian.org"
