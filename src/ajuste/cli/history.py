@@ -21,7 +21,7 @@ MOST_COMMITS: Final = 40
 """Each has its own directory and its own build."""
 
 
-@example("ajuste history --last 5")
+@example("ajuste history --last 3")
 def history(
     names: Benchmarks = None,
     since: Annotated[
