@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn what_descendants_use_is_counted() {
         let mut child = Command::new("sh")
-            .args(["-c", "read go; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo; read end"])
+            .args(["-c", "read go; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; sleep 0.01; echo; read end"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
