@@ -14,11 +14,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
 use crate::account::{self, Account, Reaped};
+use crate::command::{become_leader, succeeds};
 use crate::log::Log;
-use crate::report::{self, Ended, NotStarted};
+use crate::report::{self, Ended, NotStarted, ACCOUNT, BEGIN, READY, STOP};
 use crate::request::{Ending, Start};
-use crate::start::READY;
-use crate::stop::{ACCOUNT, BEGIN, STOP};
 
 /// Between two looks whether the service is ready: the first and the longest.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
@@ -284,44 +283,6 @@ pub fn await_end(gone: &OwnedFd, parent: u32) {
     }
     // SAFETY: prctl(2) only takes numbers.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) };
-}
-
-/// Whether a command ends with exit code 0 before the deadline.
-pub fn succeeds(words: &[String], deadline: Instant) -> bool {
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // SAFETY: only system calls.
-    unsafe { command.pre_exec(become_leader) };
-    let Ok(mut child) = command.spawn() else { return false };
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return status.success(),
-            Ok(None) if Instant::now() < deadline => std::thread::sleep(FIRST_LOOK),
-            _ => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return false;
-            }
-        }
-    }
-}
-
-/// In a new child: a process group of its own, in the session of the trial, so that it shares one scheduling group
-/// with the workload (CONFIG_SCHED_AUTOGROUP). It dies with its keeper.
-fn become_leader() -> io::Result<()> {
-    // SAFETY: they only take numbers and a set of our own.
-    unsafe {
-        let mut none = MaybeUninit::<libc::sigset_t>::uninit();
-        libc::sigemptyset(none.as_mut_ptr());
-        let done = libc::setpgid(0, 0) == 0
-            && libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0
-            && libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()) == 0;
-        if done {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
-    }
 }
 
 fn signals() -> io::Result<OwnedFd> {

@@ -3,6 +3,7 @@
 //! `start` leaves a keeper running, which is the parent of the service; `begin` and `stop` ask the keepers.
 
 mod account;
+mod command;
 mod directory;
 mod keeper;
 mod log;

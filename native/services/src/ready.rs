@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 use regex::Regex;
 
-use crate::keeper::succeeds;
+use crate::command;
 use crate::log::Log;
-use crate::request;
 
 /// So long an attempt to connect may take.
 const ATTEMPT: Duration = Duration::from_secs(1);
@@ -43,7 +42,7 @@ impl Ready {
                 Ok(pattern) => Ok(Ready::Line(pattern)),
                 Err(error) => Err(format!("the pattern {pattern:?} is not a regular expression: {error}").into()),
             },
-            ("command", words) => request::command(words).map(Ready::Command),
+            ("command", words) => command::read(words).map(Ready::Command),
             _ => Err(format!("expected port:N, socket:PATH, log:PATTERN, command:[…] or none, not {text:?}").into()),
         }
     }
@@ -66,7 +65,7 @@ impl Ready {
             Ready::Port(number) => TcpStream::connect_timeout(&loopback(*number), ATTEMPT).is_ok(),
             Ready::Socket(path) => UnixStream::connect(path).is_ok(),
             Ready::Line(pattern) => log.new_lines().iter().any(|line| pattern.is_match(line)),
-            Ready::Command(words) => succeeds(words, deadline),
+            Ready::Command(words) => command::succeeds(words, deadline),
         }
     }
 

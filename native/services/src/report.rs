@@ -2,6 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+/// What the keeper says once the service is ready.
+pub const READY: &str = "ready";
+/// What a keeper can be asked to do.
+pub const BEGIN: &str = "begin";
+pub const ACCOUNT: &str = "account";
+pub const STOP: &str = "stop";
+
 /// How a process ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use lexopt::prelude::*;
 use thiserror::Error;
 
+use crate::command;
 use crate::ready::Ready;
 
 /// Why something was not done.
@@ -100,21 +101,13 @@ pub fn directories(mut arguments: lexopt::Parser) -> Result<Vec<PathBuf>, Fault>
     Ok(found)
 }
 
-/// A command in JSON: no text is ever split.
-pub fn command(text: &str) -> Result<Vec<String>, lexopt::Error> {
-    match serde_json::from_str::<Vec<String>>(text) {
-        Ok(words) if !words.is_empty() => Ok(words),
-        _ => Err(format!("expected a command such as [\"PROGRAM\", \"ARGUMENT\"], not {text:?}").into()),
-    }
-}
-
 fn milliseconds(arguments: &mut lexopt::Parser) -> Result<Duration, lexopt::Error> {
     Ok(Duration::from_millis(arguments.value()?.parse()?))
 }
 
 fn ending(text: &str) -> Result<Ending, lexopt::Error> {
     if let Some(words) = text.strip_prefix("command:") {
-        return command(words).map(Ending::Command);
+        return command::read(words).map(Ending::Command);
     }
     let signal = match text {
         "TERM" => libc::SIGTERM,

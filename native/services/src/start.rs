@@ -11,11 +11,8 @@ use rustix::pipe::{pipe_with, PipeFlags};
 use crate::directory;
 use crate::keeper::{self, Keeper};
 use crate::ready;
-use crate::report::{NotStarted, Said};
+use crate::report::{NotStarted, Said, READY};
 use crate::request::{Fault, Start};
-
-/// What the keeper says once the service is ready.
-pub const READY: &str = "ready";
 
 pub fn run(start: Start) -> Result<ExitCode, Fault> {
     directory::make(&start.directory)?;

@@ -6,16 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::directory;
-use crate::report::{Account, Said};
+use crate::report::{Account, Said, ACCOUNT, BEGIN, STOP};
 use crate::request::Fault;
 
 /// An answer is one line, of which no more is read.
 const LONGEST: u64 = 1 << 16;
-
-/// What a keeper can be asked to do.
-pub const BEGIN: &str = "begin";
-pub const ACCOUNT: &str = "account";
-pub const STOP: &str = "stop";
 
 /// Begin the accounts.
 pub fn begin(directories: &[PathBuf]) -> Result<ExitCode, Fault> {
