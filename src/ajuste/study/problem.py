@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, get_args
+from typing import Any, Final, Protocol, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -65,6 +65,40 @@ def nearest(name: str, known: Sequence[str]) -> str:
     """``; did you mean a or b?``, or nothing where none is near."""
     near = did_you_mean(nearest_names(name, known, most=3))
     return f"; {near}" if near else ""
+
+
+class Named(Protocol):
+    """A table of a file by its name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+N = TypeVar("N", bound=Named)
+
+
+def named_twice(table: str, tables: Sequence[Named]) -> list[Problem]:
+    """Those of ``tables`` that have the name of one before; ``table`` is what the file calls them."""
+    names = [one.name for one in tables]
+    return [
+        Problem((table, index, "name"), f'the {table} "{name}" is given twice; expected different names')
+        for index, name in enumerate(names)
+        if name in names[:index]
+    ]
+
+
+def chosen_by_name(table: str, tables: Sequence[N], names: Sequence[str], where: object) -> tuple[N, ...]:
+    """Those of ``tables`` with these names, in the order of the file; all if none is named. Raises RequestError for a
+    name that nothing in ``where`` has.
+    """
+    known = [one.name for one in tables]
+    for name in names:
+        if name not in known:
+            raise RequestError(
+                f'{table} "{name}" not found in {where}{nearest(name, known)}',
+                hint=f"choose one of {', '.join(known)}",
+            )
+    return tuple(one for one in tables if not names or one.name in names)
 
 
 def from_validation(failure: ValidationError, model: type[BaseModel]) -> list[Problem]:

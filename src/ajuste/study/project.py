@@ -27,7 +27,7 @@ from ajuste.study.files import is_own, own_name
 from ajuste.study.job import Argument, Argv, StudyTable
 from ajuste.study.location import KeyPath, StudySource
 from ajuste.study.measures import PARTS_OF_INSTRUCTIONS, find_metric
-from ajuste.study.problem import Problem, error, from_validation, nearest
+from ajuste.study.problem import Problem, chosen_by_name, error, from_validation, named_twice
 from ajuste.study.read import checked_study, read_toml
 from ajuste.study.schema import Study
 from ajuste.study.target import PackageName
@@ -129,14 +129,7 @@ class Project:
 
     def chosen(self, names: tuple[str, ...]) -> tuple[BenchmarkTable, ...]:
         """Those of that name, in the file's order; all if none is named. Raises RequestError."""
-        known = [one.name for one in self.benchmarks]
-        for name in names:
-            if name not in known:
-                raise RequestError(
-                    f'benchmark "{name}" not found in {self.source.file}{nearest(name, known)}',
-                    hint=f"choose one of {', '.join(known)}",
-                )
-        return tuple(one for one in self.benchmarks if not names or one.name in names)
+        return chosen_by_name("benchmark", self.benchmarks, names, self.source.file)
 
     def line(self, benchmark: BenchmarkTable) -> int | None:
         """Where it begins in the file."""
@@ -234,13 +227,7 @@ def read_project(path: Path) -> Project:
         table = ProjectTable.model_validate(document)
     except ValidationError as failure:
         raise error(from_validation(failure, ProjectTable), source) from None
-    names = [one.name for one in table.benchmarks]
-    twice = [
-        Problem(("benchmark", index, "name"), f'the benchmark "{name}" is given twice; expected different names')
-        for index, name in enumerate(names)
-        if name in names[:index]
-    ]
-    if twice:
+    if twice := named_twice("benchmark", table.benchmarks):
         raise error(twice, source)
     return Project(source, table.benchmarks)
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import Field, ValidationError
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.model.error import Place, RequestError
+from ajuste.model.error import Place
 from ajuste.study.builtin import builtin_files, find_file
 from ajuste.study.command_line.request import CommandLine, Request, seconds, share
 from ajuste.study.command_line.study import adhoc_document
@@ -19,7 +19,7 @@ from ajuste.study.factors import ParseKernel
 from ajuste.study.files import is_own
 from ajuste.study.job import Argument, BudgetTable, Name, ScratchTable, Share, StudyTable, Whole, WorkloadTable
 from ajuste.study.location import KeyPath, StudySource
-from ajuste.study.problem import Problem, error, from_validation, nearest
+from ajuste.study.problem import Problem, chosen_by_name, error, from_validation, named_twice
 from ajuste.study.read import checked_study, read_toml
 from ajuste.study.schema import AnalysisTable, Study
 
@@ -89,14 +89,7 @@ class Suite:
 
     def chosen(self, names: Sequence[str]) -> tuple[MemberTable, ...]:
         """The members of those names, in the file's order; all if none is named. Raises RequestError."""
-        known = [one.name for one in self.table.members]
-        for name in names:
-            if name not in known:
-                raise RequestError(
-                    f'member "{name}" not found in the suite {self.table.name}{nearest(name, known)}',
-                    hint=f"choose one of {', '.join(known)}",
-                )
-        return tuple(one for one in self.table.members if not names or one.name in names)
+        return chosen_by_name("member", self.table.members, names, f"the suite {self.table.name}")
 
 
 def builtin_suites() -> list[Suite]:
@@ -116,12 +109,7 @@ def read_suite(path: Path) -> Suite:
         table = SuiteTable.model_validate(document)
     except ValidationError as failure:
         raise error(from_validation(failure, SuiteTable), source) from None
-    names = [one.name for one in table.members]
-    wrong = [
-        Problem(("member", index, "name"), f'the member "{name}" is given twice; expected different names')
-        for index, name in enumerate(names)
-        if name in names[:index]
-    ]
+    wrong = named_twice("member", table.members)
     wrong += [
         Problem(("member", index, "workload"), "several commands are a factor; expected kind or one command")
         for index, one in enumerate(table.members)
