@@ -123,10 +123,20 @@ def test_the_page_has_the_tree_and_every_table(told: Results, section: Section) 
     assert "</script><b>" not in page
     assert "\x1b" not in page
     titles = [block.title for block in section.blocks if isinstance(block, Folded)]
-    assert titles[0] == "Instructions by task"
+    assert titles[:2] == ["Functions that make up the difference", "Instructions by task"]
     assert titles[-1] == "Functions that cost most"
     assert "No names here." in page
     assert "sched_yield" in markdown(report_of(told))
+
+
+def test_a_terminal_has_the_short_answer_and_the_rest_on_demand(told: Results, capsys: Any) -> None:
+    print_report(report_of(told), Console(width=80))
+    short = capsys.readouterr().out
+    print_report(report_of(told), Console(width=80), verbose=True)
+    whole = capsys.readouterr().out
+    assert "carries out" in short
+    assert "Functions that make up the difference" not in short
+    assert "Functions that make up the difference" in whole
 
 
 def figure(section: Section) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from ajuste.model.cost import ROLES, CostComparison, CostRow
 from ajuste.model.modelled import ModelledMachine
@@ -23,6 +23,10 @@ _ABOUT = (
 
 _LONGEST_NAME = 30
 """Of a function in a table, so that its figures stand beside it also where there is little room."""
+
+_MOST_COUNTED = 3
+_MOST_MODELLED = 1
+"""Sentences that stand in the short report of a terminal: the whole, the tasks, the functions; the modelled time."""
 
 
 def costs_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
@@ -50,15 +54,21 @@ def _section(costs: CostComparison, called: tuple[str, str], place: int, *, seve
     if costs.modelled and (bars := modelled_plot(costs.modelled, called, f"costs-{place}-modelled")):
         plots.append(bars)
     blocks: tuple[Block, ...] = (
-        *map(Paragraph, cost_sentences(costs)),
+        *_paragraphs(costs.sentences, _MOST_COUNTED),
+        *(_paragraphs(costs.modelled.sentences, _MOST_MODELLED) if costs.modelled else ()),
         *(Picture(plot, called[1]) for plot in plots),
-        first,
+        Folded(first.title, (first,), open=True),
         *(Folded(table.title, (table,)) for table in others),
         *(Paragraph(note, "dim", detail=True) for note in costs.notes),
     )
     under = f" under {called[1]}" if several else ""
     about = f"{_ABOUT} {_modelled_words(costs.modelled.machine)}" if costs.modelled else _ABOUT
     return Section(f"What costs what{under}", blocks, f"costs-{place}", "Costs", about=about)
+
+
+def _paragraphs(sentences: Sequence[str], most: int) -> Iterator[Paragraph]:
+    """The first ``most`` for everybody, the others for who wants the details."""
+    return (Paragraph(sentence, detail=place >= most) for place, sentence in enumerate(sentences))
 
 
 def cost_sentences(costs: CostComparison) -> tuple[str, ...]:
