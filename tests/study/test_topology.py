@@ -21,6 +21,7 @@ from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
+from shell import SMALL
 
 STUDY = """
 schema = 1
@@ -59,6 +60,15 @@ def test_it_decides_how_many_cpus_there_are(tmp_path: Path) -> None:
     target = read(tmp_path).target
     assert (target.cpus, target.topology) == (8, Topology(sockets=2, cores=2, threads=2))
     assert read(tmp_path, target="cpus = 8").target == target
+
+
+def test_a_study_asks_for_as_many_cpus_as_a_guest_can_have(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(SMALL.replace("[target]", "[target]\ncpus = 16"))
+    assert read_study(path).target.cpus == 16
+    path.write_text(SMALL.replace("[target]", "[target]\ncpus = 17"))
+    with pytest.raises(RequestError, match=r"cpus: found 17; expected .* 16"):
+        read_study(path)
 
 
 def test_it_is_part_of_what_is_measured_only_where_it_is_given(tmp_path: Path) -> None:

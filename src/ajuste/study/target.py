@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints, TypeAdapter, ValidationError, mod
 
 from ajuste.model.plan import MemoryNode, problem_of
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, TurnUs
-from ajuste.model.topology import Topology
+from ajuste.model.topology import MOST_CPUS, Topology
 from ajuste.study.job import Argument, Claimed, MachineTable, StudyTable, Whole
 
 PACKAGE_PATTERN: Final = r"^[a-z0-9][a-z0-9+.-]{1,90}(/[a-z]{1,30})?$"
@@ -37,7 +37,7 @@ class TargetTable(StudyTable):
         description="Nanoseconds per instruction under the virtual clock: 1, 2, 4, 8 or 16. A slower guest CPU makes "
         "trials faster.",
     )
-    cpus: Whole = Field(default=1, ge=1, le=64, description="CPUs of the machine.")
+    cpus: Whole = Field(default=1, ge=1, le=MOST_CPUS, description="CPUs of the machine.")
     memory_mib: Whole = Field(default=256, ge=64, le=1048576, description="Memory of the machine, in MiB.")
     nodes: tuple[MemoryNode, ...] = Field(
         default=(),

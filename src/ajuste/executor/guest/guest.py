@@ -42,13 +42,12 @@ from ajuste.model.kernel import KernelImage
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import MemoryNode, Plan
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, TurnUs
-from ajuste.model.topology import Topology
+from ajuste.model.topology import MOST_CPUS, Topology
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
 
 _BOOT_PLAN = Plan(id="boot")
 _PROBE_LIMIT = MachineLimit(host_s=30)
-_MOST_CPUS = 16
 _MEMORY_OF_QEMU_MIB = 150
 _MOST_RECORDED_BYTES = 192 << 20
 """QEMU records no machine that has carried out 2^31 instructions: unpacking takes about 2.2 for each byte."""
@@ -116,7 +115,7 @@ class GuestExecutor(Executor):
     ) -> None:
         self._image = image
         self._clock: Clock = clock
-        self._cpus = _within(cpus, "CPUs", 1, _MOST_CPUS)
+        self._cpus = _within(cpus, "CPUs", 1, MOST_CPUS)
         self._memory_mib = _within(memory_mib, "MiB of memory", 64, 1 << 20)
         self._seed = _within(seed, "as a seed", 0, 2**63 - 1)
         self._instruction_ns: InstructionNs = instruction_ns
