@@ -173,10 +173,10 @@ def blocks_in_all(interval: Interval, zone: float, alpha: float) -> int | None:
     ``None`` below two blocks, for a quantile, and beyond ``MOST_BLOCKS``. ``zone`` as in ``word_of``. How good a guide
     this is, is simulated in ``benchmarks.verdicts`` (docs/explanation/statistics.md has the figures).
     """
-    return _blocks_for(interval, _deciding_width(interval, zone), alpha)
+    return _blocks_for(interval, deciding_width(interval, zone), alpha)
 
 
-def _deciding_width(interval: Interval, zone: float) -> float:
+def deciding_width(interval: Interval, zone: float) -> float:
     """The half width below which an interval around the same mean decides."""
     mean = abs(interval.mean)
     return max(mean, zone - mean)
@@ -192,7 +192,7 @@ def _blocks_for(interval: Interval, half_width: float, alpha: float) -> int | No
 
 def more_blocks(found: Effect, zone: float, alpha: float) -> int | None:
     """About how many more blocks would decide."""
-    return _more_for(found, _deciding_width(found.interval, zone), alpha)
+    return _more_for(found, deciding_width(found.interval, zone), alpha)
 
 
 def _more_for(found: Effect, half_width: float, alpha: float) -> int | None:

@@ -14,15 +14,16 @@ from ajuste.design.blocks import latin_order, raw_bits
 
 SwitchbackOrder = Literal["random", "mirrored", "latin"]
 """``random``: each configuration once a block, in an order drawn anew; ``mirrored``: that order, then the same
-backwards, so that a steady drift hits all alike; ``latin``: a whole square of Williams (two for an odd number), in
-which each configuration follows every other equally often.
+backwards, so that a steady drift hits all alike, for load that changes within a few slices; ``latin``: a whole square
+of Williams (two for an odd number), in which each configuration follows every other equally often, for systems that
+are slow to settle.
 """
 
 _MIRRORED = 2
 """Keeps the random numbers of these blocks apart from those of others."""
 
 
-def slices_a_block(configurations: int, order: SwitchbackOrder = "mirrored") -> int:
+def slices_a_block(configurations: int, order: SwitchbackOrder = "random") -> int:
     """How many slices a block has."""
     if order == "random":
         return configurations
@@ -32,7 +33,7 @@ def slices_a_block(configurations: int, order: SwitchbackOrder = "mirrored") -> 
 
 
 def order_of_block(
-    number: int, configurations: Sequence[str], seed: int, order: SwitchbackOrder = "mirrored"
+    number: int, configurations: Sequence[str], seed: int, order: SwitchbackOrder = "random"
 ) -> tuple[str, ...]:
     """The configurations of the slices of block ``number`` (0 …), in order; they follow from ``seed`` and ``number``.
 

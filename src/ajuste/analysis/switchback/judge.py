@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from ajuste.analysis.effects import effect, margin
-from ajuste.analysis.pairs import Pairs
-from ajuste.analysis.verdict import more_blocks, of_effect, reason_of, unmeasured, word_of
+from ajuste.analysis.effects import Effect, margin
+from ajuste.analysis.switchback.blocks import BlockDifferences, block_differences
+from ajuste.analysis.switchback.evidence import adjusted, fewest_blocks, log_evidence, sequence_interval
+from ajuste.analysis.switchback.needed import blocks_needed
+from ajuste.analysis.switchback.noise import changes_over_time, noise_of, sentences
+from ajuste.analysis.verdict import deciding_width, of_effect, reason_of, unmeasured, word_of
 from ajuste.model.diagnostic import Diagnostics
 from ajuste.model.metric import Metric
 from ajuste.model.slices import Slice
 from ajuste.model.verdict import Verdict
+
+ALPHA_OF_CONTROL: Final = 0.1
+"""The part of the error rate that goes into whether a configuration changes the control itself."""
+HELPS: Final = 0.9
+"""A control helps where less than this share of the variance is left with it."""
 
 
 @dataclass(frozen=True)
 class SwitchbackJudgement:
     """What slices say of one metric: a verdict for every configuration but the baseline.
 
-    ``more_slices`` is about how many more slices decide the open ones, 0 where all are decided and ``None`` where
-    nothing can be said. ``findings`` are sentences on what was seen in the noise; ``diagnostics`` the same with figures.
-    ``adjusted`` names the configurations whose effect is that at equal load, by the slices' ``control``.
+    ``more_slices`` is about how many more slices decide the open ones: 0 where all are decided, ``None`` where nothing
+    can be said yet. ``findings`` are sentences on what was seen in the noise, ``diagnostics`` the same with figures.
+    ``adjusted`` names the configurations whose estimate is that at equal load, by the slices' ``control``.
     """
 
     metric: Metric
@@ -31,6 +42,13 @@ class SwitchbackJudgement:
     findings: tuple[str, ...] = ()
     diagnostics: Diagnostics | None = None
     adjusted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Judged:
+    verdict: Verdict
+    adjusted: bool = False
+    findings: tuple[str, ...] = ()
 
 
 def judge_slices(
@@ -43,46 +61,107 @@ def judge_slices(
     confidence: float = 0.95,
     smallest_effect: float = 0.05,
     deciding: bool = True,
+    in_progress: int | None = None,
+    diagnose_noise: bool = True,
 ) -> SwitchbackJudgement:
     """What ``slices`` so far say of ``metric``, for every one of ``configurations`` (names; the baseline among them).
 
     The verdicts of all ``comparisons`` of the experiment (configurations besides the baseline × deciding metrics) hold
-    together with ``confidence``, however often and whenever one looks.
+    together with ``confidence``, however often and whenever one looks. That rests on blocks whose order was drawn as
+    ``design.switchback`` does, and on whole ones: the block that is ``in_progress`` does not count yet.
     """
     alpha = (1 - confidence) / max(1, comparisons)
-    verdicts = []
-    for name in configurations:
-        if name == baseline:
-            continue
-        both = _pairs(slices, baseline, name)
-        found = effect(both, metric, alpha)
-        if found is None:
-            verdicts.append(unmeasured(name, metric, confidence, "no block has both", deciding=deciding))
-            continue
-        zone = margin(found, smallest_effect)
-        word = word_of(found, metric, zone)
-        verdicts.append(
-            of_effect(
-                found,
-                name,
-                metric,
-                word,
-                level=confidence,
-                blocks=found.interval.n,
-                more_blocks=more_blocks(found, zone, alpha) if word == "undecided" else None,
-                deciding=deciding,
-                reason=reason_of(word, found, metric, smallest_effect, "too few blocks"),
-            )
+    whole = [one for one in slices if one.block != in_progress]
+    found = [
+        _judged(
+            block_differences(whole, metric, baseline, name),
+            name,
+            metric,
+            alpha=alpha,
+            confidence=confidence,
+            smallest_effect=smallest_effect,
+            deciding=deciding,
         )
-    return SwitchbackJudgement(metric, tuple(verdicts), None)
-
-
-def _pairs(slices: Sequence[Slice], baseline: str, other: str) -> Pairs:
-    found: dict[int, Mapping[str, list[float]]] = {}
-    for one in slices:
-        if one.counts and one.value is not None and one.configuration in (baseline, other):
-            found.setdefault(one.block, {baseline: [], other: []})[one.configuration].append(one.value)
-    blocks = [own for own in found.values() if own[baseline] and own[other]]
-    return Pairs(
-        np.array([np.mean(own[baseline]) for own in blocks]), np.array([np.mean(own[other]) for own in blocks])
+        for name in configurations
+        if name != baseline
+    ]
+    diagnostics = noise_of(slices, metric) if diagnose_noise else None
+    return SwitchbackJudgement(
+        metric=metric,
+        verdicts=tuple(one.verdict for one in found),
+        more_slices=_more_slices([one.verdict for one in found], whole),
+        findings=(
+            *(finding for one in found for finding in one.findings),
+            *(sentences(diagnostics) if diagnostics is not None else ()),
+        ),
+        diagnostics=diagnostics,
+        adjusted=tuple(one.verdict.configuration for one in found if one.adjusted),
     )
+
+
+def _judged(
+    own: BlockDifferences | None,
+    configuration: str,
+    metric: Metric,
+    *,
+    alpha: float,
+    confidence: float,
+    smallest_effect: float,
+    deciding: bool,
+) -> _Judged:
+    if own is None:
+        reason = "no block has a clean slice of both the baseline and this configuration yet"
+        return _Judged(unmeasured(configuration, metric, confidence, reason, deciding=deciding))
+    control, findings = own.control, []
+    if control is not None:
+        if float(np.max(log_evidence(control))) >= -math.log(ALPHA_OF_CONTROL * alpha):
+            control = None
+            findings.append(f"{configuration} changes the control figure itself: the verdict does not use it.")
+        alpha *= 1 - ALPHA_OF_CONTROL
+    if changes_over_time(own.values):
+        findings.append(
+            f"The effect of {configuration} changes over time: the verdict is about its mean over the experiment."
+        )
+    interval = sequence_interval(own.values, alpha=alpha, floor=own.floor, control=control)
+    effect = Effect(own.scale, interval, own.baseline_mean, metric.resolution, same=own.same, fell_back=own.fell_back)
+    zone = margin(effect, smallest_effect)
+    word = word_of(effect, metric, zone)
+    noise = own.values - float(np.mean(own.values))
+    helps = False
+    if control is not None and len(noise) > 2:
+        left = adjusted(noise, control)
+        helps = float(np.var(left)) < HELPS * float(np.var(noise))
+        noise = left if helps else noise
+    more = None
+    if word == "undecided":
+        needed = blocks_needed(noise, deciding_width(interval, zone), alpha)
+        more = None if needed is None else max(1, needed - interval.n)
+    blocks = f"{interval.n} block" if interval.n == 1 else f"{interval.n} blocks"
+    too_few = f"{blocks} of the {fewest_blocks(alpha)} that an interval requires"
+    return _Judged(
+        of_effect(
+            effect,
+            configuration,
+            metric,
+            word,
+            level=confidence,
+            blocks=interval.n,
+            more_blocks=more,
+            deciding=deciding,
+            reason=reason_of(word, effect, metric, smallest_effect, too_few),
+        ),
+        adjusted=helps,
+        findings=tuple(findings),
+    )
+
+
+def _more_slices(verdicts: Sequence[Verdict], slices: Sequence[Slice]) -> int | None:
+    """About how many more, in blocks as long as the last whole one."""
+    more = [one.more_blocks for one in verdicts if one.is_open]
+    if not more:
+        return 0
+    known = [blocks for blocks in more if blocks is not None]
+    if len(known) < len(more) or not slices:
+        return None
+    lengths = Counter(one.block for one in slices)
+    return max(known) * lengths[max(lengths)]

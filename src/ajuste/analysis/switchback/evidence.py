@@ -1,0 +1,138 @@
+"""Evidence against an effect from differences within blocks whose order was drawn at random.
+
+Had the two configurations of a block been exchanged, a setting that does nothing would have given the same difference
+with the other sign. Which of the two it was is a fair coin, thrown anew for each block: given how large the differences
+are, their signs are independent, whatever drift, autocorrelation, bursts and changing spread made them so large. Of
+such signs E[exp(λx) / cosh(λx)] = 1 for every λ, so the product over blocks is a test martingale (de la Peña 1999, "A
+general class of exponential inequalities for martingales and ratios", Annals of Probability 27), and so is a mixture
+over λ. By Ville's inequality it exceeds 1/α at any time with probability at most α. The effects that it does not
+refute are a confidence sequence (Howard, Ramdas, McAuliffe and Sekhon 2021, "Time-uniform, nonparametric,
+nonasymptotic confidence sequences", Annals of Statistics 49).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ajuste.analysis.quantiles import interval_between
+from ajuste.analysis.sequence import Interval
+
+Floats = NDArray[np.float64]
+Against = Callable[[Floats], Floats]
+"""The log of the evidence against each of some effects."""
+
+SLOPES: Final = np.geomspace(0.06, 4.0, 8)
+"""The λ of the mixture, each with both signs. The best one is about the effect in standard deviations of a difference:
+0.06 for several thousand blocks, 4 where every sign counts fully."""
+
+EXPLAINS: Final = 0.9
+"""Below this share of the variance that is left, the estimate is that at equal load."""
+HALVINGS: Final = 40
+FARTHEST: Final = 1e6
+
+
+def standardised(values: Floats, floor: float = 0.0) -> Floats:
+    """``values`` (along the last axis) over the root mean square of all up to each. That does not depend on signs.
+
+    ``floor`` is the least scale that is believed, from the resolution of the figures.
+    """
+    count = np.arange(1, values.shape[-1] + 1)
+    scale = np.maximum(np.sqrt(np.cumsum(values**2, axis=-1) / count), floor)
+    return np.divide(values, scale, out=np.zeros_like(values), where=scale > 0)
+
+
+def log_evidence(values: Floats, floor: float = 0.0) -> Floats:
+    """The log of the evidence against symmetry around zero after each of ``values``, along the last axis."""
+    x = standardised(values, floor)
+    terms = []
+    for slope in SLOPES:
+        z = slope * x
+        even = -(np.abs(z) + np.log1p(np.exp(-2 * np.abs(z))) - math.log(2))
+        terms += [np.cumsum(z + even, axis=-1), np.cumsum(even - z, axis=-1)]
+    return np.asarray(np.logaddexp.reduce(terms, axis=0) - math.log(2 * len(SLOPES)))
+
+
+def adjusted(values: Floats, control: Floats) -> Floats:
+    """``values`` without what differences of a ``control`` explain, along the last axis.
+
+    The slope of each is from the ones before it alone, and drawn towards none: signs stay independent.
+    """
+    both = np.cumsum(values * control, axis=-1)
+    squares = np.cumsum(control**2, axis=-1)
+    count = np.arange(1, values.shape[-1] + 1)
+    doubtful = squares + 2 * squares / count
+    slope = np.divide(both, doubtful, out=np.zeros_like(both), where=doubtful > 0)
+    before = np.zeros_like(both)
+    before[..., 1:] = slope[..., :-1]
+    return np.asarray(values - before * control)
+
+
+def fewest_blocks(alpha: float) -> int:
+    """The smallest number of blocks that can refute anything."""
+    n = 1
+    while log_evidence(np.ones(n))[-1] < -math.log(alpha):
+        n += 1
+    return n
+
+
+def sequence_interval(
+    differences: Floats, *, alpha: float, floor: float = 0.0, control: Floats | None = None
+) -> Interval:
+    """The effects that ``differences`` (at least one) do not refute; it holds at all numbers of blocks together.
+
+    With a ``control`` the evidence is the mean of that with and without the adjustment for it.
+    """
+    threshold = -math.log(alpha)
+
+    def against(effects: Floats) -> Floats:
+        left = differences[None, :] - effects[:, None]
+        plain = log_evidence(left, floor)[:, -1]
+        if control is None:
+            return plain
+        also = log_evidence(adjusted(left, np.broadcast_to(control, left.shape)), floor)[:, -1]
+        return np.asarray(np.logaddexp(plain, also) - math.log(2))
+
+    middle = _middle(differences, control, against, threshold)
+    if middle is None:
+        return interval_between(len(differences), float(np.mean(differences)), -math.inf, math.inf)
+    reach = max(float(np.max(np.abs(differences - middle))), floor)
+    bounds = (_bound(middle, side * reach, against, threshold) for side in (-1, 1))
+    return interval_between(len(differences), middle, *bounds)
+
+
+def _middle(differences: Floats, control: Floats | None, against: Against, threshold: float) -> float | None:
+    """The mean, at equal load if there is a control that explains much; ``None`` if every effect is refuted: then there
+    is no single one.
+    """
+    mean = float(np.mean(differences))
+    if control is not None and len(differences) > 2 and float(np.sum(control**2)) > 0:
+        away, load = differences - mean, control - np.mean(control)
+        slope = float(np.sum(away * load) / np.sum(load**2)) if np.ptp(control) > 0 else 0.0
+        if np.var(away - slope * load) < EXPLAINS * np.var(away):
+            mean -= slope * float(np.mean(control))
+    candidates = np.r_[mean, np.quantile(differences, np.linspace(0, 1, 33))]
+    found = against(candidates)
+    best = 0 if found[0] < threshold else int(np.argmin(found))
+    return float(candidates[best]) if found[best] < threshold else None
+
+
+def _bound(middle: float, reach: float, against: Against, threshold: float) -> float:
+    """The nearest refuted effect from ``middle`` in the direction of ``reach``; infinite where none is."""
+    far = 1.0
+    while against(np.array([middle + far * reach]))[0] < threshold:
+        far *= 4
+        if far > FARTHEST or reach == 0:
+            return math.copysign(math.inf, reach)
+    near = 0.0
+    for _ in range(HALVINGS):
+        half = (near + far) / 2
+        if against(np.array([middle + half * reach]))[0] < threshold:
+            near = half
+        else:
+            far = half
+    return middle + far * reach
