@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -82,12 +83,17 @@ def pilot_differences(pilot: NDArray[np.float64], configurations: int, order: Sw
     """The differences of two of so many equal configurations within every stretch of ``pilot`` that is as long as a
     block; in several orders each, where there are several.
     """
-    names = [str(place) for place in range(configurations)]
     length = slices_a_block(configurations, order)
     windows = np.lib.stride_tricks.sliding_window_view(pilot, length)
-    found = []
-    for draw in range(1 if configurations == 2 else _DRAWS):
-        drawn = [order_of_block(draw * len(windows) + at, names, 0, order) for at in range(len(windows))]
-        weights = np.array([[(name == "1") * 1.0 - (name == "0") for name in own] for own in drawn])
-        found.append(np.sum(weights * windows, axis=1) * configurations / length)
-    return np.concatenate(found)
+    draws = 1 if configurations == 2 else _DRAWS
+    weights = _weights(configurations, order, draws * len(windows))
+    return np.asarray(np.sum(weights.reshape(draws, len(windows), length) * windows, axis=2).ravel())
+
+
+@lru_cache(maxsize=8)
+def _weights(configurations: int, order: SwitchbackOrder, blocks: int) -> NDArray[np.float64]:
+    """With what weight each slice of so many blocks is in the difference of the first two configurations."""
+    names = [str(place) for place in range(configurations)]
+    drawn = [order_of_block(number, names, 0, order) for number in range(blocks)]
+    signs = np.array([[(name == "1") * 1.0 - (name == "0") for name in own] for own in drawn])
+    return np.asarray(signs * configurations / signs.shape[1])
