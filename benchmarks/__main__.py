@@ -36,6 +36,7 @@ from benchmarks import (
     structure,
     surface,
     surfaces,
+    switchback,
     tuning,
     verdicts,
 )
@@ -70,6 +71,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "structure": structure.measure,
     "surfaces": surfaces.measure,
     "surface": surface.measure,
+    "switchback": switchback.measure,
     "tuning": tuning.measure,
     "cluster": cluster.measure,
 }

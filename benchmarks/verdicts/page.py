@@ -13,19 +13,20 @@ from benchmarks.verdicts.noise import NOISES, Noise
 from benchmarks.verdicts.planning import LOOK, Plan
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "simulated-verdicts.md"
-BEGINS: Final = "<!-- from here to the end mark: written by `python -m benchmarks verdicts` -->\n"
+BEGINS: Final = "<!-- from here to the end mark: written by `python -m benchmarks {command}` -->\n"
 ENDS: Final = "<!-- end mark -->\n"
 
 Find = Callable[[str, float, str], Cell]
 
 
-def write(text: str, page: Path = PAGE) -> None:
-    """Puts ``text`` between the marks of ``page``; ValueError if it has none."""
-    before, mark, rest = page.read_text().partition(BEGINS)
+def write(text: str, page: Path = PAGE, command: str = "verdicts") -> None:
+    """Puts ``text`` between the marks of ``page`` for ``command``; ValueError if it has none."""
+    begins = BEGINS.format(command=command)
+    before, mark, rest = page.read_text().partition(begins)
     _, end, after = rest.partition(ENDS)
     if not mark or not end:
         raise ValueError(f"{page.name} has no marks to write between")
-    page.write_text(f"{before}{BEGINS}\n{text}\n{ENDS}{after}")
+    page.write_text(f"{before}{begins}\n{text}\n{ENDS}{after}")
 
 
 def tables(cells: Sequence[Cell], plans: Sequence[Plan], counts: Sequence[Counts]) -> str:

@@ -171,10 +171,11 @@ def test_the_tables_and_the_picture_show_every_method_and_noise(cells: Cells, tm
         assert method.title in drawn
     assert drawn.count("<circle") == 2 * len(METHODS) * len(NOISES)
     document = tmp_path / "page.md"
-    document.write_text(f"before\n{page.BEGINS}old{page.ENDS}after\n")
+    begins = page.BEGINS.format(command="verdicts")
+    document.write_text(f"before\n{begins}old{page.ENDS}after\n")
     page.write(text, document)
     page.write(text, document)
-    assert document.read_text() == f"before\n{page.BEGINS}\n{text}\n{page.ENDS}after\n"
+    assert document.read_text() == f"before\n{begins}\n{text}\n{page.ENDS}after\n"
     document.write_text("no marks")
     with pytest.raises(ValueError, match="no marks"):
         page.write(text, document)

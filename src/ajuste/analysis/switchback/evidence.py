@@ -58,18 +58,23 @@ def log_evidence(values: Floats, floor: float = 0.0) -> Floats:
 
 
 def adjusted(values: Floats, control: Floats) -> Floats:
-    """``values`` without what differences of a ``control`` explain, along the last axis.
+    """``values`` without what differences of a ``control`` explain, along the last axis: recursive residuals (Brown,
+    Durbin and Evans 1975, "Techniques for testing the constancy of regression relationships over time", JRSS B 37).
 
-    The slope of each is from the ones before it alone, and drawn towards none: signs stay independent.
+    The slope of each is from the ones before it alone, and each is divided by how much the error of that slope widens
+    it. Neither depends on signs, so these stay independent. The first has no slope yet and says nothing.
     """
-    both = np.cumsum(values * control, axis=-1)
-    squares = np.cumsum(control**2, axis=-1)
-    count = np.arange(1, values.shape[-1] + 1)
-    doubtful = squares + 2 * squares / count
-    slope = np.divide(both, doubtful, out=np.zeros_like(both), where=doubtful > 0)
-    before = np.zeros_like(both)
-    before[..., 1:] = slope[..., :-1]
-    return np.asarray(values - before * control)
+    both, squares = _before(values * control), _before(control**2)
+    known = squares > 0
+    slope = np.divide(both, squares, out=np.zeros_like(both), where=known)
+    leverage = np.divide(control**2, squares, out=np.zeros_like(squares), where=known)
+    left = (values - slope * control) / np.sqrt(1 + leverage)
+    return np.where(known | (control == 0), left, 0.0)
+
+
+def _before(terms: Floats) -> Floats:
+    """The sum of all before each, along the last axis."""
+    return np.asarray(np.cumsum(terms, axis=-1) - terms)
 
 
 def fewest_blocks(alpha: float) -> int:

@@ -1,0 +1,150 @@
+"""Switchbacks on simulated services: Ajuste beside a comparison of before and after.
+
+Writes the tables of docs/explanation/switchback.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.comparison import RESULTS, Comparison
+from benchmarks.switchback.cells import EFFECT, SwitchbackCell, simulate
+from benchmarks.switchback.experiments import ALPHA
+from benchmarks.switchback.services import SERVICES
+from benchmarks.verdicts.page import write
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "explanation" / "switchback.md"
+COMMAND: Final = "switchback"
+MOST_OFF: Final = 2.0
+"""By what factor a plan may be off."""
+FOUND: Final = 0.95
+
+FALSE: Final = {
+    "before/after": "before_after",
+    "by turns": "by_turns",
+    "Ajuste": "false",
+    "Ajuste with control": "false_at_load",
+    "falsely equivalent": "false_equivalent",
+}
+PLANNED: Final = {"planned": "plan", "half": "typical", "95 %": "most", "95 %, with control": "most_at_load"}
+
+
+def measure() -> tuple[Comparison, ...]:
+    """Simulates everything (a few minutes), writes tables, page and ``results/switchback-cells.json``."""
+    cells = simulate()
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "switchback-cells.json").write_text(json.dumps([cell.model_dump() for cell in cells], indent=1) + "\n")
+    tables = (false_verdicts(cells), found_effects(cells))
+    write("\n".join(table.markdown for table in tables), PAGE, COMMAND)
+    console = Console(width=130)
+    for table in tables:
+        console.print(table.shown)
+    return judged(cells)
+
+
+@dataclass(frozen=True)
+class CellTable:
+    """A table with a row for each service."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    @property
+    def shown(self) -> Table:
+        table = Table(title=self.title, title_justify="left")
+        for name in self.head:
+            table.add_column(name, justify="left" if name == self.head[0] else "right")
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    @property
+    def markdown(self) -> str:
+        lines = [self.head, ["---"] + ["---:"] * (len(self.head) - 1), *self.rows]
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        return f"**{self.title}**\n\n{table}\n"
+
+
+def false_verdicts(cells: Sequence[SwitchbackCell]) -> CellTable:
+    return CellTable(
+        f"False verdicts, in % of {cells[0].runs:,} experiments",
+        ("service", *FALSE),
+        tuple((_title(cell), *(_share(cell, name) for name in FALSE.values())) for cell in cells),
+    )
+
+
+def found_effects(cells: Sequence[SwitchbackCell]) -> CellTable:
+    return CellTable(
+        f"An effect of {100 * EFFECT:g} %: in how many % it is found, and after how many slices",
+        ("service", "before/after", "Ajuste, within 2 × planned", *PLANNED),
+        tuple(
+            (
+                _title(cell),
+                _share(cell, "before_after_right"),
+                _share(cell, "found"),
+                *(f"{getattr(cell, name):.0f}" for name in PLANNED.values()),
+            )
+            for cell in cells
+        ),
+    )
+
+
+def _title(cell: SwitchbackCell) -> str:
+    return next(service.title for service in SERVICES if service.name == cell.service)
+
+
+def _share(cell: SwitchbackCell, name: str) -> str:
+    return f"{100 * getattr(cell, name) / cell.runs:.1f}"
+
+
+def judged(cells: Sequence[SwitchbackCell]) -> tuple[Comparison, ...]:
+    """The goals: false verdicts, and how good the plan is."""
+
+    def shares(name: str) -> list[float]:
+        return [100 * getattr(cell, name) / cell.runs for cell in cells]
+
+    own = {
+        "ajuste": shares("false"),
+        "ajuste, with control": shares("false_at_load"),
+        "ajuste, falsely equivalent": shares("false_equivalent"),
+    }
+    found = shares("found")
+    off = [cell.most / cell.plan for cell in cells]
+    return (
+        Comparison(
+            name="switchback",
+            what=f"false verdicts with a look after every slice, {len(cells)} services",
+            unit="%",
+            figures={
+                **own,
+                "before and after, Welch's t": shares("before_after"),
+                "by turns, paired t and looks": shares("by_turns"),
+            },
+            goal=f"Ajuste at most {100 * ALPHA:g} % on each service",
+            reached=max(max(figures) for figures in own.values()) <= 100 * ALPHA,
+        ),
+        Comparison(
+            name="switchback-found",
+            what=f"experiments that find {100 * EFFECT:g} % within {MOST_OFF:g} × the slices planned",
+            unit="%",
+            figures={"ajuste": found, "before and after, an hour each": shares("before_after_right")},
+            goal=f"Ajuste at least {100 * FOUND:g} % on each service",
+            reached=min(found) >= 100 * FOUND,
+        ),
+        Comparison(
+            name="switchback-plan",
+            what=f"slices in which {100 * FOUND:g} % find it, over those planned",
+            unit="×",
+            figures={"ajuste": off},
+            goal=f"between 1/{MOST_OFF:g} and {MOST_OFF:g} on each service",
+            reached=min(off) >= 1 / MOST_OFF and max(off) <= MOST_OFF,
+        ),
+    )

@@ -1,0 +1,252 @@
+"""Verdicts on slices: what a live experiment would print, run by run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from benchmarks.switchback.experiments import SMALLEST_EFFECT, Run, ajuste, switched
+from benchmarks.switchback.services import SERVICES, SimulatedService
+
+from ajuste.analysis.switchback.judge import judge_slices
+from ajuste.analysis.switchback.plan import plan_slices
+from ajuste.design.switchback import SwitchbackOrder, order_of_block
+from ajuste.model.metric import Metric
+from ajuste.model.slices import Slice
+
+LATENCY = Metric(name="latency", title="latency", unit="s", direction="lower")
+QUEUE = Metric(name="queue", title="queue length", unit="1", direction="lower", scale="difference", resolution=1)
+NAMED = {service.name: service for service in SERVICES}
+TOGETHER = NAMED["together"]
+
+
+def slices_of(run: Run, at: int) -> list[Slice]:
+    names = ["b" if other else "a" for other in run.other[at]]
+    return [
+        Slice(
+            number=number,
+            block=number // 2,
+            configuration=name,
+            begin_s=60.0 * number + 15,
+            end_s=60.0 * number + 60,
+            value=float(np.exp(run.values[at, number])),
+            control=float(np.exp(run.control[at, number])),
+        )
+        for number, name in enumerate(names)
+    ]
+
+
+def experiment(
+    effects: Mapping[str, float],
+    *,
+    service: SimulatedService = TOGETHER,
+    order: SwitchbackOrder = "random",
+    slices: int = 240,
+    seed: int = 1,
+    control: bool = True,
+) -> list[Slice]:
+    names = list(effects)
+    planned: list[tuple[int, str]] = []
+    while len(planned) < slices:
+        block = planned[-1][0] + 1 if planned else 0
+        planned += [(block, name) for name in order_of_block(block, names, seed, order)]
+    noise, load = service.draw(np.random.default_rng(seed), 1, len(planned))
+    return [
+        Slice(
+            number=number,
+            block=block,
+            configuration=name,
+            begin_s=60.0 * number + 15,
+            end_s=60.0 * number + 60,
+            value=0.01 * float(np.exp(noise[0, number])) * (1 + effects[name]),
+            control=1000 * float(np.exp(load[0, number])) if control else None,
+        )
+        for number, (block, name) in enumerate(planned)
+    ]
+
+
+def test_a_look_after_every_slice_says_what_the_benchmark_counts() -> None:
+    for service in (NAMED["bursts"], TOGETHER):
+        run = switched(service, np.random.default_rng(3), 2, 120, 0.03)
+        for at_equal_load in (False, True):
+            looks = ajuste(run, at_equal_load=at_equal_load)
+            for at in range(2):
+                slices = slices_of(run, at)
+                if not at_equal_load:
+                    slices = [
+                        Slice(one.number, one.block, one.configuration, one.begin_s, one.end_s, one.value)
+                        for one in slices
+                    ]
+                for block in range(5, 60, 11):
+                    (verdict,) = judge_slices(
+                        slices[: 2 * block + 2],
+                        LATENCY,
+                        baseline="a",
+                        configurations=["a", "b"],
+                        smallest_effect=SMALLEST_EFFECT,
+                        diagnose_noise=False,
+                    ).verdicts
+                    said = {
+                        "worsens": looks.higher[at, block],
+                        "improves": looks.lower[at, block],
+                        "equivalent": looks.equivalent[at, block],
+                    }
+                    assert [word for word, there in said.items() if there] == (
+                        [] if verdict.verdict == "undecided" else [verdict.verdict]
+                    )
+
+
+@pytest.mark.parametrize("order", ["random", "mirrored"])
+def test_good_and_useless_settings_get_the_right_verdicts_under_drifting_load(order: SwitchbackOrder) -> None:
+    slices = experiment({"default": 0.0, "good": -0.06, "useless": 0.0}, order=order, slices=600)
+    found = judge_slices(
+        slices, LATENCY, baseline="default", configurations=["default", "good", "useless"], comparisons=2,
+        smallest_effect=0.03,
+    )  # fmt: skip
+    good, useless = found.verdicts
+    assert (good.verdict, useless.verdict) == ("improves", "equivalent")
+    assert good.low is not None
+    assert good.high is not None
+    assert good.low < 0.94 < good.high
+    assert found.more_slices == 0
+    assert any("resembles the one before" in one and "drawn at random" in one for one in found.findings)
+
+
+def test_the_block_in_progress_does_not_count() -> None:
+    slices = experiment({"a": 0.0, "b": -0.2}, order="mirrored", slices=60, service=NAMED["steady"])
+    whole = judge_slices(slices[:40], LATENCY, baseline="a", configurations=["a", "b"])
+    begun = judge_slices(slices[:43], LATENCY, baseline="a", configurations=["a", "b"], in_progress=10)
+    assert begun.verdicts == whole.verdicts
+    assert whole.verdicts[0].blocks == 10
+
+
+def test_slices_with_flags_and_without_values_do_not_count() -> None:
+    slices = experiment({"a": 0.0, "b": 0.0}, slices=60, control=False, service=NAMED["steady"])
+    spoilt = [
+        Slice(one.number, one.block, one.configuration, one.begin_s, one.end_s, 100.0, flags=("guard",))
+        if one.block == 3
+        else Slice(one.number, one.block, one.configuration, one.begin_s, one.end_s)
+        if one.block == 4
+        else one
+        for one in slices
+    ]
+    (verdict,) = judge_slices(spoilt, LATENCY, baseline="a", configurations=["a", "b"]).verdicts
+    assert verdict.blocks == 28
+    assert verdict.verdict == "equivalent"
+
+
+def test_nothing_yet_and_too_little_are_said() -> None:
+    slices = experiment({"a": 0.0, "b": 0.0}, slices=12)
+    none, few = (judge_slices(slices[:n], LATENCY, baseline="a", configurations=["a", "b"]) for n in (1, 6))
+    assert none.verdicts[0].reason == "no block has a clean slice of both the baseline and this configuration yet"
+    assert none.more_slices is None
+    assert few.verdicts[0].reason == "3 blocks of the 7 that an interval requires"
+
+
+def test_the_number_of_further_slices_is_a_fair_guide() -> None:
+    steady = NAMED["steady"]
+    ratios = []
+    for seed in range(6):
+        slices = experiment({"a": 0.0, "b": 0.02}, slices=200, seed=seed, service=steady, control=False)
+
+        def look(count: int, slices: list[Slice] = slices) -> tuple[str, int | None]:
+            found = judge_slices(
+                slices[:count], LATENCY, baseline="a", configurations=["a", "b"], smallest_effect=0.01,
+                diagnose_noise=False,
+            )  # fmt: skip
+            return found.verdicts[0].verdict, found.more_slices
+
+        if look(24)[0] == "undecided":
+            more = look(24)[1]
+            assert more is not None
+            end = next((count for count in range(24, 200, 8) if look(count)[0] != "undecided"), 200)
+            ratios.append((end - 24) / more)
+    assert 0.4 < float(np.median(ratios)) < 2.5
+
+
+def test_a_control_that_the_setting_changes_is_not_used_and_that_is_said() -> None:
+    slices = [
+        Slice(
+            one.number, one.block, one.configuration, one.begin_s, one.end_s, one.value,
+            (one.control or 1.0) * (1.3 if one.configuration == "b" else 1.0),
+        )
+        for one in experiment({"a": 0.0, "b": 0.0}, slices=120)
+    ]  # fmt: skip
+    found = judge_slices(slices, LATENCY, baseline="a", configurations=["a", "b"])
+    assert found.adjusted == ()
+    assert "b changes the control figure itself: the verdict does not use it." in found.findings
+
+
+def test_a_control_that_explains_the_noise_is_used() -> None:
+    service = SimulatedService("loaded", "", white=0.002, wander=0.1)
+    with_it, without = (
+        judge_slices(
+            experiment({"a": 0.0, "b": -0.02}, service=service, slices=100, control=control),
+            LATENCY, baseline="a", configurations=["a", "b"], smallest_effect=0.01,
+        )
+        for control in (True, False)
+    )  # fmt: skip
+    assert with_it.adjusted == ("b",)
+    assert with_it.verdicts[0].verdict == "improves"
+    widths = [(one.verdicts[0].high or 9) - (one.verdicts[0].low or 0) for one in (with_it, without)]
+    assert widths[0] < widths[1]
+
+
+def test_an_effect_that_comes_and_goes_is_said() -> None:
+    slices = [
+        Slice(
+            one.number, one.block, one.configuration, one.begin_s, one.end_s,
+            (one.value or 0.0) * (1.1 if one.configuration == "b" and one.block // 20 % 2 else 1.0),
+        )
+        for one in experiment({"a": 0.0, "b": 0.0}, slices=160, service=NAMED["steady"])
+    ]  # fmt: skip
+    found = judge_slices(slices, LATENCY, baseline="a", configurations=["a", "b"])
+    assert any(one.startswith("The effect of b changes over time") for one in found.findings)
+
+
+def test_counts_that_can_be_zero_are_compared_by_differences() -> None:
+    random = np.random.default_rng(4)
+    slices = [
+        Slice(n, n // 2, name, 60.0 * n, 60.0 * n + 60, float(random.poisson(5 if name == "a" else 2)))
+        for n, name in enumerate(name for block in range(40) for name in order_of_block(block, ["a", "b"], 5))
+    ]
+    (verdict,) = judge_slices(slices, QUEUE, baseline="a", configurations=["a", "b"]).verdicts
+    assert (verdict.scale, verdict.verdict) == ("difference", "improves")
+    assert verdict.low is not None
+    assert verdict.high is not None
+    assert verdict.low < -3 < verdict.high
+
+
+def test_values_that_are_all_the_same_are_equivalent_and_not_certain_beyond_their_resolution() -> None:
+    metric = QUEUE.model_copy(update={"scale": "ratio"})
+    slices = [
+        Slice(n, n // 2, name, 60.0 * n, 60.0 * n + 60, 1000.0)
+        for n, name in enumerate(name for block in range(20) for name in order_of_block(block, ["a", "b"], 5))
+    ]
+    (verdict,) = judge_slices(slices, metric, baseline="a", configurations=["a", "b"]).verdicts
+    assert verdict.verdict == "equivalent"
+    assert verdict.low is not None
+    assert verdict.low < 1 - 1e-5
+
+
+def test_a_plan_from_a_day_of_values_is_right_to_a_factor_of_2() -> None:
+    run = switched(TOGETHER, np.random.default_rng(6), 100, 600, 0.03)
+    pilots, _ = TOGETHER.draw(np.random.default_rng(7), 30, 144)
+    plans = [plan_slices(np.exp(own).tolist(), configurations=2, effect=0.03, order="random") for own in pilots]
+    planned = np.median([plan.slices or np.inf for plan in plans])
+    looks = ajuste(run, at_equal_load=False)
+    took = 2 * (1 + np.argmax(looks.higher, axis=1))
+    assert planned / 2 < np.quantile(took, 0.95) < planned * 2
+    assert plans[0].autocorrelation is not None
+    assert plans[0].autocorrelation > 0.9
+
+
+def test_a_plan_chooses_mirrored_blocks_where_load_changes_quickly_and_needs_enough_values() -> None:
+    random = np.random.default_rng(8)
+    ramps = np.exp(np.abs(np.arange(96) % 48 - 24) * 0.05 + random.normal(0, 0.01, 96)).tolist()
+    flat = np.exp(random.normal(0, 0.01, 96)).tolist()
+    assert plan_slices(ramps, configurations=4, effect=0.03).order == "mirrored"
+    assert plan_slices(flat, configurations=4, effect=0.03).order == "random"
+    assert plan_slices(flat[:5], configurations=2, effect=0.03).slices is None
+    assert plan_slices([0.0] * 20, configurations=2, effect=0.03).slices is None
