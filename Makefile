@@ -39,7 +39,7 @@ native: | system
 	@$(CARGO) build --quiet --release --locked
 	@$(CARGO) --config "target.x86_64-unknown-linux-gnu.linker='$(CURDIR)/setup/linker'" build --quiet --release \
 	--locked --target-dir $(TARGET)/symbols --package ajuste-agent --package ajuste-workloads \
-	--package ajuste-services
+	--package ajuste-services --package ajuste-watch
 	@setup/symbols $(TARGET)/x86_64-unknown-linux-gnu/release $(TARGET)/symbols/x86_64-unknown-linux-gnu/release
 	@$(LENS)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-PROGRAMS = ("ajuste-agent", "ajuste-workloads", "ajuste-service")
+PROGRAMS = ("ajuste-agent", "ajuste-workloads", "ajuste-service", "ajuste-watch")
 LIBRARIES = ("libajuste_lens.so",)
 """What QEMU loads: of QEMU's own machine, and linked to the libraries that it has anyway."""
 SYMBOLS = tuple(f"{name}.symbols" for name in PROGRAMS)

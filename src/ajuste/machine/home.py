@@ -125,6 +125,7 @@ def _is_anothers(directory: Path) -> bool:
 AGENT = "ajuste-agent"
 WORKLOADS = "ajuste-workloads"
 SERVICE = "ajuste-service"
+WATCH = "ajuste-watch"
 LENS = "libajuste_lens.so"
 """A library of QEMU's, which is found like a program."""
 _MODULES = {"ajuste_linpack": "linpack"}
