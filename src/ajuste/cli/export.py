@@ -67,6 +67,17 @@ def export(
     _show(rendered, output)
 
 
+def write_winner(run: str, kind: str, directory: Path) -> list[Path]:
+    """Write the proved winner of ``run`` to ``directory``; returns the files. Raises RequestError."""
+    with Store(home().store_url) as store:
+        chosen = _chosen(store, store.find_run(run), None)
+    rendered = renderers()[kind](chosen)
+    if not rendered.files:
+        raise RequestError(f"the format {kind} supports no setting of {visible_line(chosen.configuration)}")
+    _write(rendered.files, directory, force=False)
+    return [directory / file.name for file in rendered.files]
+
+
 def _chosen(store: Store, run: Run, wanted: str | None) -> Export:
     results = results_of(run, store)
     name = supported(results, wanted)

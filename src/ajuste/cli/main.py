@@ -24,6 +24,7 @@ COMMANDS: Final = MappingProxyType(
     {
         "run": "Run a study to a verdict and a report.",
         "compare": "Measure a command, or compare commands or settings.",
+        "live": "Compare settings under the real load of a running service.",
         "suite": "Measure several workloads as one experiment.",
         "gate": "Check whether a revision is slower than another, for CI.",
         "history": "Show every metric over commits, and where it changed.",

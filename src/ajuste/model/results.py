@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.model.diagnostic import Diagnostics
+from ajuste.model.live import LiveRecord
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.relevance import NoChance
 from ajuste.model.scheduling import Explanation
@@ -299,6 +300,7 @@ class Results(_Doc):
     samplers.
     ``tuning`` is what a search has found: then the verdicts are those of its check alone.
     ``no_chance`` are the factors that had no chance to matter, as far as no verdict says otherwise.
+    ``live`` has the slices of an experiment on a running service, which are its trials.
     What was measured ``elsewhere`` has no run, seed, clock and end: they are empty or None.
     """
 
@@ -345,6 +347,7 @@ class Results(_Doc):
     environment: dict[str, Any] = Field(default_factory=dict)
     reproduce: tuple[str, ...] = ()
     no_chance: tuple[NoChance, ...] = Field(default=(), exclude_if=lambda found: not found)
+    live: LiveRecord | None = Field(default=None, exclude_if=lambda live: live is None)
     notes: tuple[str, ...] = ()
     created: str = ""
     ajuste: str = ""

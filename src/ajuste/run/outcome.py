@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from ajuste.store.store import Run, Store
 
 UNFINISHED: Final = "the run is not finished; run the same `ajuste run` command to resume"
+LIVE_UNFINISHED: Final = "the run is not finished; give the same `ajuste live` command again to resume"
 COMMANDS: Final = ("ajuste compare ", "ajuste ablate ", "ajuste suite ")
 """How a run is named that no study file is behind: by its whole command."""
+LIVE: Final = "ajuste live "
+"""How an experiment on a running service is named, likewise."""
 TUNE: Final = "ajuste tune "
 """How a search is named: by its whole command."""
 BISECT: Final = "ajuste kernel bisect "
@@ -59,7 +62,7 @@ def _computed(run: Run, store: Store) -> Results:
         KeptRecord(run, store),
         run=run.id,
         stopped=_STOPPED.get(run.stopped, "interrupted"),
-        stopped_because=run.stopped_because or UNFINISHED,
+        stopped_because=run.stopped_because or (LIVE_UNFINISHED if resolved.live else UNFINISHED),
         environment=run.environment,
         reproduce=_reproduce(run, resolved),
         notes=_notes(run),
@@ -85,6 +88,10 @@ def _left_out(environment: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _assembler(resolved: ResolvedStudy) -> Callable[..., Results]:
     """What makes the results. A search's needs much that takes long to load."""
+    if resolved.live is not None:
+        from ajuste.analysis.live import assemble_live
+
+        return assemble_live
     if resolved.search is None:
         from ajuste.analysis.results import assemble
 
@@ -103,7 +110,7 @@ def _notes(run: Run) -> list[str]:
 def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
     """The command that measures the same again. A series of kernels moves on, so the very release is named."""
     study = resolved.study
-    if run.named.startswith(BISECT):
+    if run.named.startswith((BISECT, LIVE)):
         return [run.named]
     if run.named.startswith(TUNE):
         words = [word for word in shlex.split(run.named) if word != "--fresh"]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.design.search.goal import Search
+from ajuste.model.live import LiveDesign
 from ajuste.model.metric import Metric
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Command, Sampler, Scratch, Write
@@ -98,7 +99,7 @@ class ResolvedStudy(_Resolved):
     in a guest they are part of every trial). ``samplers`` go on for the study's ``observe_s`` after the workload's end,
     and ``timelines`` are the metrics computed from what they read. With a ``search`` the ``configurations`` are those
     that were resolved so far, and ``legs`` say what each block is for. ``modelled`` is the
-    machine that is modelled, if any.
+    machine that is modelled, if any. ``live`` is how slices of a running service are measured, where that is asked.
     """
 
     study: Study
@@ -123,6 +124,7 @@ class ResolvedStudy(_Resolved):
     search: Search | None = None
     legs: tuple[Leg, ...] = ()
     modelled: ModelledMachine | None = Field(default=None, exclude_if=lambda machine: machine is None)
+    live: LiveDesign | None = Field(default=None, exclude_if=lambda live: live is None)
 
     @property
     def counts_instructions(self) -> bool:

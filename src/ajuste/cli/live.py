@@ -1,0 +1,314 @@
+"""``ajuste live``: an experiment on a running service, under its real load."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ajuste.cli.options import (
+    AcceptRisk,
+    Baseline,
+    Confidence,
+    DryRun,
+    Fresh,
+    Json,
+    MinEffect,
+    OneAtATime,
+    Quiet,
+    Report,
+    SeedOfOrder,
+    SetLevels,
+    Verbose,
+    examples,
+    option,
+)
+from ajuste.cli.showing import command_line, show_results, telling
+from ajuste.machine.home import WATCH, Home, home, native_program
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.wording import visible_line
+
+if TYPE_CHECKING:
+    from ajuste.model.live import LiveDesign
+    from ajuste.run.live.state import LiveState
+    from ajuste.run.testbed import Experiment
+    from ajuste.store.store import Run, Store
+
+_STOP_SECONDS = 20.0
+
+RunName = Annotated[
+    str | None, typer.Argument(metavar="[RUN]", help="A run (default: the latest live experiment).", show_default=False)
+]
+
+
+def live(
+    context: typer.Context,
+    set_: SetLevels = None,
+    slice_: Annotated[
+        str | None, option("Length of a slice, in which one configuration is tried: 60s.", "DURATION", "--slice")
+    ] = None,
+    washout: Annotated[
+        str | None,
+        option("Do not count this much of each slice (default: as long as the metrics respond).", "DURATION"),
+    ] = None,
+    for_: Annotated[str, option("Stop after this time, decided or not (default: 1h).", "DURATION", "--for")] = "1h",
+    metric: Annotated[
+        list[str] | None,
+        option(
+            "Metric that decides, and where it is: NAME,UNIT,lower=prometheus:URL#SERIES; also promql:, command:, "
+            "regex:FILE#PATTERN, json:FILE#/POINTER, psi:, proc:, cgroup:, process: (repeatable).",
+            "METRIC",
+        ),
+    ] = None,
+    watch: Annotated[
+        list[str] | None, option("Also read this metric, for guards and the report (repeatable).", "METRIC")
+    ] = None,
+    control: Annotated[
+        str | None, option("Metric of the load that no setting changes, such as requests per second.", "METRIC")
+    ] = None,
+    guard: Annotated[
+        list[str] | None,
+        option(
+            "Restore at once when this does not hold: 'METRIC < LIMIT' or 'METRIC not worse than SHARE' (repeatable).",
+            "GUARD",
+        ),
+    ] = None,
+    max_load: Annotated[
+        float | None, option("Pause while the load average of one minute exceeds this.", "NUMBER")
+    ] = None,
+    max_pressure: Annotated[
+        str | None, option("Pause while tasks wait for CPU, I/O or memory for more of the time (PSI): 40%.", "SHARE")
+    ] = None,
+    baseline: Baseline = None,
+    one_at_a_time: OneAtATime = False,
+    min_effect: MinEffect = None,
+    confidence: Confidence = None,
+    seed: SeedOfOrder = None,
+    name: Annotated[str | None, option("Name for `ajuste report` (default: live).", "NAME")] = None,
+    keep_winner: Annotated[
+        Path | None, option("At the end, write the proved winner to this directory, for sysctl.d.", "DIRECTORY")
+    ] = None,
+    install: Annotated[bool, option("Run as a systemd service that survives log-out and crash.", None, "--install")] = (
+        False
+    ),
+    resume_after_reboot: Annotated[
+        bool, option("Resume after a reboot of the machine.", None, "--resume-after-reboot")
+    ] = False,
+    accept_risk: AcceptRisk = False,
+    dry_run: DryRun = False,
+    fresh: Fresh = False,
+    report: Report = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    as_json: Json = False,
+) -> int:
+    """Compare settings under the real load of a running service."""
+    if context.invoked_subcommand is not None:
+        return 0
+    if len(sys.argv) <= 2 and set_ is None:
+        print(context.get_help())
+        return 0
+    from ajuste.catalogue.loader import catalogue
+    from ajuste.cli.measuring import check_report
+    from ajuste.run.live.experiment import LiveOptions, conduct_live, prepare_live
+    from ajuste.run.live.unit import install_unit, require_systemd, say_ended
+    from ajuste.run.outcome import results_of
+    from ajuste.store.store import Store
+    from ajuste.study.command_line.live import LiveRequest, live_design, live_study
+
+    if slice_ is None:
+        raise RequestError("--slice is missing: how long is one configuration tried?", hint="such as --slice 60s")
+    check_report(report)
+    request = LiveRequest(
+        set=tuple(set_ or ()),
+        slice=slice_,
+        metric=tuple(metric or ()),
+        watch=tuple(watch or ()),
+        control=control,
+        guard=tuple(guard or ()),
+        washout=washout,
+        for_=for_,
+        max_load=max_load,
+        max_pressure=max_pressure,
+        baseline=tuple(baseline or ()),
+        one_at_a_time=one_at_a_time,
+        min_effect=min_effect,
+        confidence=confidence,
+        seed=seed,
+        name=name,
+    )
+    if keep_winner is not None and not keep_winner.is_dir():
+        raise RequestError(f"--keep-winner {keep_winner}: expected an existing directory")
+    place, known, say = home(), catalogue(), telling(quiet=quiet or as_json)
+    design = live_design(request)
+    study = live_study(request, design, known, str(native_program(WATCH)))
+    options = LiveOptions(place, accept_risk=accept_risk, say=say, fresh=fresh, goes_on_after_boot=resume_after_reboot)
+    experiment = prepare_live(study, design, known, options)
+    if dry_run or install:
+        shown = _sources(design)
+    if dry_run:
+        _show_plan(experiment, design, shown, as_json=as_json)
+        return 0
+    if install:
+        require_systemd()
+        unit = install_unit(_installed_command(), study.name, place, os.environ)
+        typer.echo(f"started {unit}; see ajuste live status, end it with ajuste live stop")
+        return 0
+    with Store(place.store_url) as store:
+        done = conduct_live(experiment, store, options, named=command_line())
+        say_ended(os.environ)
+        results = results_of(done, store)
+    show_results(results, report or place.reports / f"{done.id}.html", as_json=as_json, verbose=verbose)
+    if keep_winner is not None:
+        _keep(done.id, keep_winner, as_json=as_json)
+    if done.stopped == "failed":
+        raise RunError(f"the experiment ended: {done.stopped_because}", hint=f"ajuste report {done.id} shows it")
+    return 0
+
+
+app = typer.Typer(
+    invoke_without_command=True,
+    callback=live,
+    help=examples(
+        "Compare settings under the real load of a running service.\n\nEach slice of time has one configuration, in "
+        "random order. Guards are checked every second; a breach restores the old values at once.",
+        "ajuste live --set vm.dirty_background_ratio=10,2 --slice 60s --metric 'dirty,B,lower=proc:meminfo.Dirty' "
+        "--dry-run",
+    ),
+)
+
+
+@app.command("status")
+def status(as_json: Json = False) -> None:
+    """Show what the live experiment does now, and what is known so far."""
+    from ajuste.run.live.state import kept_state
+
+    state = kept_state(home())
+    if state is None:
+        raise RequestError("no live experiment was begun here", hint="begin one with ajuste live --set …")
+    going = state.is_alive
+    if as_json:
+        typer.echo(json.dumps({**state.model_dump(exclude={"boot", "started"}), "going_on": going}, indent=2))
+        return
+    typer.echo(_status_line(state, going=going))
+    if state.said:
+        typer.echo(visible_line(state.said))
+
+
+def _status_line(state: LiveState, *, going: bool) -> str:
+    count = f"{state.slices} slice{'' if state.slices == 1 else 's'}"
+    if not going:
+        return f"run {state.run} ({visible_line(state.study)}): not going on, {count}; see ajuste live result"
+    now = f"trying {visible_line(state.configuration)}" if state.configuration else "nothing is changed now"
+    waits = f", {visible_line(state.doing)}" if state.doing.startswith("waiting") else ""
+    return f"run {state.run} ({visible_line(state.study)}): {count}, block {state.block}; {now}{waits}"
+
+
+@app.command("stop")
+def stop() -> None:
+    """End the live experiment: restore the old values and give the verdict so far."""
+    from ajuste.run.live.state import ask_to_stop, kept_state
+
+    place = home()
+    state = kept_state(place)
+    if state is None or not state.is_alive:
+        raise RequestError("no live experiment goes on here", hint="see the last one with ajuste live result")
+    ask_to_stop(place, state.run)
+    deadline = time.monotonic() + _STOP_SECONDS
+    while state.is_alive and time.monotonic() < deadline:
+        time.sleep(0.1)
+    if state.is_alive:
+        raise RunError(f"run {state.run} did not end within {_STOP_SECONDS:.0f} s", hint="ajuste live status shows it")
+    typer.echo(f"run {state.run} ended; the old values are restored. See ajuste live result")
+
+
+@app.command("result")
+def result(run: RunName = None, report: Report = None, verbose: Verbose = False, as_json: Json = False) -> None:
+    """Show the verdicts so far, also while the experiment goes on."""
+    from ajuste.run.outcome import results_of
+    from ajuste.store.store import Store
+
+    place = home()
+    with Store(place.store_url) as store:
+        results = results_of(_found(store, place, run), store)
+    show_results(results, report or place.reports / f"{results.run}.html", as_json=as_json, verbose=verbose)
+
+
+def _found(store: Store, place: Home, named: str | None) -> Run:
+    from ajuste.run.live.state import kept_state
+
+    if named is not None:
+        return store.find_run(named)
+    with suppress(RequestError):
+        if (state := kept_state(place)) is not None:
+            return store.find_run(state.run)
+    raise RequestError("no live experiment was begun here", hint="list all runs with ajuste report")
+
+
+def _sources(design: LiveDesign) -> dict[str, str]:
+    """What each metric is read from, all of which can be read now. Raises RequestError."""
+    from ajuste.run.live.sources import open_metric
+
+    found = {}
+    for one in design.all_metrics:
+        open_metric(one).close()
+        found[one.metric.name] = f"{one.kind}:{one.where}"
+    return found
+
+
+def _show_plan(experiment: Experiment, design: LiveDesign, shown: dict[str, str], *, as_json: bool) -> None:
+    from ajuste.model.plan import location_words
+
+    writes = [
+        {
+            "configuration": one.configuration.name,
+            "writes": [
+                {"tunable": write.tunable, "value": write.value, "where": location_words(write.location)}
+                for write in one.writes
+            ],
+        }
+        for one in experiment.resolved.configurations
+    ]
+    if as_json:
+        document: dict[str, object] = {"study": experiment.resolved.study.name, "metrics": shown}
+        document |= {"guards": [one.text for one in design.guards], "slice_s": design.slice_s, "for_s": design.for_s}
+        document["configurations"] = writes
+        typer.echo(json.dumps(document, indent=2))
+        return
+    slices = int(design.for_s // design.slice_s)
+    typer.echo(f"Up to {slices} slices of {design.slice_s:g} s, each under one of:")
+    for one in experiment.resolved.configurations:
+        for write in one.writes:
+            typer.echo(f"  {visible_line(one.configuration.name)}: {write.value} into {location_words(write.location)}")
+    typer.echo("Metrics, all of which can be read now:")
+    for name, where in shown.items():
+        typer.echo(f"  {name}: {visible_line(where)}")
+    for guard in design.guards:
+        typer.echo(f"Guard: {visible_line(guard.text)}; a breach restores the old values at once")
+    typer.echo("Nothing was changed.")
+
+
+def _installed_command() -> list[str]:
+    """The words of this command without those that install it."""
+    program = shutil.which(sys.argv[0]) or sys.argv[0]
+    return [str(Path(program).absolute()), *(word for word in sys.argv[1:] if word != "--install")]
+
+
+def _keep(run: str, directory: Path, *, as_json: bool) -> None:
+    """The winner as files, if one is proved."""
+    from ajuste.cli.export import write_winner
+
+    try:
+        written = write_winner(run, "sysctl.d", directory)
+    except RequestError as failure:
+        typer.echo(f"no winner is kept: {failure.message}", err=True)
+        return
+    if not as_json:
+        typer.echo(f"the winner is in {', '.join(map(str, written))}; apply it now with sysctl --system")

@@ -1,0 +1,100 @@
+"""Live experiments: what a person wants to know of a running service, and what may never happen to it."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ajuste.model.metric import Metric
+
+GuardSign = Literal["<", "<=", ">", ">="]
+
+BEGIN: Final = "slice-begin"
+END: Final = "slice-end"
+BREACH: Final = "slice-guard"
+"""What trials keep beside the metrics of a slice: the bounds of what counts of it, in seconds since the run began, and
+1 if it broke a guard."""
+
+
+class _Live(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class LiveMetric(_Live):
+    """A metric and where it is read: ``kind`` names a source (a file of ``run.live.sources``), ``where`` is what comes
+    after the colon.
+    """
+
+    metric: Metric
+    kind: str
+    where: str
+
+
+class Guard(_Live):
+    """What must hold of ``metric``, as it was given in ``text``: it is ``sign`` ``limit`` (in the metric's unit), or,
+    without a sign, at most the share ``limit`` worse than under the baseline.
+    """
+
+    text: str
+    metric: str
+    sign: GuardSign | None
+    limit: float
+
+
+class LiveDesign(_Live):
+    """Slices of ``slice_s`` seconds, of which the first ``washout_s`` do not count (None: as long as the metrics take
+    to respond), for at most ``for_s``.
+
+    ``watched`` are read for guards and for the record, ``control`` is what the load is told by. Nothing is measured
+    while the load average exceeds ``max_load`` or the pressure (a share of the time) ``max_pressure``.
+    """
+
+    metrics: tuple[LiveMetric, ...] = Field(min_length=1)
+    watched: tuple[LiveMetric, ...] = ()
+    control: LiveMetric | None = None
+    guards: tuple[Guard, ...] = ()
+    slice_s: float
+    washout_s: float | None = None
+    for_s: float
+    max_load: float | None = None
+    max_pressure: float | None = None
+
+    @property
+    def all_metrics(self) -> tuple[LiveMetric, ...]:
+        """Everything that is read."""
+        return (*self.metrics, *self.watched, *((self.control,) if self.control else ()))
+
+
+# What a run has to show: its slices, and the metrics over time.
+
+
+class LiveSlice(_Live):
+    """A slice that was carried out: from ``begin_s`` on it counted, until ``end_s``, unless there is a ``flag``."""
+
+    number: int
+    block: int
+    configuration: str
+    begin_s: float
+    end_s: float
+    flag: str = ""
+
+
+class LiveLine(_Live):
+    """A metric over time, in its unit; None between slices."""
+
+    metric: str
+    at_s: tuple[float, ...]
+    values: tuple[float | None, ...]
+
+
+class LiveRecord(_Live):
+    """``findings`` are sentences on the noise, ``breaches`` what broke a guard, by configuration."""
+
+    slices: tuple[LiveSlice, ...]
+    lines: tuple[LiveLine, ...]
+    slice_s: float
+    washout_s: float
+    guards: tuple[str, ...] = ()
+    breaches: dict[str, str] = Field(default_factory=dict)
+    findings: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""Experiments on a running service: its metrics where they are, its guards, and slices of time."""

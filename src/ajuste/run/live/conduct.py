@@ -1,0 +1,279 @@
+"""A live experiment from its first slice to its verdict: what is measured is in the store slice by slice."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ajuste.analysis.live import breaches_of, duration, in_order, judge_live, live_answer
+from ajuste.design.switchback import order_of_block
+from ajuste.executor.executor import Executor, now
+from ajuste.machine.session import boot_id
+from ajuste.model.live import BREACH, END, LiveDesign
+from ajuste.model.trial import Slot, Trial
+from ajuste.model.verdict import Verdict
+from ajuste.model.wording import Say, amount, visible_line
+from ajuste.run.live.guards import GuardWatch, beyond_load
+from ajuste.run.live.monitor import SILENCE_SECONDS, Heart, Monitor
+from ajuste.run.live.slices import slice_trial
+from ajuste.run.live.source import Source
+from ajuste.run.live.wash_out import PILOT_BLOCKS, first_wash_out, wash_out_of
+from ajuste.study.commands import plan_for
+from ajuste.study.resolved import ResolvedStudy
+
+_LOG: Final = logging.getLogger(__name__)
+
+MOST_ATTEMPTS: Final = 3
+"""Of a slice that was not clean."""
+MOST_BROKEN: Final = 3
+"""Slices of the baseline in a row that break a guard: then it is the service that is in trouble."""
+_PAUSE_SECONDS: Final = 1.0
+_SETTLE_SECONDS: Final = 30.0
+"""For the agent beyond the slice."""
+
+
+@dataclass(frozen=True)
+class LiveStop:
+    """Why a run ended: as the store has it, and in words."""
+
+    why: str
+    words: str
+
+
+class StopAskedError(Exception):
+    """A person wants the run to end."""
+
+
+@dataclass
+class LiveHooks:
+    """What a conductor needs of its surroundings: ``keep`` puts a slice into the store, ``tell`` says what goes on,
+    ``note`` keeps what was found out about the run, ``wants_end`` whether a person wants it to end, and ``state`` tells
+    what is done now (configuration, slices so far, block, words).
+    """
+
+    keep: Callable[[Trial], None]
+    note: Callable[[Mapping[str, Any]], None]
+    tell: Say
+    wants_end: Callable[[], bool]
+    state: Callable[[str, int, int, str], None]
+
+
+@dataclass
+class Conductor:
+    """Carries out slices on ``executor`` until all is decided or the time is over. ``trials`` are those so far, and
+    ``about`` is what was noted of the run.
+    """
+
+    study: ResolvedStudy
+    executor: Executor
+    sources: Mapping[str, Source]
+    heart: Heart
+    hooks: LiveHooks
+    watch: str
+    trials: list[Trial] = field(default_factory=list)
+    about: dict[str, Any] = field(default_factory=dict)
+    _begin_s: float = field(init=False)
+    _earlier: dict[str, str] = field(default_factory=dict, init=False)
+    _broken_in_a_row: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        done_s = max((one.metrics.get(END, 0.0) for one in self.trials), default=0.0)
+        began = float(self.about.setdefault("began", time.time()))
+        # By the clock of the world since the run began, but never before what was measured: it may have been set.
+        self._begin_s = max(done_s, time.time() - began) - time.monotonic()
+        self._guards = GuardWatch(self._live, {name: source.fold for name, source in self.sources.items()})
+
+    @property
+    def _live(self) -> LiveDesign:
+        assert self.study.live is not None, "not an experiment on a running service"
+        return self.study.live
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since the run began."""
+        return self._begin_s + time.monotonic()
+
+    @property
+    def washout_s(self) -> float:
+        """As asked for, or as it was estimated, or as long as may be needed until then."""
+        asked = self._live.washout_s
+        return asked if asked is not None else float(self.about.get("washout_s", first_wash_out(self._live.slice_s)))
+
+    def carry_out(self) -> LiveStop:
+        """Measure until there is a reason to stop. Raises what the executor raises."""
+        number = max((one.slot.block for one in self.trials), default=0)
+        try:
+            while (stop := self._stop_before(number)) is None:
+                self._block(number)
+                self._learn(number)
+                number += 1
+        except StopAskedError:
+            return LiveStop("time", f"stopped by ajuste live stop after {self._counted()}")
+        return stop
+
+    def _counted(self) -> str:
+        count = len(in_order(self.trials))
+        return f"{count} slice{'' if count == 1 else 's'}"
+
+    def _pilot(self) -> int:
+        """How many blocks only show how long the metrics take to respond."""
+        return 0 if self._live.washout_s is not None else PILOT_BLOCKS
+
+    def _stop_before(self, number: int) -> LiveStop | None:
+        names = self._members(number)
+        verdicts = self._verdicts()
+        if self._broken_in_a_row >= MOST_BROKEN:
+            why = next(one.reason for one in reversed(self.trials) if one.metrics.get(BREACH))
+            return LiveStop("failed", f"a guard was broken {MOST_BROKEN} times in a row under the baseline: {why}")
+        if len(names) < 2:
+            broken = breaches_of(self.trials)
+            if all(name in broken for name in self.study.names if name != self.study.baseline):
+                return LiveStop("decided", f"no configuration is left that keeps the guards, after {self._counted()}")
+            return LiveStop("decided", f"all verdicts decided after {self._counted()}")
+        if number > self._pilot() and verdicts and not any(one.is_open for one in self._open_for(verdicts)):
+            return LiveStop("decided", f"all verdicts decided after {self._counted()}")
+        if self.now_s + self._live.slice_s > self._live.for_s:
+            return LiveStop("time", f"the time of {duration(self._live.for_s)} is over after {self._counted()}")
+        return None
+
+    def _open_for(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        broken = breaches_of(self.trials)
+        return [one for one in verdicts if one.configuration not in broken]
+
+    def _verdicts(self, before: int | None = None) -> tuple[Verdict, ...]:
+        """What slices so far say, or those in blocks ``before`` one."""
+        own = [one for one in self.trials if before is None or one.slot.block < before]
+        return tuple(verdict for one in judge_live(self.study, own) for verdict in one.verdicts)
+
+    def _members(self, number: int) -> tuple[str, ...]:
+        """The configurations of a block: those that broke no guard and are not decided before it began."""
+        before = [one for one in self.trials if one.slot.block < number]
+        broken = breaches_of(before)
+        open_ones = {one.configuration for one in self._verdicts(number) if one.is_open}
+        decides = number > self._pilot()
+        baseline = self.study.baseline
+        return tuple(
+            name
+            for name in self.study.names
+            if name == baseline or (name not in broken and (not decides or name in open_ones))
+        )
+
+    def _block(self, number: int) -> None:
+        names = self._members(number)
+        order = order_of_block(number, names, self.study.study.design.seed)
+        slots = [
+            Slot(block=number, position=position, configuration=name, seed=0, warm_up=number < self._pilot())
+            for position, name in enumerate(order)
+        ]
+        for _ in range(MOST_ATTEMPTS):
+            for slot in slots:
+                if self._is_wanted(slot):
+                    if self.now_s + self._live.slice_s > self._live.for_s or self._broken_in_a_row >= MOST_BROKEN:
+                        return
+                    self._slice(slot)
+
+    def _attempts(self, slot: Slot) -> list[Trial]:
+        place = (slot.block, slot.position)
+        return [one for one in self.trials if (one.slot.block, one.slot.position) == place]
+
+    def _is_wanted(self, slot: Slot) -> bool:
+        attempts = self._attempts(slot)
+        if slot.configuration != self.study.baseline and slot.configuration in breaches_of(self.trials):
+            return False
+        return not any(one.status == "ok" for one in attempts) and len(attempts) < MOST_ATTEMPTS
+
+    def _slice(self, slot: Slot) -> None:
+        self._await_quiet(slot.block)
+        attempt = len(self._attempts(slot))
+        live = self._live
+        self.hooks.state(slot.configuration, len(self.trials), slot.block, "measuring")
+        plan = plan_for(self.study, slot, attempt)
+        assert plan.workload is not None
+        argv = (self.watch, "--for", str(round(live.slice_s * 1000)), "--silence", str(round(SILENCE_SECONDS * 1000)))
+        plan = plan.model_copy(
+            update={
+                "workload": plan.workload.model_copy(update={"argv": (*argv, str(self.heart.path))}),
+                "timeout_ns": round((live.slice_s + _SETTLE_SECONDS) * 1e9),
+            }
+        )
+        baselines = self._baseline_values()
+        self._guards = GuardWatch(live, self._guards.folds, baselines)
+        started = now()
+        _LOG.info("slice begun", extra={"configuration": slot.configuration, "block": slot.block, "attempt": attempt})
+        with Monitor(
+            self.sources,
+            self._guards,
+            self.heart,
+            slice_s=live.slice_s,
+            washout_s=self.washout_s,
+            now_s=lambda: self.now_s,
+            wants_end=self.hooks.wants_end,
+        ) as monitor:
+            observation = self.executor.run(plan)
+        watched = monitor.watched
+        found = slice_trial(
+            slot, attempt, plan, observation, watched, self.sources, live, started=started, earlier=self._earlier
+        )
+        self._earlier.update({event.tunable: event.before for event in found.written})
+        if watched.ended is not None and watched.ended.kind == "stop":
+            raise StopAskedError
+        self.trials.append(found)
+        self.hooks.keep(found)
+        self._say(found)
+        is_broken = bool(found.metrics.get(BREACH)) and slot.configuration == self.study.baseline
+        self._broken_in_a_row = self._broken_in_a_row + 1 if is_broken else 0
+
+    def _baseline_values(self) -> dict[str, list[float]]:
+        found: dict[str, list[float]] = {}
+        for one in self.trials:
+            if one.slot.configuration == self.study.baseline and one.status == "ok":
+                for name, value in one.metrics.items():
+                    found.setdefault(name, []).append(value)
+        return found
+
+    def _await_quiet(self, block: int) -> None:
+        """Wait while the machine has too much to do, or a guard is broken without any change."""
+        said = ""
+        while True:
+            if self.hooks.wants_end():
+                raise StopAskedError
+            found = beyond_load(self._live)
+            if found is None or self.now_s > self._live.for_s:
+                return
+            if not said:
+                said = found.words
+                self.hooks.tell(f"waiting: {said}")
+                self.hooks.state("", len(self.trials), block, f"waiting: {said}")
+            time.sleep(_PAUSE_SECONDS)
+
+    def _learn(self, number: int) -> None:
+        """After a block: the wash-out, once the pilot is over, and what is known now."""
+        if number == self._pilot() - 1 and "washout_s" not in self.about:
+            found = wash_out_of(self.study, self.trials, self._live)
+            self.about |= {"washout_s": found.seconds, "notes": [f"Wash-out: {found.says}."]}
+            self.hooks.note(self.about)
+            self.hooks.tell(f"wash-out: {duration(found.seconds)} ({found.says})")
+            return
+        judged = judge_live(self.study, self.trials)
+        more = [one.more_slices for one in judged if one.more_slices]
+        left = f"; about {max(more)} more slices" if more else ""
+        said = live_answer(self.study, judged, self.trials)
+        self.hooks.tell(f"after {self._counted()}: {visible_line(said)}{left}")
+        self.hooks.state("", len(self.trials), number, said)
+
+    def _say(self, found: Trial) -> None:
+        units = {one.metric.name: one.metric.unit for one in self._live.all_metrics}
+        values = [
+            f"{name} {amount(found.metrics[name], unit)}" for name, unit in units.items() if name in found.metrics
+        ]
+        flag = "" if found.status == "ok" else f" ({found.status}: {visible_line(found.reason)})"
+        where = f"slice {len(self.trials)}, block {found.slot.block}"
+        self.hooks.tell(f"{where}: {found.slot.configuration}: {', '.join(values) or 'no value'}{flag}")
+
+
+def rebooted(about: Mapping[str, Any]) -> bool:
+    """Whether the machine was started anew since the run last went on."""
+    return bool(about.get("boot", boot_id()) != boot_id())

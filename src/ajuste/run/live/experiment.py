@@ -1,0 +1,193 @@
+"""A live experiment as a run in the store: begun, gone on with after a crash, ended."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ajuste.catalogue.loader import Catalogue, catalogue
+from ajuste.executor.host.kept_state import keeper
+from ajuste.executor.host.prepared import prepared_for
+from ajuste.machine.files import make_directory
+from ajuste.machine.home import WATCH, Home, native_program
+from ajuste.machine.installation import ajuste_version
+from ajuste.machine.inventory.inventory import summary_of, take_inventory
+from ajuste.machine.session import boot_id
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.live import LiveDesign
+from ajuste.model.trial import Trial
+from ajuste.model.wording import Say
+from ajuste.run.experiment import prepare
+from ajuste.run.live.conduct import Conductor, LiveHooks, LiveStop, rebooted
+from ajuste.run.live.monitor import Heart
+from ajuste.run.live.sources import open_metric
+from ajuste.run.live.state import directory, forget_stop, is_asked_to_stop, keep_state, own_state
+from ajuste.run.testbed import Experiment, RunOptions
+from ajuste.store.engine import lock_name, only_one
+from ajuste.store.store import Run, Store
+from ajuste.study.resolved import ResolvedStudy
+from ajuste.study.schema import Study
+
+_LOG: Final = logging.getLogger(__name__)
+LIVE: Final = "live"
+"""Where the environment of a run has what was noted of it."""
+
+
+@dataclass(frozen=True)
+class LiveOptions:
+    """``fresh`` begins a run anew; ``goes_on_after_boot`` was given before the machine was started anew."""
+
+    home: Home
+    accept_risk: bool = False
+    say: Say = lambda _: None
+    fresh: bool = False
+    goes_on_after_boot: bool = False
+
+
+def prepare_live(study: Study, design: LiveDesign, known: Catalogue, options: LiveOptions) -> Experiment:
+    """``study`` on this machine. Raises RequestError for what cannot be changed while a service runs."""
+    means = RunOptions(options.home, accept_risk=options.accept_risk, say=options.say)
+    experiment = prepare(study, known, means)
+    resolved = experiment.resolved.model_copy(
+        update={"deciding": tuple(one.metric for one in design.metrics), "described": (), "live": design}
+    )
+    _require_live(resolved, known, accept_risk=options.accept_risk)
+    marks = f"{experiment.fingerprint} {design.model_dump_json()}"
+    return replace(experiment, resolved=resolved, fingerprint=hashlib.sha256(marks.encode()).hexdigest())
+
+
+def _require_live(resolved: ResolvedStudy, known: Catalogue, *, accept_risk: bool) -> None:
+    if len(resolved.configurations) < 2:
+        raise RequestError("there is one configuration; expected at least two levels to compare")
+    plain = resolved.configurations[0]
+    for one in resolved.configurations:
+        if not one.writes or (one.workload.attributes, one.scratch) != (plain.workload.attributes, None):
+            raise RequestError(
+                f"{one.configuration.name} is not a setting of the running system",
+                hint="ajuste live changes tunables of this machine; compare commands and their attributes with "
+                "ajuste compare",
+            )
+        for write in one.writes:
+            tunable = known.find_tunable(write.tunable)
+            if tunable.risk != "none" and not accept_risk:
+                raise RequestError(
+                    f"{tunable.name} is not known to be safe under a live service: {tunable.risk_note or tunable.risk}",
+                    hint="add --accept-risk to do it anyway, and guards with --guard",
+                )
+
+
+def find_live(experiment: Experiment, store: Store) -> Run | None:
+    """The run of the very same that did not end."""
+    alike = store.runs_alike(experiment.fingerprint, experiment.resolved.study.design.seed)
+    return next((run for run in alike if not run.stopped), None)
+
+
+def conduct_live(experiment: Experiment, store: Store, options: LiveOptions, *, named: str) -> Run:
+    """Measure slices until all is decided or the time is over. All sources are opened before anything is changed.
+
+    Raises RequestError where a source shows nothing, the machine is in use, or the same goes on elsewhere; RunError
+    where measuring failed. What was measured is in the store in any case.
+    """
+    study, home = experiment.resolved.study, options.home
+    what = f"the experiment {study.name}"
+    with (
+        only_one(home.state / lock_name(experiment.fingerprint, study.design.seed), what),
+        store.reserved(experiment.fingerprint, study.design.seed, what),
+        ExitStack() as stack,
+    ):
+        store.require_sound()
+        assert experiment.resolved.live is not None
+        sources = {one.metric.name: open_metric(one) for one in experiment.resolved.live.all_metrics}
+        for source in sources.values():
+            stack.callback(source.close)
+        found = None if options.fresh else find_live(experiment, store)
+        run = found or _begun(experiment, store, named)
+        environment: dict[str, Any] = dict(run.environment)
+        about: dict[str, Any] = dict(environment.get(LIVE, {}))
+        if rebooted(about):
+            if not options.goes_on_after_boot:
+                words = "the machine was restarted, and --resume-after-reboot was not given"
+                store.stop_run(run, "time", words)
+                options.say(f"run {run.id}: {words}; nothing was changed since")
+                return store.find_run(run.id)
+            about["notes"] = [*about.get("notes", ()), "The machine was restarted during the run."]
+        about["boot"] = boot_id()
+
+        def note(known: Mapping[str, Any]) -> None:
+            environment[LIVE] = dict(known)
+            store.set_environment(run, environment)
+
+        try:
+            stop = _measured(experiment, run, store, options, sources, about, note)
+        except BaseException as failure:
+            store.forget_if_empty(run)
+            if isinstance(failure, RunError):
+                raise RunError(failure.message, hint=failure.hint or f"ajuste report {run.id} shows it") from failure
+            raise
+        store.stop_run(run, stop.why, stop.words)
+        _LOG.info("run ended", extra={"run": run.id, "stopped": stop.why, "because": stop.words})
+        return store.find_run(run.id)
+
+
+def _measured(
+    experiment: Experiment,
+    run: Run,
+    store: Store,
+    options: LiveOptions,
+    sources: Mapping[str, Any],
+    about: dict[str, Any],
+    note: Any,
+) -> LiveStop:
+    home, resolved = options.home, experiment.resolved
+    state = own_state(run.id, run.study)
+    forget_stop(home)
+
+    def tell_state(configuration: str, slices: int, block: int, words: str) -> None:
+        doing = words if configuration or words.startswith("waiting") else ""
+        update = {"configuration": configuration, "slices": slices, "block": block, "doing": doing}
+        nonlocal state
+        state = state.model_copy(update=update if doing else {**update, "said": words})
+        keep_state(home, state)
+
+    def keep(trial: Trial) -> None:
+        store.add_trials(run, [trial])
+
+    make_directory(directory(home))
+    pipe = directory(home) / f"beat-{os.getpid()}"
+    hooks = LiveHooks(keep, note, options.say, lambda: is_asked_to_stop(home, run.id), tell_state)
+    first = keeper(home, run.id, resolved.writes, catalogue())
+    about.setdefault("began", time.time())
+    with Heart(pipe) as heart, prepared_for(resolved, home, options.say, first) as executor:
+        note(about)
+        trials = [one.model_copy(update={"events": ""}) for one in store.trials(run)]
+        watch = str(native_program(WATCH))
+        conductor = Conductor(resolved, executor, sources, heart, hooks, watch, trials, about)
+        if trials:
+            options.say(f"run {run.id} goes on after {len(trials)} slices")
+        keep_state(home, state)
+        try:
+            return conductor.carry_out()
+        finally:
+            forget_stop(home)
+
+
+def _begun(experiment: Experiment, store: Store, named: str) -> Run:
+    resolved = experiment.resolved
+    inventory = take_inventory()
+    return store.new_run(
+        study=resolved.study.name,
+        fingerprint=experiment.fingerprint,
+        seed=resolved.study.design.seed,
+        ajuste=ajuste_version(),
+        named=named,
+        resolved=resolved.model_dump_json(),
+        environment={"this machine": summary_of(inventory), "inventory": inventory.model_dump(mode="json")},
+        kernel=resolved.kernels_named,
+        workload="live",
+    )

@@ -1,0 +1,139 @@
+"""Guards: what must hold while a configuration is tried, told from the last readings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Final, Literal
+
+from ajuste.model.live import Guard, LiveDesign
+from ajuste.model.metric import Metric
+from ajuste.model.wording import amount, number, percent
+from ajuste.run.live.files import read_file
+from ajuste.run.live.reading import CounterResetError, Fold, Reading
+from ajuste.run.live.source import NothingShownError
+
+BLIND_LOOKS: Final = 2
+"""So many times in a row a guarded metric may show nothing."""
+FEWEST_BASELINES: Final = 3
+"""Slices of the baseline that a guard relative to it needs."""
+FEWEST_READINGS: Final = 5
+_NOISE: Final = 3.0
+"""Standard deviations of the baseline's slices that count as noise."""
+
+EndKind = Literal["guard", "load", "stop"]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Why a slice is to end before its time."""
+
+    kind: EndKind
+    words: str
+
+
+@dataclass
+class GuardWatch:
+    """Checks ``design``'s guards. ``baselines`` are the values of the baseline's slices so far, by metric."""
+
+    design: LiveDesign
+    folds: Mapping[str, Fold]
+    baselines: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    _blind: dict[str, int] = field(default_factory=dict, init=False)
+
+    def check(
+        self,
+        readings: Mapping[str, Sequence[Reading]],
+        counted: Mapping[str, Sequence[Reading]],
+        nothing: Mapping[str, str],
+    ) -> Ended | None:
+        """What is broken: by the last two ``readings`` of each metric, by those that have ``counted`` so far, and by
+        those that showed ``nothing`` now (with the reason).
+        """
+        for guard in self.design.guards:
+            if guard.metric in nothing:
+                self._blind[guard.metric] = self._blind.get(guard.metric, 0) + 1
+                if self._blind[guard.metric] >= BLIND_LOOKS:
+                    return Ended("guard", f"guard {guard.text}: cannot be checked: {nothing[guard.metric]}")
+                continue
+            self._blind[guard.metric] = 0
+            fold, own = self.folds[guard.metric], readings.get(guard.metric, ())
+            words = (
+                self._beyond(guard, _value(fold, own[-2:]))
+                if guard.sign
+                else self._worse(guard, counted.get(guard.metric, ()))
+            )
+            if words:
+                return Ended("guard", words)
+        return beyond_load(self.design)
+
+    def _beyond(self, guard: Guard, value: float | None) -> str:
+        if value is None or holds(guard, value):
+            return ""
+        return f"guard {guard.text}: {guard.metric} is {amount(value, self._metric(guard).unit)}"
+
+    def _worse(self, guard: Guard, counted: Sequence[Reading]) -> str:
+        known = self.baselines.get(guard.metric, ())
+        if len(known) < FEWEST_BASELINES or len(counted) < FEWEST_READINGS:
+            return ""
+        value = _value(self.folds[guard.metric], counted)
+        if value is None:
+            return ""
+        usual, metric = fmean(known), self._metric(guard)
+        worse = value - usual if metric.direction == "lower" else usual - value
+        if worse <= guard.limit * abs(usual) + _NOISE * stdev(known):
+            return ""
+        unit = metric.unit
+        return f"guard {guard.text}: {guard.metric} is {amount(value, unit)}, {amount(usual, unit)} under the baseline"
+
+    def _metric(self, guard: Guard) -> Metric:
+        return next(one.metric for one in self.design.all_metrics if one.metric.name == guard.metric)
+
+
+def holds(guard: Guard, value: float) -> bool:
+    """Whether ``value`` is as a guard with a sign wants it."""
+    match guard.sign:
+        case "<":
+            return value < guard.limit
+        case "<=":
+            return value <= guard.limit
+        case ">":
+            return value > guard.limit
+        case _:
+            return value >= guard.limit
+
+
+def _value(fold: Fold, readings: Sequence[Reading]) -> float | None:
+    """None where there is too little, or a counter was reset."""
+    try:
+        return fold(readings)
+    except CounterResetError:
+        return None
+
+
+def beyond_load(design: LiveDesign) -> Ended | None:
+    """Whether the machine has more to do than it may have for an experiment."""
+    if design.max_load is not None and (load := os.getloadavg()[0]) > design.max_load:
+        return Ended("load", f"the load average is {number(load)}, more than {design.max_load:g}")
+    if design.max_pressure is not None:
+        for resource in ("cpu", "io", "memory"):
+            found = pressure(resource)
+            if found > design.max_pressure:
+                limit = percent(design.max_pressure)
+                return Ended(
+                    "load", f"tasks wait for {resource} {percent(round(found, 3))} of the time, more than {limit}"
+                )
+    return None
+
+
+def pressure(resource: str) -> float:
+    """The share of the last 10 seconds for which some task waited; 0 on a kernel that does not tell (PSI)."""
+    try:
+        text = read_file(Path("/proc/pressure") / resource)
+        fields = dict(word.partition("=")[::2] for word in text.splitlines()[0].split()[1:])
+        return float(fields["avg10"]) / 100
+    except (NothingShownError, IndexError, KeyError, ValueError):
+        return 0.0

@@ -1,0 +1,198 @@
+"""The monitor of a slice: reads every source once a second, checks the guards, and says that somebody does.
+
+A program that lasts as long as the slice (``ajuste-watch``) hears a beat four times a second. Without one it ends, and
+the agent restores: also when this process is killed, hangs or is stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Self
+
+from ajuste.run.live.guards import Ended, GuardWatch
+from ajuste.run.live.reading import Reading, Shown
+from ajuste.run.live.source import READ_SECONDS, NothingShownError, Source
+
+LOOK_SECONDS: Final = 1.0
+BEAT_SECONDS: Final = 0.2
+SILENCE_SECONDS: Final = 1.4
+"""Without a beat for so long the slice ends."""
+
+
+@dataclass
+class Watched:
+    """What was seen in a slice, from its ``begin_s`` on: all readings by metric, those from ``counted_s`` on, how often
+    each metric showed nothing, and why the slice ended before its time.
+    """
+
+    begin_s: float
+    counted_s: float
+    end_s: float = 0.0
+    readings: dict[str, list[Reading]] = field(default_factory=dict)
+    nothing: dict[str, list[str]] = field(default_factory=dict)
+    ended: Ended | None = None
+    stepped_s: float = 0.0
+
+    def counted(self) -> dict[str, list[Reading]]:
+        """The readings of the part that counts."""
+        return {name: [one for one in own if one.at_s >= self.counted_s] for name, own in self.readings.items()}
+
+
+class Heart:
+    """The pipe by which ``ajuste-watch`` hears of the monitor. A context manager."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._pipe = -1
+
+    def __enter__(self) -> Self:
+        self.path.unlink(missing_ok=True)
+        os.mkfifo(self.path, 0o600)
+        # Both ends: there is always a reader, and the watch sees the end of the pipe only with that of this process.
+        self._pipe = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._pipe)
+        self.path.unlink(missing_ok=True)
+
+    def beat(self) -> None:
+        """Somebody watches."""
+        self._write(b".")
+
+    def tell(self, words: str) -> None:
+        """End the slice."""
+        self._write(words.replace("\n", " ").encode(errors="replace")[:900] + b"\n")
+
+    def drain(self) -> None:
+        """Forget what nobody heard."""
+        with suppress(BlockingIOError):
+            while os.read(self._pipe, 4096):
+                pass
+
+    def _write(self, data: bytes) -> None:
+        with suppress(BlockingIOError):
+            os.write(self._pipe, data)
+
+
+class Monitor:
+    """Watches one slice of ``slice_s`` seconds on a thread of its own, from entering to leaving.
+
+    ``now_s`` is the time since the run began, ``wants_end`` whether a person wants the run to end.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, Source],
+        guards: GuardWatch,
+        heart: Heart,
+        *,
+        slice_s: float,
+        washout_s: float,
+        now_s: Callable[[], float],
+        wants_end: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._sources = sources
+        self._guards = guards
+        self._heart = heart
+        self._slice_s = slice_s
+        self._now_s = now_s
+        self._wants_end = wants_end
+        self._over = threading.Event()
+        begin = now_s()
+        self.watched = Watched(begin, begin + washout_s, begin)
+        origins = dict.fromkeys(source.origin for source in sources.values())
+        self._pool = ThreadPoolExecutor(max(1, len(origins)), thread_name_prefix="source")
+        self._waiting: dict[str, Future[dict[str, Reading | str]]] = {}
+        self._thread = threading.Thread(target=self._watch, name="monitor", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._heart.drain()
+        self._heart.beat()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _watch(self) -> None:
+        apart = time.time() - time.monotonic()
+        for at_s in self._looks():
+            self._wait_until(at_s)
+            if self._over.is_set() or self.watched.ended:
+                break
+            self._look()
+            if self.watched.ended is None and self._wants_end():
+                self.watched.ended = Ended("stop", "ajuste live stop was called")
+            if self.watched.ended is not None:
+                self._heart.tell(self.watched.ended.words)
+                break
+        self.watched.end_s = self._now_s()
+        self.watched.stepped_s = time.time() - time.monotonic() - apart
+        while not self._over.wait(BEAT_SECONDS):
+            if self.watched.ended is None:
+                self._heart.beat()
+
+    def _looks(self) -> Sequence[float]:
+        """When to look: each second, where the part that counts begins, and just before the end."""
+        begin, end = self.watched.begin_s, self.watched.begin_s + self._slice_s - 0.05
+        count = int(self._slice_s / LOOK_SECONDS)
+        ticks = {begin + LOOK_SECONDS * tick for tick in range(count + 1)}
+        near = (self.watched.counted_s, end)
+        ticks = {tick for tick in ticks if tick < end and all(abs(tick - one) > LOOK_SECONDS / 3 for one in near)}
+        return sorted(ticks | set(near))
+
+    def _wait_until(self, at_s: float) -> None:
+        while (left := at_s - self._now_s()) > 0 and not self._over.wait(min(left, BEAT_SECONDS)):
+            self._heart.beat()
+
+    def _look(self) -> None:
+        """Read all sources at once, those that are slow once they have answered, and check the guards."""
+        for origin in dict.fromkeys(source.origin for source in self._sources.values()):
+            if origin not in self._waiting:
+                self._waiting[origin] = self._pool.submit(self._read, origin)
+        deadline = time.monotonic() + READ_SECONDS + 0.1
+        while (left := deadline - time.monotonic()) > 0:
+            self._heart.beat()
+            if not wait(self._waiting.values(), min(left, BEAT_SECONDS)).not_done:
+                break
+        nothing: dict[str, str] = {}
+        for origin, future in list(self._waiting.items()):
+            if future.done():
+                self._take(future.result(), nothing)
+                del self._waiting[origin]
+            else:
+                late = (name for name, source in self._sources.items() if source.origin == origin)
+                nothing |= dict.fromkeys(late, f"took longer than {READ_SECONDS} s")
+        for name, why in nothing.items():
+            self.watched.nothing.setdefault(name, []).append(why)
+        self.watched.ended = self._guards.check(self.watched.readings, self.watched.counted(), nothing)
+
+    def _take(self, found: Mapping[str, Reading | str], nothing: dict[str, str]) -> None:
+        for name, reading in found.items():
+            match reading:
+                case Reading():
+                    self.watched.readings.setdefault(name, []).append(reading)
+                case why:
+                    nothing[name] = why
+
+    def _read(self, origin: str) -> dict[str, Reading | str]:
+        """What each source of ``origin`` shows, or why it shows nothing."""
+        found: dict[str, Reading | str] = {}
+        for name, source in self._sources.items():
+            if source.origin == origin:
+                try:
+                    shown: Shown = source.read()
+                    found[name] = Reading(self._now_s(), shown)
+                except NothingShownError as nothing:
+                    found[name] = str(nothing)
+        return found

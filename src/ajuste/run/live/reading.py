@@ -1,0 +1,113 @@
+"""From what a source shows again and again to a figure of the time between: levels, counters, distributions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+Shown: TypeAlias = tuple[float, ...]
+"""What a source shows at one moment: a level or a counter, the sum and number of events, the buckets of a histogram, or
+the events since it was last looked at."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was shown ``at_s``."""
+
+    at_s: float
+    shown: Shown
+
+
+class CounterResetError(Exception):
+    """What only grows became less: the service was started anew."""
+
+
+Fold: TypeAlias = Callable[[Sequence[Reading]], float | None]
+"""The figure of the time from the first reading to the last; None where it has none. Raises CounterResetError."""
+
+
+def level(readings: Sequence[Reading]) -> float | None:
+    """The mean of what goes up and down."""
+    values = [reading.shown[0] for reading in readings if reading.shown and math.isfinite(reading.shown[0])]
+    return sum(values) / len(values) if values else None
+
+
+def rate(readings: Sequence[Reading]) -> float | None:
+    """The growth of a counter by second."""
+    grown, seconds = _grown(readings)
+    return grown[0] / seconds if seconds > 0 else None
+
+
+def mean_of_events(readings: Sequence[Reading]) -> float | None:
+    """From the sum and the number of events: the mean of those between."""
+    grown, _ = _grown(readings)
+    return grown[0] / grown[1] if len(grown) > 1 and grown[1] > 0 else None
+
+
+def quantile_of_buckets(share: float, bounds: Sequence[float]) -> Fold:
+    """From a histogram's cumulative buckets up to ``bounds``: a quantile of the events between, on the straight line
+    within its bucket.
+
+    Source: histogram_quantile() of Prometheus.
+    """
+
+    def fold(readings: Sequence[Reading]) -> float | None:
+        grown, _ = _grown(readings)
+        if not grown or grown[-1] <= 0:
+            return None
+        wanted, below, low = share * grown[-1], 0.0, 0.0
+        for bound, count in zip(bounds, grown, strict=True):
+            if count >= wanted:
+                if math.isinf(bound):
+                    return low
+                return low + (bound - low) * (wanted - below) / (count - below) if count > below else bound
+            below, low = count, bound
+        return low
+
+    return fold
+
+
+def mean_of_values(readings: Sequence[Reading]) -> float | None:
+    """The mean of the events since the first reading."""
+    values = _values(readings)
+    return sum(values) / len(values) if values else None
+
+
+def quantile_of_values(share: float) -> Fold:
+    """A quantile of the events since the first reading (Hyndman and Fan's type 7)."""
+
+    def fold(readings: Sequence[Reading]) -> float | None:
+        values = sorted(_values(readings))
+        if not values:
+            return None
+        place = share * (len(values) - 1)
+        low = int(place)
+        high = min(low + 1, len(values) - 1)
+        return values[low] + (place - low) * (values[high] - values[low])
+
+    return fold
+
+
+_MOST_RATIO: Final = 1e300
+
+
+def _values(readings: Sequence[Reading]) -> list[float]:
+    return [value for reading in readings[1:] for value in reading.shown if abs(value) < _MOST_RATIO]
+
+
+def _grown(readings: Sequence[Reading]) -> tuple[Shown, float]:
+    """By how much each counter has grown, in how many seconds."""
+    if len(readings) < 2:
+        return (), 0.0
+    for earlier, later in pairwise(readings):
+        if len(earlier.shown) != len(later.shown):
+            raise CounterResetError("the buckets of the histogram are other ones now")
+        for before, after in zip(earlier.shown, later.shown, strict=True):
+            if after < before:
+                raise CounterResetError("a counter was reset")
+    first, last = readings[0], readings[-1]
+    grown = tuple(after - before for before, after in zip(first.shown, last.shown, strict=True))
+    return grown, last.at_s - first.at_s

@@ -1,0 +1,49 @@
+"""``cgroup:GROUP#FILE[.KEY]``: a figure of a control group, such as ``cgroup:system.slice#cpu.stat.usage_usec``.
+
+Figures of ``*.stat`` become rates, others (``memory.current``) are averaged.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from ajuste.model.error import RequestError
+from ajuste.run.live.files import field_of, read_file
+from ajuste.run.live.reading import Shown, level, rate
+from ajuste.run.live.source import NothingShownError, Source
+
+KIND: Final = "cgroup"
+
+ROOT: Final = Path("/sys/fs/cgroup")
+_FIGURE: Final = re.compile(r"([a-z]+\.[a-z]+)(?:\.([a-z_]+))?")
+_LEVELS: Final = ("anon", "file", "kernel", "slab", "shmem", "sock", "swapcached", "active_file", "inactive_file")
+"""Of memory.stat: what goes up and down."""
+
+
+def open_source(where: str, root: Path = ROOT) -> Source:
+    """Raises RequestError for a group that is not there."""
+    group, hash_, figure = where.partition("#")
+    match = _FIGURE.fullmatch(figure)
+    if not hash_ or match is None:
+        raise RequestError(f"{where!r} is not a figure of a group; expected GROUP#cpu.stat.usage_usec or the like")
+    if ".." in PurePosixPath(group).parts:
+        raise RequestError(f"{group!r} leads out of {root}")
+    directory = root / group.strip("/").removeprefix("sys/fs/cgroup").strip("/")
+    if not (directory / "cgroup.procs").is_file():
+        raise RequestError(f"control group {group} not found in {root}", hint="list the groups with systemd-cgls")
+    file, key = directory / match[1], match[2]
+    grows = key is not None and key not in _LEVELS
+    return Source("files", lambda: _figure(file, key), rate if grows else level)
+
+
+def _figure(file: Path, key: str | None) -> Shown:
+    text = read_file(file)
+    try:
+        value = float(text) if key is None else field_of(text, key)
+    except ValueError:
+        value = None
+    if value is None:
+        raise NothingShownError(f"{file} has no {key or 'number'}")
+    return (value,)

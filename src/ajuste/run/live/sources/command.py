@@ -1,0 +1,51 @@
+"""``command:COMMAND``: the last number that a command prints, run again each time. It is averaged."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from typing import Final
+
+from ajuste.catalogue.programs import search_hint
+from ajuste.model.error import RequestError
+from ajuste.run.live.reading import Shown, level
+from ajuste.run.live.source import READ_SECONDS, NothingShownError, Source
+
+KIND: Final = "command"
+
+_NUMBER: Final = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+_MOST_BYTES: Final = 1 << 16
+
+
+def open_source(where: str) -> Source:
+    """A program with its arguments; no shell reads them. Raises RequestError."""
+    try:
+        words = shlex.split(where)
+    except ValueError as failure:
+        raise RequestError(f"found unbalanced quotes in {where!r}: {failure}") from None
+    if not words:
+        raise RequestError("the command is missing")
+    program = shutil.which(words[0])
+    if program is None:
+        raise RequestError(f"program {words[0]} not found", hint=search_hint(words[0]))
+    argv = [program, *words[1:]]
+    return Source(where, lambda: _run(argv), level)
+
+
+def _run(argv: list[str]) -> Shown:
+    try:
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=READ_SECONDS, check=False, cwd="/"
+        )
+    except subprocess.TimeoutExpired:
+        raise NothingShownError(f"{argv[0]} took longer than {READ_SECONDS} s") from None
+    except OSError as error:
+        raise NothingShownError(f"{argv[0]}: {error.strerror}") from None
+    if done.returncode:
+        raise NothingShownError(f"{argv[0]} exited with code {done.returncode}")
+    found = _NUMBER.findall(done.stdout[-_MOST_BYTES:])
+    if not found:
+        raise NothingShownError(f"{argv[0]} printed no number")
+    return (float(found[-1]),)

@@ -1,0 +1,46 @@
+"""``json:FILE#/POINTER``: a log of JSON lines that is followed; what the pointer (RFC 6901) finds in each is one event.
+
+The figure is the mean of the events, or with ``@p99`` after the file a quantile.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any, Final
+
+from ajuste.model.error import RequestError
+from ajuste.model.metric import split_percentile
+from ajuste.run.live.follow import FollowedLog
+from ajuste.run.live.reading import Shown, mean_of_values, quantile_of_values
+from ajuste.run.live.source import Source
+
+KIND: Final = "json"
+
+
+def open_source(where: str) -> Source:
+    """The file before the ``#``, the pointer after it. Raises RequestError."""
+    name, _, pointer = where.partition("#")
+    file, quantile = split_percentile(name)
+    if not pointer.startswith("/"):
+        raise RequestError("the pointer is missing; expected FILE#/POINTER", hint=f"such as {file}#/request/seconds")
+    keys = [key.replace("~1", "/").replace("~0", "~") for key in pointer[1:].split("/")]
+    log = FollowedLog(Path(file))
+    fold = mean_of_values if quantile is None else quantile_of_values(quantile)
+    return Source(file, lambda: _events(log, keys), fold, log.close)
+
+
+def _events(log: FollowedLog, keys: list[str]) -> Shown:
+    return tuple(value for line in log.lines() if (value := _value(line, keys)) is not None)
+
+
+def _value(line: str, keys: list[str]) -> float | None:
+    try:
+        found: Any = json.loads(line)
+        for key in keys:
+            found = found[int(key)] if isinstance(found, list) else found[key]
+        value = float(found)
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+        return None
+    return value if math.isfinite(value) else None

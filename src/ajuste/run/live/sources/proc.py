@@ -1,0 +1,44 @@
+"""``proc:FILE.KEY``: a figure of /proc, such as ``proc:vmstat.pgmajfault`` or ``proc:meminfo.Dirty``.
+
+What only grows becomes a rate; what goes up and down is averaged. The catalogue says which is which.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from ajuste.catalogue.loader import figure_sources
+from ajuste.model.error import RequestError, did_you_mean, nearest_names
+from ajuste.run.live.files import field_of, read_file
+from ajuste.run.live.reading import Shown, level, rate
+from ajuste.run.live.source import NothingShownError, Source
+
+KIND: Final = "proc"
+
+_FILES: Final = ("vmstat", "meminfo", "stat")
+
+
+def open_source(where: str) -> Source:
+    """Raises RequestError for a figure that the catalogue does not know."""
+    name, _, key = where.partition(".")
+    known = figure_sources()
+    if name not in _FILES:
+        raise RequestError(f"{name!r} is not a file of figures; expected one of {', '.join(_FILES)}")
+    figure = next((one for source, one in known.items() if source == name), None)
+    found = figure.find(key) if figure else None
+    if found is None:
+        names = [one.name for one in figure.figures] if figure else []
+        raise RequestError(
+            f"{name} has no figure {key!r}",
+            hint=did_you_mean(nearest_names(key, names, most=3)) or "see docs/reference/sampler-figures.md",
+        )
+    file = Path("/proc") / name
+    return Source("files", lambda: _figure(file, key), rate if found.kind == "counter" else level)
+
+
+def _figure(file: Path, key: str) -> Shown:
+    value = field_of(read_file(file), key)
+    if value is None:
+        raise NothingShownError(f"{file} has no {key}")
+    return (value,)

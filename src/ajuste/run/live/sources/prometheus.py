@@ -1,0 +1,171 @@
+"""``prometheus:URL#SERIES``: an endpoint in Prometheus' text format.
+
+A counter becomes its rate, a summary or histogram the mean of its events, with ``@p99`` a quantile; a gauge its mean.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client import Metric as Family
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from ajuste.model.error import RequestError, did_you_mean, nearest_names
+from ajuste.model.metric import split_percentile
+from ajuste.run.live.reading import Fold, Shown, level, mean_of_events, quantile_of_buckets, rate
+from ajuste.run.live.source import NothingShownError, Source
+from ajuste.run.live.web import page, require_web
+
+KIND: Final = "prometheus"
+
+_SERIES: Final = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*)(?:\{(.*)\})?", re.DOTALL)
+_LABEL: Final = re.compile(r'\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
+_OF_COUNTERS: Final = ("_total", "_sum", "_count", "_bucket")
+
+
+@dataclass(frozen=True)
+class Series:
+    """``name{labels}``, and a quantile of it."""
+
+    name: str
+    labels: Mapping[str, str]
+    quantile: float | None = None
+
+
+def open_source(where: str) -> Source:
+    """The series after the ``#`` of the URL. Raises RequestError."""
+    url, hash_, text = where.partition("#")
+    require_web(url)
+    if not hash_ or not text:
+        raise RequestError("the series is missing; expected URL#SERIES", hint=f"such as {url}#demo_latency_seconds")
+    series = parse_series(text)
+    try:
+        families = _families(url)
+    except NothingShownError as nothing:
+        raise RequestError(str(nothing), hint="check that the endpoint is up: curl " + url) from None
+    pick, fold = chosen(series, families)
+    return Source(url, lambda: pick(_families(url)), fold)
+
+
+def parse_series(text: str) -> Series:
+    """``NAME``, ``NAME{label="value"}`` and either with ``@p99`` after it. Raises RequestError."""
+    body, quantile = split_percentile(text.strip())
+    match = _SERIES.fullmatch(body)
+    labels: dict[str, str] = {}
+    rest = (match[2] or "") if match else "?"
+    while rest.strip():
+        label = _LABEL.match(rest)
+        if label is None:
+            raise RequestError(
+                f'{text!r} is not a series; expected NAME or NAME{{label="value"}}', hint="@p99 after it for a quantile"
+            )
+        labels[label[1]] = re.sub(r"\\(.)", r"\1", label[2])
+        rest = rest[label.end() :]
+    assert match is not None
+    return Series(match[1], labels, quantile)
+
+
+def _families(url: str) -> list[Family]:
+    text = page(url).decode(errors="replace")
+    try:
+        return list(text_string_to_metric_families(text))
+    except (ValueError, KeyError, IndexError) as error:
+        raise NothingShownError(f"{url} is not in Prometheus' text format: {error}") from None
+
+
+Pick = Callable[[Sequence[Family]], Shown]
+
+
+def chosen(series: Series, families: Sequence[Family]) -> tuple[Pick, Fold]:
+    """What of the page the series is, and how it becomes a figure. Raises RequestError for one that is not there."""
+    samples = [sample for family in families for sample in family.samples]
+    family = next((one for one in families if series.name in (one.name, f"{one.name}_total")), None)
+    kind = family.type if family is not None else ""
+    if kind in ("summary", "histogram"):
+        assert family is not None
+        return _distribution(series, kind, samples)
+    if series.quantile is not None:
+        raise RequestError(
+            f"{series.name} is a {kind or 'series'}, which has no quantiles", hint="remove the @p, or name a histogram"
+        )
+    name = f"{series.name}_total" if kind == "counter" and not series.name.endswith("_total") else series.name
+    grows = kind == "counter" or (kind != "gauge" and name.endswith(_OF_COUNTERS))
+    found = [sample for sample in samples if _is(sample, name, series.labels)]
+    _require(found, series, samples)
+    if len(found) > 1 and not grows:
+        raise RequestError(
+            f"{series.name} stands for {len(found)} series; expected one",
+            hint="choose it by its labels, such as " + _words(found[0]),
+        )
+    return (lambda now: (_sum(now, name, series.labels),)), rate if grows else level
+
+
+def _distribution(series: Series, kind: str, samples: Sequence[Sample]) -> tuple[Pick, Fold]:
+    own, labels = series.name, series.labels
+    if series.quantile is None:
+        _require([one for one in samples if _is(one, f"{own}_count", labels)], series, samples)
+        parts = (f"{own}_sum", f"{own}_count")
+        return (lambda now: tuple(_sum(now, part, labels) for part in parts)), mean_of_events
+    if kind == "summary":
+        shown = [one for one in samples if _is(one, own, labels) and "quantile" in one.labels]
+        wanted = [one for one in shown if float(one.labels["quantile"]) == series.quantile]
+        if len(wanted) != 1:
+            there = sorted({one.labels["quantile"] for one in shown})
+            raise RequestError(
+                f"the summary {own} shows {len(wanted)} series for the quantile {series.quantile}; expected one",
+                hint=f"it has {', '.join(there)}" if there else "it shows no quantiles; omit the @p for the mean",
+            )
+        exact = dict(wanted[0].labels)
+        return (lambda now: (_sum(now, own, exact),)), level
+    bounds = sorted({float(one.labels["le"]) for one in samples if _is(one, f"{own}_bucket", labels)})
+    if not bounds:
+        _require([], series, samples)
+    return (lambda now: _buckets(now, f"{own}_bucket", labels, bounds)), quantile_of_buckets(series.quantile, bounds)
+
+
+def _buckets(now: Sequence[Family], name: str, labels: Mapping[str, str], bounds: Sequence[float]) -> Shown:
+    found = dict.fromkeys(bounds, 0.0)
+    for family in now:
+        for sample in family.samples:
+            if _is(sample, name, labels):
+                bound = float(sample.labels.get("le", "nan"))
+                if bound not in found:
+                    raise NothingShownError(f"{name} has other buckets than before")
+                found[bound] += sample.value
+    return tuple(found.values())
+
+
+def _sum(now: Sequence[Family], name: str, labels: Mapping[str, str]) -> float:
+    values = [one.value for family in now for one in family.samples if _is(one, name, labels)]
+    if not values:
+        raise NothingShownError(f"{name} is not shown any more")
+    total = sum(values)
+    if not math.isfinite(total):
+        raise NothingShownError(f"{name} is {total}")
+    return total
+
+
+def _is(sample: Sample, name: str, labels: Mapping[str, str]) -> bool:
+    return sample.name == name and all(sample.labels.get(key) == value for key, value in labels.items())
+
+
+def _require(found: Sequence[Sample], series: Series, samples: Sequence[Sample]) -> None:
+    if found:
+        return
+    alike = [_words(one) for one in samples if one.name == series.name]
+    names = list(dict.fromkeys(one.name for one in samples))
+    near = did_you_mean(nearest_names(series.name, names, most=3))
+    raise RequestError(
+        f"series {series.name} not found on the page" if not alike else f"{series.name} has no series of these labels",
+        hint=f"it has {', '.join(alike[:3])}" if alike else near or f"the page has {len(names)} others",
+    )
+
+
+def _words(sample: Sample) -> str:
+    labels = ",".join(f'{key}="{value}"' for key, value in sample.labels.items())
+    return f"{sample.name}{{{labels}}}" if labels else sample.name

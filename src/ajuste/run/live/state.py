@@ -1,0 +1,90 @@
+"""What a live experiment of this home does now, and that a person wants it to end: small files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import psutil
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ajuste.machine.files import make_directory
+from ajuste.machine.home import Home
+from ajuste.machine.session import boot_id
+
+_NAME: Final = "now.json"
+_STOP: Final = "stop"
+
+
+class LiveState(BaseModel):
+    """``configuration`` is empty while nothing is changed; ``said`` is what is known so far, in a sentence or two."""
+
+    model_config = ConfigDict(frozen=True)
+    run: str
+    study: str
+    pid: int
+    started: float
+    boot: str
+    slices: int = 0
+    block: int = 0
+    configuration: str = ""
+    doing: str = ""
+    said: str = ""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process is there."""
+        if self.boot != boot_id():
+            return False
+        try:
+            return psutil.Process(self.pid).create_time() == self.started
+        except psutil.Error:
+            return False
+
+
+def own_state(run: str, study: str) -> LiveState:
+    """That of this process, which has done nothing yet."""
+    started = psutil.Process().create_time()
+    return LiveState(run=run, study=study, pid=os.getpid(), started=started, boot=boot_id())
+
+
+def directory(home: Home) -> Path:
+    """Where live experiments keep what is of this machine and now."""
+    return home.state / "live"
+
+
+def keep_state(home: Home, state: LiveState) -> None:
+    """Replace what is known of it."""
+    place = directory(home)
+    make_directory(place)
+    part = place / f".{_NAME}.{os.getpid()}"
+    part.write_text(state.model_dump_json(), encoding="utf-8")
+    part.replace(place / _NAME)
+
+
+def kept_state(home: Home) -> LiveState | None:
+    """What was kept last, whether or not it goes on; None where there is nothing."""
+    try:
+        return LiveState.model_validate_json((directory(home) / _NAME).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def ask_to_stop(home: Home, run: str) -> None:
+    """Ask the experiment to end."""
+    make_directory(directory(home))
+    (directory(home) / _STOP).write_text(run, encoding="utf-8")
+
+
+def is_asked_to_stop(home: Home, run: str) -> bool:
+    """Whether it was asked to."""
+    try:
+        return (directory(home) / _STOP).read_text(encoding="utf-8") == run
+    except (OSError, ValueError):
+        return False
+
+
+def forget_stop(home: Home) -> None:
+    """It has ended."""
+    (directory(home) / _STOP).unlink(missing_ok=True)
