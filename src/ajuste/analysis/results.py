@@ -23,6 +23,7 @@ from ajuste.analysis.quantiles import with_quantile_columns, with_quantiles
 from ajuste.analysis.ranking import rankings
 from ajuste.analysis.record import Record, record_of
 from ajuste.analysis.relevance import reasons, unrefuted, without_more_blocks
+from ajuste.analysis.rounds import units
 from ajuste.analysis.summary import AsRun, as_run, measured, outlier_notes, with_intervals
 from ajuste.analysis.surface.blocks import blocks_of, correlations
 from ajuste.analysis.surface.surfaces import Promise, best_set, surfaces
@@ -71,7 +72,7 @@ def verdicts(resolved: ResolvedStudy, trials: Trials, across: Sequence[AcrossMac
     found = right_for_all(
         judge(
             configurations(resolved),
-            trials,
+            units(resolved, trials),
             resolved.deciding,
             resolved.described,
             confidence=analysis.confidence,
@@ -211,14 +212,14 @@ def assemble(
     record = record_of(trials) if isinstance(trials, Sequence) else trials
     all_metrics = (*resolved.deciding, *resolved.described)
     columns = with_quantile_columns(record.measurements, all_metrics)
-    clean = clean_trials(columns)
+    clean, every = units(resolved, columns), clean_trials(columns)
     made = configurations(resolved)
     across = compared_machines(resolved, clean, machines)
     found = verdicts(resolved, clean, across)
     idle = unrefuted(no_chance, found, resolved)
     found = without_more_blocks(found, idle, resolved)
     known = means(resolved, clean)
-    summaries = with_intervals(with_quantiles(measured(made, clean), clean, all_metrics), known)
+    summaries = with_intervals(with_quantiles(measured(made, every), every, all_metrics), known)
     group = family(made, resolved.deciding, study.analysis.confidence)
     seen = {*columns.metrics, *(name for reasons in columns.not_supported.values for name in reasons)}
     all_means = _means_of([*resolved.deciding, *(m for m in resolved.described if m.name in seen)])
@@ -288,7 +289,7 @@ def assemble(
         no_chance=idle,
         notes=tuple(
             dict.fromkeys(
-                (*_notes(resolved, clean, counted, idle), *_not_precise(resolved, found), *_first(run_as.notes), *notes)
+                (*_notes(resolved, every, counted, idle), *_not_precise(resolved, found), *_first(run_as.notes), *notes)
             )
         ),
         created=created,

@@ -15,6 +15,8 @@ from ajuste.cli.options import (
     AsRoot,
     Baseline,
     Blocks,
+    BootKernels,
+    BootWords,
     CgroupWeight,
     Cleanup,
     Clock,
@@ -32,6 +34,7 @@ from ajuste.cli.options import (
     KeepOutput,
     KernelLevels,
     KernelOptions,
+    Loader,
     Machine,
     Memory,
     MinEffect,
@@ -43,6 +46,8 @@ from ajuste.cli.options import (
     Precision,
     Prepare,
     Quiet,
+    RebootEach,
+    Reboots,
     Report,
     Save,
     SeedOfOrder,
@@ -58,6 +63,7 @@ from ajuste.cli.options import (
     option,
 )
 from ajuste.cli.plan import show_plan
+from ajuste.cli.rebooting import means_of_boots
 from ajuste.cli.saving import check_save, save_study
 from ajuste.cli.showing import command_line
 from ajuste.kernel.spec import parse_spec
@@ -85,6 +91,7 @@ Words = Annotated[
     "ajuste compare -- sleep 0.01 -- sleep 0.02",
     "ajuste compare --nice 0,10 --background spin --max-time 5s -- linpack reps_to=8",
     "ajuste compare --kernel debian:5.10 --nice 0,10 --background spin -- matrix size=100 repetitions=2",
+    "ajuste compare --boot mitigations=default,off --reboots --dry-run -- hackbench groups=2",
     "ajuste compare --kernel build:debian:6.1,build:debian:6.1+NUMA=n --dry-run -- hackbench groups=2",
     "ajuste compare --screen --dry-run --nice 0,5 --set workload.mode=processes,threads --set workload.fds=4,8 "
     "--set workload.loops=10,20 --set workload.size=100,1000 -- hackbench",
@@ -102,6 +109,11 @@ def compare(
     policy: PolicyLevels = None,
     cpus: CpuLevels = None,
     cgroup_weight: CgroupWeight = None,
+    boot: BootWords = None,
+    boot_kernel: BootKernels = None,
+    reboots: Reboots = False,
+    reboot_each: RebootEach = None,
+    loader: Loader = None,
     kernel: KernelLevels = None,
     source: SourceOfKernels = None,
     patch: Patches = None,
@@ -188,6 +200,10 @@ def compare(
         policy=policy,
         cpus=cpus,
         cgroup_weight=cgroup_weight,
+        boot=tuple(boot or ()),
+        boot_kernel=boot_kernel,
+        reboots=reboots,
+        reboot_each=reboot_each,
         kernel=kernel,
         kernel_said=kernel_said,
         vm=vm,
@@ -252,7 +268,7 @@ def compare(
         known,
         Showing(report, quiet, as_json, verbose),
         named=command,
-        means=means,
+        means=means_of_boots(means, loader, reboots=reboots),
         fresh=unless_going_on(fresh),
         name_chosen=name is not None,
         fail_on=conditions,

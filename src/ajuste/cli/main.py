@@ -40,6 +40,7 @@ COMMANDS: Final = MappingProxyType(
         "tunables": "List the settings that Ajuste knows, or explain one.",
         "inventory": "Show what this machine is.",
         "doctor": "Check how quiet this machine is, and what to do.",
+        "reboots": "Show the experiment that goes on across reboots.",
         "restore": "Restore what an experiment left changed.",
         "kernel": "List, fetch, build, prove and compare kernels.",
         "cache": "Show or clear the caches.",

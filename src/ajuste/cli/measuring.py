@@ -59,6 +59,30 @@ def measure(
     results were shown, if there are any.
     """
     check_report(showing.report)
+
+    def measured(own: RunOptions, anew: Callable[[Experiment, Store], bool]) -> int:
+        return _measured(
+            study, catalogue, showing, named=named, means=own, fresh=anew, name_chosen=name_chosen, fail_on=fail_on
+        )
+
+    if study.across_boots and means.reboots_allowed:
+        from ajuste.cli.rebooting import across_boots
+
+        return across_boots(study, catalogue, means, fresh, measured)
+    return measured(means, fresh)
+
+
+def _measured(
+    study: Study,
+    catalogue: Catalogue,
+    showing: Showing,
+    *,
+    named: str,
+    means: RunOptions,
+    fresh: Callable[[Experiment, Store], bool],
+    name_chosen: bool,
+    fail_on: Sequence[FailCondition],
+) -> int:
     quiet = showing.quiet or showing.as_json
     study = with_kernels(study, built_for(study, catalogue, means, quiet=quiet))
     if means.cluster and means.cluster.workers:

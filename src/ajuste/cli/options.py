@@ -109,6 +109,41 @@ Nice = Annotated[str | None, option("Nice levels of the command.", "N,...")]
 PolicyLevels = Annotated[str | None, option("Scheduling policies of the command.", "POLICY,...")]
 CpuLevels = Annotated[str | None, option("CPUs the command may run on: 0,0-1; join a list with +: 0+2.", "CPUS,...")]
 CgroupWeight = Annotated[str | None, option("cpu.weight of the command's control group.", "N,...")]
+BootWords = Annotated[
+    list[str] | None,
+    option(
+        "A word of this machine's kernel command line and its values; default: as it boots by itself, set: a word "
+        "without a value (repeatable). Requires --reboots.",
+        "WORD=LEVEL,...",
+        "--boot",
+    ),
+]
+BootKernels = Annotated[
+    str | None,
+    option(
+        "Kernels installed on this machine, such as 6.1.0-50-amd64, 6.12 or default. Requires --reboots.",
+        "RELEASE,...",
+        "--boot-kernel",
+    ),
+]
+Reboots = Annotated[
+    bool,
+    option("Allow to reboot this machine, again and again: boots are replicates.", None, "--reboots"),
+]
+RebootEach = Annotated[
+    int | None,
+    typer.Option(
+        "--reboot-each",
+        min=1,
+        metavar="N",
+        help="Blocks in each boot (default: 3). Requires --reboots.",
+        show_default=False,
+    ),
+]
+Loader = Annotated[
+    str | None,
+    option("Boot with grub, systemd-boot or kexec (default: the first that can boot once).", "NAME", "--loader"),
+]
 KernelLevels = Annotated[
     str | None,
     option(

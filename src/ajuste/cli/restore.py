@@ -63,6 +63,8 @@ def restore(
         if give_up:
             _discard(places or [], dry_run=dry_run)
             return
+        if not places:
+            _end_reboots(dry_run=dry_run)
         scope = _scope(places)
         journals = journals_at_rest(scope)
         require_readable(Path(journal.path) for journal in journals if Path(journal.path).exists())
@@ -77,6 +79,22 @@ def restore(
         _show(journals, restoration.events)
     if not restoration.done:
         raise _not_all()
+
+
+def _end_reboots(*, dry_run: bool) -> None:
+    """End the experiment across reboots, if one goes on."""
+    from ajuste.cli.rebooting import directory_of, end
+    from ajuste.machine.boot.machine import RebootableMachine
+    from ajuste.machine.boot.session import BootSession
+
+    session = BootSession.kept(directory_of(home()), RebootableMachine())
+    if session is None:
+        return
+    if dry_run:
+        files = ", ".join(session.plan.originals) or "no file"
+        typer.echo(visible_line(f"The experiment across reboots would end; as before it would be: {files}"), err=True)
+        return
+    end(session)
 
 
 def _scope(places: list[Path] | None) -> Scope:

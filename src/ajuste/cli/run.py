@@ -22,11 +22,14 @@ from ajuste.cli.options import (
     Jobs,
     Json,
     Kernel,
+    Loader,
     Machine,
     Packages,
     Parameter,
     Precision,
     Quiet,
+    RebootEach,
+    Reboots,
     Report,
     Seed,
     StudyName,
@@ -38,6 +41,7 @@ from ajuste.cli.options import (
     example,
     option,
 )
+from ajuste.cli.rebooting import means_of_boots
 from ajuste.executor.host.disk import disk_for_run
 from ajuste.kernel.spec import TO_BUILD
 from ajuste.machine.home import home
@@ -45,7 +49,7 @@ from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.condition import fail_conditions
 from ajuste.study.command_line.request import seconds
 from ajuste.study.job import DiskTable
-from ajuste.study.overrides import with_machine, with_packages, with_precision, with_time, with_topology
+from ajuste.study.overrides import with_boots, with_machine, with_packages, with_precision, with_time, with_topology
 
 
 @example(
@@ -66,6 +70,9 @@ def run(
     max_time: Annotated[str | None, option("Stop after this time, decided or not.", "DURATION")] = None,
     precision: Precision = None,
     disk: Disk = None,
+    reboots: Reboots = False,
+    reboot_each: RebootEach = None,
+    loader: Loader = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again; do not use the store's run.")] = False,
     report: Report = None,
     jobs: Jobs = None,
@@ -97,6 +104,7 @@ def run(
         "--package": package,
         "--precision": [precision] if precision is not None else None,
         "--max-time": [max_time] if max_time is not None else None,
+        "--reboot-each": [str(reboot_each)] if reboot_each is not None else None,
     }
     with ExitStack() as stack:
 
@@ -115,17 +123,23 @@ def run(
             chosen = with_precision(chosen, precision)
         if max_time is not None:
             chosen = with_time(chosen, seconds("--max-time", max_time))
+        if reboots or reboot_each is not None:
+            chosen = with_boots(chosen, reboot_each)
         return measure(
             chosen,
             known,
             Showing(report, quiet, as_json, verbose),
             named=_named(study, given),
-            means=RunOptions(
-                home(),
-                jobs=jobs,
-                snapshot=snapshot,
-                accept_risk=accept_risk,
-                cluster=chosen_cluster(chosen, cluster, workers, jobs, keys=cluster_keys, insecure=insecure),
+            means=means_of_boots(
+                RunOptions(
+                    home(),
+                    jobs=jobs,
+                    snapshot=snapshot,
+                    accept_risk=accept_risk,
+                    cluster=chosen_cluster(chosen, cluster, workers, jobs, keys=cluster_keys, insecure=insecure),
+                ),
+                loader,
+                reboots=reboots,
             ),
             fresh=lambda *_: fresh,
             fail_on=fail_conditions(fail_on or (), chosen, known),

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple, Self, TypeVar
 
 from ajuste.design.stopping import Pace, StoppingLimits, up_to_a_look
+from ajuste.model.boot import KeptBoots
 from ajuste.model.cost import Costs, NamedCosts
 from ajuste.model.decision import Decisions, NamedDecisions
 from ajuste.model.error import RequestError, RunError
@@ -113,6 +114,11 @@ class Executor(ABC):
     def machines(self) -> dict[str, dict[str, Any]]:
         """What each of several machines is that has been there, by its name."""
         return {}
+
+    @property
+    def boots(self) -> KeptBoots | None:
+        """The boots of the machine that reboots for it."""
+        return None
 
     @property
     def parallel(self) -> int:

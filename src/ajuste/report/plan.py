@@ -80,6 +80,18 @@ class PlannedNeed(_Planned):
     blocks: int | None
 
 
+class PlannedReboots(_Planned):
+    """The reboots of this machine: ``least`` to ``most``, which boot these ``states`` in turn, with ``each`` blocks in
+    each boot. They take ``seconds`` each, about.
+    """
+
+    least: int
+    most: int
+    states: tuple[str, ...]
+    each: int
+    seconds: float
+
+
 class PlannedPackageSet(_Planned):
     """The Debian packages of the guests: those that were ``asked`` for, and the versions of all by name."""
 
@@ -124,6 +136,7 @@ class PlannedStudy(_Planned):
     needed: tuple[PlannedNeed, ...] = ()
     notes: tuple[str, ...] = ()
     packages: PlannedPackageSet | None = Field(default=None, exclude_if=lambda packages: packages is None)
+    reboots: PlannedReboots | None = Field(default=None, exclude_if=lambda reboots: reboots is None)
 
 
 # A study's plan as a report: every write, command and trial, and that nothing was done.
@@ -161,8 +174,17 @@ def _frame(plan: PlannedStudy) -> tuple[Fact, ...]:
         ("Clock", plan.clock),
         ("Seed", str(plan.seed)),
         ("Blocks", blocks),
+        ("Reboots", _reboots(plan.reboots) if plan.reboots else ""),
         ("Design", plan.design),
         ("Time limit", f"{duration(plan.timeout_s)} for each trial"),
+    )
+
+
+def _reboots(reboots: PlannedReboots) -> str:
+    time = [duration(count * reboots.seconds) for count in (reboots.least, reboots.most)]
+    return (
+        f"{reboots.least} to {reboots.most} of this machine, in about {time[0]} to {time[1]} without the trials; "
+        f"{count_of(reboots.each, 'block')} in each boot of: {', '.join(reboots.states)}"
     )
 
 

@@ -19,6 +19,7 @@ from ajuste.kernel.spec import specs_to_build
 from ajuste.machine.cache import remove_leftovers
 from ajuste.machine.installation import ajuste_version
 from ajuste.machine.inventory.inventory import summary_of, take_inventory
+from ajuste.model.boot import BOOTS
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KERNEL_OPTIONS, PACKAGES, PROOFS
 from ajuste.model.relevance import RELEVANCE, NoChance, kept_of
@@ -166,7 +167,11 @@ def conduct(
     ):
         store.require_sound()
         alike = [] if fresh else store.runs_alike(experiment.fingerprint, seed)
+        if means.reboots is not None and means.reboots.plan.run:
+            alike = [store.find_run(means.reboots.plan.run)]
         run = _begun(experiment, store, alike, named)
+        if means.reboots is not None:
+            means.reboots.keep_run(run.id)
         about = {"run": run.id, "study": study.name, "seed": seed, "configurations": experiment.resolved.names}
         _LOG.info("run resumed" if run.id in [one.id for one in alike] else "run begun", extra=about)
         if run.stopped:
@@ -175,7 +180,8 @@ def conduct(
         try:
             _measure(experiment, run, store, watcher, means)
         except BaseException as failure:
-            store.forget_if_empty(run)
+            if means.reboots is None:
+                store.forget_if_empty(run)
             if isinstance(failure, RunError) and _has_ended(run, store):
                 kept = f"ajuste report {run.id} shows what was measured"
                 raise RunError(failure.message, hint=f"{failure.hint}; {kept}" if failure.hint else kept) from failure
@@ -264,6 +270,8 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
 
     def ready(machine: Machine, executor: Executor) -> None:
         environment[machine.name] = executor.environment
+        if executor.boots is not None:
+            environment[BOOTS] = executor.boots.model_dump(mode="json")
         if executor.machines:
             environment["machines"] = {**environment.get("machines", {}), **executor.machines}
         store.set_environment(run, environment)
@@ -318,7 +326,8 @@ def _say_what_came_up(
 ) -> None:
     """Keep what executors found out about themselves after they had become ready."""
     for machine, executor in executors.entered.items():
-        if NOTES in executor.environment and environment.get(machine.name) != executor.environment:
+        told = NOTES in executor.environment and environment.get(machine.name) != executor.environment
+        if told or executor.boots is not None:
             ready(machine, executor)
 
 

@@ -19,11 +19,13 @@ from ajuste.report.plan import (
     PlannedCommand,
     PlannedConfiguration,
     PlannedNeed,
+    PlannedReboots,
     PlannedStudy,
     PlannedWrite,
 )
 from ajuste.run.runner import schedule_of
 from ajuste.run.schedule import TrialHistory
+from ajuste.study.boots import BOOT_SECONDS, boot_range
 from ajuste.study.explain import design_words
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study
@@ -88,8 +90,18 @@ def planned_study(
         precision=study.analysis.precision,
         correction=_correction(resolved),
         needed=_needed(resolved, family(made, resolved.deciding, study.analysis.confidence).alpha),
+        reboots=_reboots(resolved),
         notes=(*(one.warning for one in no_chance), *_looked_at(study), *_further(resolved, made), *resolved.notes),
     )
+
+
+def _reboots(resolved: ResolvedStudy) -> PlannedReboots | None:
+    if not resolved.boots:
+        return None
+    least, most = boot_range(resolved.study, len(resolved.boots))
+    states = tuple(state.name for state in resolved.boots)
+    each = resolved.study.blocks_per_boot
+    return PlannedReboots(least=least, most=most, states=states, each=each, seconds=BOOT_SECONDS)
 
 
 def _needed(resolved: ResolvedStudy, alpha: float) -> tuple[PlannedNeed, ...]:
@@ -149,9 +161,9 @@ def _configuration(
         name=own.name,
         levels=own.levels,
         baseline=own.baseline,
-        target=resolved.kernel if several else "",
+        target=(resolved.kernel if several else "") or (resolved.boot.kernel if resolved.boot else ""),
         writes=tuple(_write(write, now) for write in resolved.writes),
-        kernel_arguments=resolved.kernel_arguments,
+        kernel_arguments=resolved.kernel_arguments or (resolved.boot.words if resolved.boot else ()),
         modules=resolved.modules,
         commands=(
             *(_command(f"service {service.name}", service.command, 1, user) for service in resolved.services),

@@ -173,12 +173,13 @@ class Runner:
         schedule, warm_up = self._schedule, self.study.study.design.warm_up
         last = first + self._more_blocks(first)
         alike = schedule.last_alike(first)
-        last = last if alike is None else min(last, alike)
-        slots = [slot for number in range(first, last + 1) for slot in schedule.block(number)]
-        if first == schedule.first == 0 and self._fails_at_once(slots):
+        last = max(last if alike is None else min(last, alike), schedule.together(first))
+        parts = schedule.parts([slot for number in range(first, last + 1) for slot in schedule.block(number)])
+        if first == schedule.first == 0 and self._fails_at_once(parts[0]):
             return last
-        for _ in range(MOST_ATTEMPTS):
-            self._measure([slot for slot in slots if self._is_wanted(slot)])
+        for slots in parts:
+            for _ in range(MOST_ATTEMPTS):
+                self._measure([slot for slot in slots if self._is_wanted(slot)])
         for number in range(max(first, warm_up), last):
             self.watcher.block_done(number, schedule.found)
         return last
@@ -278,6 +279,10 @@ def schedule_of(study: ResolvedStudy, history: TrialHistory, resolver: Resolver 
         from ajuste.run.search import SearchSchedule  # It takes long to load.
 
         return SearchSchedule(study, history, resolver)
+    if study.study.across_boots:
+        from ajuste.run.boots import BootSchedule
+
+        return BootSchedule(study, history)
     if study.study.design.combine == "ablation":
         return AblationSchedule(study, history)
     kinds = {

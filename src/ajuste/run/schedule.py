@@ -149,6 +149,14 @@ class Schedule(ABC):
     def last_alike(self, number: int) -> int | None:
         """The last block that certainly holds what block ``number`` does; ``None`` where all blocks do."""
 
+    def together(self, number: int) -> int:
+        """The last block that must be measured together with block ``number``."""
+        return number
+
+    def parts(self, slots: Sequence[Slot]) -> Sequence[Sequence[Slot]]:
+        """``slots`` of several blocks, by what is measured before anything else begins."""
+        return (slots,)
+
     @abstractmethod
     def look(self, number: int) -> Stop | None:
         """Whether to stop after block ``number``, all of whose trials are kept."""

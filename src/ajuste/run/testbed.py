@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ajuste.executor.guest.guest import GuestOptions
     from ajuste.executor.guest.initramfs import GuestFiles
     from ajuste.executor.guest.root import GuestRoot
+    from ajuste.machine.boot.session import BootSession
     from ajuste.run.relevance import ActivityObserver
 
 _LOG: Final = logging.getLogger(__name__)
@@ -48,7 +49,9 @@ _LOG: Final = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class RunOptions:
     """How an experiment is carried out; nothing of it changes what is measured under the virtual clock. One that is
-    ``dry`` is only planned, and fetches no packages.
+    ``dry`` is only planned, and fetches no packages. ``reboots`` is an experiment across reboots that began; before it
+    begins ``reboots_allowed`` says that the person wants them, by the boot ``loader`` of
+    that name, if they chose one.
     """
 
     home: Home
@@ -58,6 +61,9 @@ class RunOptions:
     say: Say = field(default=lambda _: None)
     cluster: Cluster | None = None
     dry: bool = False
+    reboots: BootSession | None = None
+    reboots_allowed: bool = False
+    loader: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,18 +127,30 @@ class HostTestbed(Testbed):
     """This machine."""
 
     def surroundings(self, study: Study, catalogue: Catalogue) -> Surroundings:
-        here = {HOST_KERNEL: KernelVersion.parse(platform.release())}
-        _LOG.info("kernel resolved", extra={"kernel": "host", "release": platform.release()})
+        # Whatever is booted now: what is resolved in one boot must be the same in all.
+        release = self.means.reboots.plan.kernel if self.means.reboots else platform.release()
+        here = {HOST_KERNEL: KernelVersion.parse(release)}
+        _LOG.info("kernel resolved", extra={"kernel": "host", "release": release})
         return study, of_this_machine(catalogue), here, find_program, host_site()
 
     def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
         require_possible(resolved, catalogue, accept_risk=self.means.accept_risk)
-        return Experiment(resolved, {}, {}, fingerprint(resolved, _marks(resolved) | machine_marks()))
+        if resolved.boots:
+            _require_reboots(self.means)
+        marks = self.means.reboots.plan.marks if self.means.reboots else machine_marks()
+        return Experiment(resolved, {}, {}, fingerprint(resolved, _marks(resolved) | marks))
 
     def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
-        return prepared_for(experiment.resolved, self.means.home, self.means.say, first)
+        host = prepared_for(experiment.resolved, self.means.home, self.means.say, first)
+        if self.means.reboots is None:
+            return host
+        from ajuste.executor.host.rebooting import RebootingExecutor
+
+        return RebootingExecutor(host, self.means.reboots)
 
     def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
+        if self.means.reboots is not None:
+            return None
         from ajuste.run.relevance import HostObserver
 
         return HostObserver(experiment.resolved, catalogue)
@@ -151,6 +169,8 @@ class BenchTestbed(HostTestbed):
 
     def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
         """What is possible is each machine's own to say, and which they are may change."""
+        if resolved.boots:
+            raise RequestError("a study that reboots its machine is not supported on a cluster")
         marks = _marks(resolved) | {"machine": "those of a cluster"}
         return Experiment(resolved, {}, {}, fingerprint(resolved, marks))
 
@@ -322,6 +342,14 @@ class ClusterTestbed(GuestTestbed):
 
     def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
         return None
+
+
+def _require_reboots(means: RunOptions) -> None:
+    if means.reboots is None and not means.reboots_allowed:
+        raise RequestError(
+            "this study reboots this machine",
+            hint="add --reboots to `ajuste run` or `ajuste compare`; `ajuste plan` and --dry-run show how often",
+        )
 
 
 def _root_of(study: Study, means: RunOptions) -> GuestRoot | None:

@@ -19,6 +19,7 @@ from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.outputs.pattern import check_pattern, check_pointer
 from ajuste.outputs.services import service_metrics
 from ajuste.study.answerable import check_answerable
+from ajuste.study.boots import check_boots
 from ajuste.study.factors import ParseKernel, check_attributes, check_factors, no_parameter
 from ajuste.study.job import BackgroundTable, WorkloadTable
 from ajuste.study.location import KeyPath
@@ -79,6 +80,7 @@ def _problems(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel) -> 
         ),
         check_services(study),
         _target(study, parse_kernel),
+        check_boots(study),
         _metrics(study, catalogue),
         check_modelled(study, catalogue),
         _prediction(study, catalogue),

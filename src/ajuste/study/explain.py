@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.combinations import ORDERS, is_exact
+from ajuste.model.boot import BOOT_KERNEL, BOOT_PREFIX, is_boot_name
 from ajuste.model.results import Explained
 from ajuste.model.trial import COMMAND_FACTOR, Configuration, Factor
 from ajuste.study.schema import FactorTable, Study
@@ -43,6 +44,15 @@ def _settings_text(settings: Mapping[str, str]) -> str:
     return ", ".join(f"{name} = {level}" for name, level in settings.items()) or "nothing"
 
 
+def _explain_boot(name: str) -> Explained:
+    if name == BOOT_KERNEL:
+        what = "An installed kernel, which this machine boots for the trials; default: the one that it boots by itself."
+        return Explained(name=name, title="the kernel of this machine", what=what, unit="", where="the boot loader")
+    word = name.removeprefix(BOOT_PREFIX)
+    what = f"The word {word} of the kernel's command line; default: as this machine boots by itself."
+    return Explained(name=name, title=f"{word}, set at boot", what=what, unit="", where="the kernel's command line")
+
+
 def _explain(name: str, study: Study, catalogue: Catalogue) -> Explained:
     """What is no tunable."""
     if parameter := parameter_of(name):
@@ -70,6 +80,8 @@ def _explain(name: str, study: Study, catalogue: Catalogue) -> Explained:
     if name == COMMAND_FACTOR:
         commands = "; ".join(f"{v.name}: {shlex.join(v.command)}" for v in study.workload.variants)
         return Explained(name=name, title="the command", what=f"What is run. {commands}", unit="")
+    if is_boot_name(name):
+        return _explain_boot(name)
     if name == KERNEL_ARGUMENTS:
         return Explained(
             name=name,
@@ -127,13 +139,26 @@ def design_words(study: Study, configurations: Sequence[Configuration]) -> str:
             *_screening(study, configurations),
             *_ablation(study),
             _order(study),
-            *_allocation(study, len(configurations)),
-            _WITHIN,
+            *_boots(study),
+            *(() if study.across_boots else (*_allocation(study, len(configurations)), _WITHIN)),
         )
     )
 
 
 _WITHIN = "Configurations are compared within blocks, so drift between blocks does not count."
+
+
+def _boots(study: Study) -> Sequence[str]:
+    if not study.across_boots:
+        return ()
+    each = study.blocks_per_boot
+    blocks = "1 block" if each == 1 else f"{each} blocks"
+    warm_up = ", after a warm-up," if study.design.warm_up else ""
+    return (
+        f"This machine reboots for every configuration that needs it, in random order, and measures {blocks} in each "
+        f"boot{warm_up} before the next round. Boots are the units of comparison: their means are compared within "
+        "rounds, so what differs from boot to boot is in the interval.",
+    )
 
 
 def _screening(study: Study, configurations: Sequence[Configuration]) -> Sequence[str]:

@@ -7,6 +7,7 @@ from typing import get_args
 
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
+from ajuste.model.boot import check_boot_level, is_boot_name
 from ajuste.model.cpus import parse_cpus
 from ajuste.model.error import RequestError
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
@@ -123,6 +124,12 @@ def _level_check(
         if parameter not in kind.parameters:
             return Problem(where, no_parameter(kind, parameter))
         return lambda text: check_parameter(f"{kind.name}'s {parameter}", kind.parameters[parameter], text)
+    if is_boot_name(name):
+        if study.target.kind != "host":
+            return Problem(
+                where, "applies only to this machine", 'use target kind = "host", or kernel_arguments of a guest'
+            )
+        return lambda text: check_boot_level(name, text)
     if attribute := service_attribute(name):
         if problem := _problem_of_service(where, *attribute, study):
             return problem

@@ -10,11 +10,13 @@ from pydantic import ValidationError
 
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue, absolute_machine
+from ajuste.model.boot import DEFAULT_PER_BOOT
 from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import split_percentile
 from ajuste.model.topology import Topology
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.outputs.base import MODELLED_METRICS, MODELLED_TIME
+from ajuste.study.boots import check_boots
 from ajuste.study.check import check
 from ajuste.study.command_line.request import (
     TOPOLOGY_HINT,
@@ -59,6 +61,15 @@ def with_parameters(study: Study, given: Mapping[str, str], catalogue: Catalogue
 def with_time(study: Study, most_s: float) -> Study:
     """``study`` with so many seconds to measure at most, instead of its own limit."""
     return study.model_copy(update={"budget": study.budget.model_copy(update={"max_minutes": most_s / 60})})
+
+
+def with_boots(study: Study, each: int | None) -> Study:
+    """``study`` with so many blocks in each boot of this machine, or as many as it says itself. Raises RequestError."""
+    blocks = each or study.blocks_per_boot or DEFAULT_PER_BOOT
+    changed = study.model_copy(update={"design": study.design.model_copy(update={"blocks_per_boot": blocks})})
+    for problem in check_boots(changed):
+        raise RequestError(problem.message, hint=problem.hint or "remove --reboots", place=Place("--reboots"))
+    return changed
 
 
 def with_precision(study: Study, text: str) -> Study:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.combinations import combination_count, combinations, name_of
+from ajuste.model.boot import boot_state, is_boot_name
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Write
@@ -246,6 +247,7 @@ def _configuration(
         before=commands.before(parts.scheduler, served),
         after=commands.after(parts.scheduler, served),
         services=served.services,
+        boot=boot_state((n, level) for n, level in given.items() if is_boot_name(n)) if study.across_boots else None,
     )
 
 

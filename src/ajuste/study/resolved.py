@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.design.search.goal import Search
 from ajuste.model.live import LiveDesign
+from ajuste.model.boot import BootState
 from ajuste.model.metric import Metric
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Command, Sampler, Scratch, Write
@@ -65,7 +66,8 @@ class ResolvedConfiguration(_Resolved):
     ``kernel_arguments`` more than the study's, ``writes`` in the factors' order. ``before`` and ``after`` run in every
     trial and are not measured; they also start and stop ``services``. ``loads`` tells of each command of ``background``
     where it comes from. ``modules`` are kernel modules of Ajuste's own that its machine needs, ``scheduler`` is the BPF
-    scheduler (sched_ext) that is loaded before the workload, empty for the kernel's own.
+    scheduler (sched_ext) that is loaded before the workload, empty for the kernel's own. ``boot`` is what this machine
+    boots for it, where it reboots.
     """
 
     configuration: Configuration
@@ -81,6 +83,7 @@ class ResolvedConfiguration(_Resolved):
     before: tuple[Command, ...] = ()
     after: tuple[Command, ...] = ()
     services: tuple[Service, ...] = Field(default=(), exclude_if=lambda services: not services)
+    boot: BootState | None = Field(default=None, exclude_if=lambda boot: boot is None)
 
     @property
     def machine(self) -> Machine:
@@ -152,6 +155,11 @@ class ResolvedStudy(_Resolved):
         table = self.study.workload
         commands = [one.command for one in table.variants] or [table.command or ()]
         return table.kind or ", ".join(map(shlex.join, commands))
+
+    @property
+    def boots(self) -> tuple[BootState, ...]:
+        """What this machine boots for it, each once; nothing where it does not reboot."""
+        return tuple(dict.fromkeys(one.boot for one in self.configurations if one.boot is not None))
 
     def schedulers_on(self, machine: Machine) -> tuple[str, ...]:
         """The BPF schedulers that configurations on ``machine`` have, each once."""

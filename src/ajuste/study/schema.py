@@ -15,6 +15,7 @@ from ajuste.design.blocks import Allocation, Order
 from ajuste.design.combinations import Combine
 from ajuste.design.search.goal import DEFAULT_TRIALS
 from ajuste.design.search.sampler import SamplerName
+from ajuste.model.boot import DEFAULT_PER_BOOT, is_boot_name
 from ajuste.model.error import Place, RequestError
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.tunable import Scale
@@ -46,8 +47,8 @@ class FactorTable(StudyTable):
     name: str = Field(
         description="A tunable of the catalogue (ajuste tunables), a process attribute (nice, policy, affinity, "
         'cgroup_weight), "kernel", "command" (the workload\'s variants), "workload." and one of the workload\'s '
-        'parameters, or "service." and a process attribute of the service (of several: service.NAME.nice). With '
-        "settings: any name."
+        'parameters, "service." and a process attribute of the service (of several: service.NAME.nice), or "boot." and '
+        "a word of the kernel's command line, or boot.kernel (this machine, with --reboots). With settings: any name."
     )
     levels: Annotated[tuple[Level, ...], Field(min_length=1)] = Field(
         default=(),
@@ -203,7 +204,18 @@ class DesignTable(StudyTable):
         "undecided, but all where combinations of several factors are compared or screened.",
     )
     warm_up: Whole = Field(
-        default=0, ge=0, le=100, description="Number of warm-up blocks, which are kept but not compared."
+        default=0,
+        ge=0,
+        le=100,
+        description="Number of warm-up blocks, which are kept but not compared; across reboots, in each boot.",
+    )
+    blocks_per_boot: Whole | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        exclude_if=lambda blocks: blocks is None,
+        description="On the host: reboot after so many blocks, so that boots are replicates (default: no reboot; with "
+        f"boot-time factors {DEFAULT_PER_BOOT}). Requires --reboots.",
     )
 
 
@@ -298,12 +310,30 @@ class Study(StudyTable):
     @property
     def allocation(self) -> Allocation:
         """What later blocks hold, as chosen or as suits the design: effects of factors need complete blocks."""
+        if self.across_boots:
+            return "all"
         several = sum(len(factor.levels) > 1 for factor in self.factors) > 1
         effects = (several and self.design.combine != "one-at-a-time") or self.design.combine == "ablation"
         return self.design.allocation or ("all" if effects else "undecided")
+
+    @property
+    def across_boots(self) -> bool:
+        """Whether this machine reboots for it."""
+        return self.blocks_per_boot > 0
+
+    @property
+    def blocks_per_boot(self) -> int:
+        """The blocks that count in each boot; 0 where the machine does not reboot."""
+        varied = any(is_boot_name(name) for factor in self.factors for name in (factor.name, *_settings_of(factor)))
+        return self.design.blocks_per_boot or (DEFAULT_PER_BOOT if varied else 0)
 
     @property
     def kernels(self) -> tuple[str, ...]:
         """The specs of all kernels that the study needs, each once."""
         own = (self.target.kernel,) if self.target.kernel else ()
         return tuple(dict.fromkeys((*own, *(kernel for factor in self.factors for kernel in factor.kernels))))
+
+
+def _settings_of(factor: FactorTable) -> tuple[str, ...]:
+    """What its levels set."""
+    return tuple(dict.fromkeys(name for own in factor.settings.values() for name in own))

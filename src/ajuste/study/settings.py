@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.combinations import of_block, subsets
+from ajuste.model.boot import BOOT_PREFIX
 from ajuste.model.cpus import parse_cpus
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
@@ -58,7 +59,7 @@ def service_attribute(name: str) -> tuple[str, str] | None:
 def is_tunable(name: str) -> bool:
     """Whether ``name`` must be a tunable of the catalogue, as nothing else is called so."""
     others = (KERNEL_FACTOR, COMMAND_FACTOR, KERNEL_ARGUMENTS)
-    return name not in others and not name.startswith((WORKLOAD_PREFIX, SERVICE_PREFIX))
+    return name not in others and not name.startswith((WORKLOAD_PREFIX, SERVICE_PREFIX, BOOT_PREFIX))
 
 
 def canonical(name: str, catalogue: Catalogue) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, get_args
 
 from ajuste.catalogue.loader import Catalogue
+from ajuste.model.boot import BOOT_KERNEL, BOOT_PREFIX, DEFAULT, OF_CPUS, SET
 from ajuste.model.error import Place, RequestError
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.tunable import Scale
@@ -123,6 +124,7 @@ def settings(request: Request, catalogue: Catalogue) -> list[Varied]:
     ):
         if own is not None:
             found.append(_varied(name, f"{option} {own}", own, catalogue))
+    found += _boot_settings(request)
     seen: dict[str, Varied] = {}
     for one in found:
         known = canonical(one.name, catalogue)
@@ -132,6 +134,25 @@ def settings(request: Request, catalogue: Catalogue) -> list[Varied]:
                 f"{known} is given twice; the first is {seen[known].said}", hint=hint, place=Place(one.said)
             )
         seen[known] = one
+    return found
+
+
+def _boot_settings(request: Request) -> list[Varied]:
+    """What is set at boot. In lists of CPUs a plus sign stands for the list's own comma."""
+    found = []
+    for text in request.boot:
+        word, equals, levels = text.partition("=")
+        if not equals or not word.strip() or not levels:
+            hint = f"for example --boot mitigations={DEFAULT},off or --boot nosmt={DEFAULT},{SET}"
+            raise wrong("--boot", text, "WORD=LEVEL or WORD=LEVEL,LEVEL,…", hint)
+        said = f"--boot {text}"
+        several = _several(said, levels)
+        if word.strip() in OF_CPUS:
+            several = tuple(level.replace("+", ",") for level in several)
+        found.append(Varied(f"{BOOT_PREFIX}{word.strip()}", several, said))
+    if request.boot_kernel is not None:
+        said = f"--boot-kernel {request.boot_kernel}"
+        found.append(Varied(BOOT_KERNEL, _several(said, request.boot_kernel), said))
     return found
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from ajuste.model.boot import DEFAULT_PER_BOOT
 from ajuste.model.error import Place, RequestError
 from ajuste.model.topology import parse_topology
 from ajuste.model.trial import KERNEL_FACTOR
@@ -33,6 +34,10 @@ class Request:
     policy: str | None = None
     cpus: str | None = None
     cgroup_weight: str | None = None
+    boot: tuple[str, ...] = ()
+    boot_kernel: str | None = None
+    reboots: bool = False
+    reboot_each: int | None = None
     kernel: str | None = None
     kernel_said: str = ""
     vm: bool = False
@@ -64,6 +69,12 @@ class Request:
     as_root: bool = False
     ignore_failure: bool = False
     keep_output: bool = False
+
+    @property
+    def blocks_per_boot(self) -> int | None:
+        """Where this machine reboots for it."""
+        wanted = self.reboots or self.boot or self.boot_kernel is not None
+        return self.reboot_each or (DEFAULT_PER_BOOT if wanted else None)
 
     @property
     def in_guest(self) -> bool:

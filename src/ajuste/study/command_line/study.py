@@ -13,6 +13,7 @@ from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.wording import listed
 from ajuste.outputs.base import MODELLED_TIME
 from ajuste.profile.placing import Placed, notes_of
+from ajuste.study.boots import FEWEST_ROUNDS, MOST_ROUNDS
 from ajuste.study.command_line.factors import AS_IT_IS, Factors, factors
 from ajuste.study.command_line.job import argv, job, names, read_metric, split
 from ajuste.study.command_line.request import (
@@ -263,11 +264,13 @@ def _design(request: Request, said: dict[Keys, str]) -> dict[str, Any]:
         raise RequestError(
             "these options are mutually exclusive", hint=HINT, place=Place("--screen and --one-at-a-time")
         )
+    said["design", "blocks_per_boot"] = "--reboots" if request.reboot_each is None else "--reboot-each"
+    per_boot = request.blocks_per_boot
     return {
         "seed": 1 if request.seed is None else request.seed,
         "warm_up": defaults.warm_up if request.warm_up is None else request.warm_up,
         "combine": "screening" if request.screen else "one-at-a-time" if request.one_at_a_time else "all",
-    }
+    } | ({} if per_boot is None else {"blocks_per_boot": per_boot})
 
 
 def _budget(request: Request, *, compared: bool, said: dict[Keys, str]) -> dict[str, Any]:
@@ -278,6 +281,8 @@ def _budget(request: Request, *, compared: bool, said: dict[Keys, str]) -> dict[
         "max_blocks": defaults.max_blocks,
         "max_minutes": DEFAULT_MAX_SECONDS / 60,
     }
+    if (per_boot := request.blocks_per_boot) is not None:
+        budget["min_blocks"], budget["max_blocks"] = FEWEST_ROUNDS * per_boot, MOST_ROUNDS * per_boot
     if request.blocks is not None:
         budget["min_blocks"], budget["max_blocks"] = block_range("--blocks", request.blocks)
         said["budget",] = f"--blocks {request.blocks}"

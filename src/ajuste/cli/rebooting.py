@@ -1,0 +1,192 @@
+"""An experiment across reboots from the command line: its begin, what follows after each boot, and its end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.machine.boot.machine import LOADER_NAMES, RebootableMachine
+from ajuste.machine.boot.session import (
+    BootPlan,
+    BootSession,
+    RebootWanted,
+    entries_of,
+    kept_environment,
+    remove_units,
+    resumed,
+)
+from ajuste.machine.home import Home
+from ajuste.machine.session import machine_marks
+from ajuste.model.error import AjusteError, Place, RequestError, RunError
+from ajuste.model.wording import visible_line
+from ajuste.report.format import count_of, duration
+from ajuste.run.experiment import prepare
+from ajuste.run.testbed import Experiment, RunOptions
+from ajuste.store.store import Store
+from ajuste.study.boots import BOOT_SECONDS, boot_range
+from ajuste.study.schema import Study
+
+Anew = Callable[[Experiment, Store], bool]
+
+_UNDER_SYSTEMD: Final = "AJUSTE_RESUMED_BY_SYSTEMD"
+
+
+def means_of_boots(means: RunOptions, loader: str | None, *, reboots: bool) -> RunOptions:
+    """``means`` with what was said of reboots. Raises RequestError."""
+    if loader is not None and loader not in LOADER_NAMES:
+        raise RequestError(f"expected {', '.join(LOADER_NAMES)}", place=Place(f"--loader {loader}"))
+    if loader is not None and not reboots:
+        raise RequestError("requires --reboots", place=Place(f"--loader {loader}"))
+    if reboots and means.cluster is not None:
+        raise RequestError("conflicts with --workers and --cluster", place=Place("--reboots"))
+    return replace(means, reboots_allowed=reboots, loader=loader or "")
+
+
+def directory_of(home: Home) -> Path:
+    """Where the state of an experiment across reboots is."""
+    return home.state / "reboots"
+
+
+def across_boots(
+    study: Study, catalogue: Catalogue, means: RunOptions, fresh: Anew, measured: Callable[[RunOptions, Anew], int]
+) -> int:
+    """Begin ``study`` or go on with it in this boot; ``measured`` does so until another boot is wanted, which follows
+    at once. At the end all is as it was, whatever happened. Raises RequestError before anything is changed.
+    """
+    machine = RebootableMachine()
+    session = _session(study, catalogue, means, machine)
+    own = replace(means, reboots=session)
+    anew: Anew = (lambda *_: False) if session.plan.run else fresh
+    try:
+        session.take_up()
+        resumed(machine)
+        code = measured(own, anew)
+    except RebootWanted:
+        _say(f"Rebooting into {session.plan.boots[-1].state}; the experiment goes on by itself.")
+        session.reboot()
+        return 0
+    except KeyboardInterrupt:
+        if _UNDER_SYSTEMD not in os.environ:  # Otherwise this machine goes down, and the experiment goes on later.
+            end(session)
+        raise
+    except AjusteError:
+        end(session)
+        raise
+    end(session)
+    return code
+
+
+def end(session: BootSession) -> None:
+    """Boot entries and units as they were; a last reboot if this is a boot of the experiment."""
+    is_own = bool(session.machine.mark)
+    for note in session.end():
+        _say(note)
+    _say("Boot entries are as they were before the experiment.")
+    if is_own:
+        _say("Rebooting into this machine's own kernel and command line.")
+        session.machine.run(("systemctl", "reboot"))
+
+
+def resume(home: Home) -> None:
+    """Go on with the experiment of this machine, as its unit does after a boot: with its own command and environment.
+    Raises RunError.
+    """
+    machine = RebootableMachine()
+    session = BootSession.kept(directory_of(home), machine)
+    if session is None:
+        remove_units(machine)
+        _say("No experiment goes on across reboots.")
+        return
+    if session.plan.phase == "ending":
+        end(session)
+        return
+    resumed(machine)
+    _wait_until_up(machine)
+    plan = session.plan
+    os.chdir(plan.directory)
+    os.environ.update(plan.environment | {_UNDER_SYSTEMD: "1"})
+    os.execv(plan.command[0], list(plan.command))  # noqa: S606 - the command that this machine's root gave
+
+
+def _wait_until_up(machine: RebootableMachine) -> None:
+    """Until everything that starts at boot has started; some of it may have failed."""
+    try:
+        machine.run(("systemctl", "is-system-running", "--wait"))
+    except RunError:
+        return
+
+
+def _session(study: Study, catalogue: Catalogue, means: RunOptions, machine: RebootableMachine) -> BootSession:
+    """The experiment that goes on, if it is this one, or a new one. Raises RequestError."""
+    directory, command = directory_of(means.home), _command()
+    session = BootSession.kept(directory, machine)
+    if session is not None:
+        if session.plan.command != command:
+            raise RequestError(
+                f"another experiment across reboots is going on: {' '.join(session.plan.command)}",
+                hint="look at it with `ajuste reboots`, or end it with `ajuste restore`",
+            )
+        return session
+    machine.require_able(directory)
+    resolved = prepare(study, catalogue, means).resolved
+    loader = machine.choose(means.loader)
+    entries = entries_of(resolved.boots, machine)
+    machine.require_bootable(loader, entries)
+    least, most = boot_range(study, len(entries))
+    _say(
+        f"This machine reboots {least} to {most} times, by {loader.name}, in about "
+        f"{duration(least * BOOT_SECONDS)} to {duration(most * BOOT_SECONDS)} without the trials."
+    )
+    plan = BootPlan(
+        loader=loader.name,
+        command=command,
+        environment=kept_environment(os.environ),
+        directory=str(Path.cwd()),
+        kernel=machine.release,
+        marks=machine_marks(),
+        states=resolved.boots,
+        kernels=tuple(entry.kernel for entry in entries),
+        each=study.blocks_per_boot,
+        warm_up=study.design.warm_up,
+    )
+    return BootSession.begin(directory, plan, machine)
+
+
+def _command() -> tuple[str, ...]:
+    """This command as it can be given again after a reboot."""
+    own = Path(sys.argv[0])
+    program = str(own.absolute()) if own.is_file() else shutil.which("ajuste")
+    if program is None or not os.access(program, os.X_OK):
+        raise RequestError(
+            f"{sys.argv[0]} is not a program that systemd can start again", hint="run the installed `ajuste`"
+        )
+    return (program, *sys.argv[1:])
+
+
+def _say(text: str) -> None:
+    typer.echo(visible_line(text), err=True)
+
+
+def state_words(session: BootSession) -> list[str]:
+    """How an experiment stands, a line each."""
+    plan = session.plan
+    up = sum(one.outcome == "up" for one in plan.boots)
+    lost = [f"{one.number} ({one.state}): {_LOST[one.outcome]}" for one in plan.boots if one.outcome in _LOST]
+    return [
+        f"An experiment goes on across reboots, by {plan.loader}: {' '.join(plan.command)}",
+        f"{count_of(up, 'boot')} so far, of {count_of(len(plan.states), 'state')} with {plan.each} blocks each.",
+        *(f"Boot {one}" for one in lost),
+        f"Its output is in {session.directory / 'log'}.",
+        "End it with `ajuste restore`.",
+    ]
+
+
+_LOST: Final = {"down": "the kernel did not come up", "cut": "the machine went down before its trials were done"}

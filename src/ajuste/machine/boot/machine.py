@@ -1,0 +1,97 @@
+"""The machine that is rebooted: what is booted now, which boot loader can boot once, and why it cannot."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ajuste.machine.boot.grub import Grub
+from ajuste.machine.boot.kexec import Kexec
+from ajuste.machine.boot.loader import MARK, BootEntry, BootLoader, RunTool, run_tool
+from ajuste.machine.boot.mounts import require_lasting, require_room
+from ajuste.machine.boot.signed import require_signed
+from ajuste.machine.boot.systemd_boot import SystemdBoot
+from ajuste.machine.boot.units import DIRECTORY
+from ajuste.model.error import RequestError
+
+LOADERS: Final = (Grub, SystemdBoot, Kexec)
+"""In the order in which they are tried."""
+
+LOADER_NAMES: Final = tuple(loader.name for loader in LOADERS)
+
+
+@dataclass(frozen=True)
+class RebootableMachine:
+    """The machine whose files are below ``root``; ``run`` runs its programs. Played ones have another root."""
+
+    root: Path = Path("/")
+    run: RunTool = field(default=run_tool)
+
+    @property
+    def boot_id(self) -> str:
+        """Another one after each boot (random(4))."""
+        return (self.root / "proc/sys/kernel/random/boot_id").read_text().strip()
+
+    @property
+    def command_line(self) -> tuple[str, ...]:
+        return tuple((self.root / "proc/cmdline").read_text().split())
+
+    @property
+    def release(self) -> str:
+        """Of the running kernel."""
+        return (self.root / "proc/sys/kernel/osrelease").read_text().strip()
+
+    @property
+    def mark(self) -> str:
+        """The word by which the running boot is known to be of an experiment; empty where it is not."""
+        return next((word for word in self.command_line if word.startswith(f"{MARK}=")), "")
+
+    def loader(self, name: str) -> BootLoader:
+        """Raises KeyError."""
+        return {one.name: one for one in LOADERS}[name](self.root, self.run)
+
+    def choose(self, name: str = "") -> BootLoader:
+        """The boot loader of that name, or the first that can boot once. Raises RequestError where there is none."""
+        reasons = []
+        for one in LOADERS:
+            if name in ("", one.name):
+                loader = one(self.root, self.run)
+                if not (why := loader.why_not()):
+                    return loader
+                reasons.append(why)
+        raise RequestError(
+            f"no boot loader of this machine can boot an entry once: {'; '.join(reasons)}",
+            hint="install GRUB or systemd-boot, or kexec-tools; or measure in guests with --kernel",
+        )
+
+    def require_able(self, kept: Path) -> None:
+        """Whether an experiment can reboot this machine and go on; ``kept`` is where its state is. Changes nothing.
+        Raises RequestError.
+        """
+        if os.geteuid() != 0:
+            raise RequestError("rebooting this machine requires root", hint="run the same command with sudo")
+        if not (self.root / "run/systemd/system").is_dir():
+            raise RequestError(
+                "systemd is not running: nothing would resume the experiment after a reboot",
+                hint="run it on a machine with systemd, or measure in guests with --kernel",
+            )
+        if (self.root / "run/systemd/container").exists():
+            raise RequestError("this is a container, which cannot boot another kernel", hint="run it on its host")
+        require_lasting(kept, "the state of the experiment", self.root)
+        require_lasting(self.root / DIRECTORY, "the unit that resumes the experiment", self.root)
+
+    def require_bootable(self, loader: BootLoader, entries: Sequence[BootEntry]) -> None:
+        """Whether ``loader`` can boot these. Changes nothing. Raises RequestError."""
+        loader.check(entries)
+        if loader.files:
+            require_room(self.root / "boot", "the boot entries of the experiment", self.root)
+        for entry in entries:
+            file = loader.kernel_file(entry.kernel)
+            if file.is_file():
+                if not stat.S_ISREG(file.stat().st_mode):
+                    raise RequestError(f"{file} is not a file")
+                require_signed(file, entry.kernel, self.root)

@@ -1,0 +1,282 @@
+"""An experiment across reboots: what is on disk of it, and each step from its begin to a machine as it was.
+
+The state is on the disk before each step, and each step can be done again: whatever happens in between, a power cut
+included, what comes next follows from the state, the boot loader's files and the kernel that came up.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ajuste.machine.boot import units
+from ajuste.machine.boot.durable import content_of, remove_durably, write_durably
+from ajuste.machine.boot.loader import BootEntry, BootLoader, installed_kernel
+from ajuste.machine.boot.machine import RebootableMachine
+from ajuste.machine.files import make_directory
+from ajuste.model.boot import BootState, KeptBoot, KeptBoots
+from ajuste.model.error import RunError
+
+MOST_ATTEMPTS: Final = 3
+"""A kernel that does not come up so often in a row is given up."""
+
+_STATE: Final = "state.json"
+_LAST: Final = "last.json"
+
+Step = Callable[[str], None]
+"""Is told of each step before it is done."""
+
+
+class RebootWanted(Exception):
+    """This machine must boot something else before the experiment goes on. Everything for it is on the disk."""
+
+
+class BootPlan(BaseModel):
+    """An experiment across reboots as it is kept on the disk.
+
+    ``command`` is what goes on with it, in ``directory`` with ``environment``. ``kernel`` and ``marks`` are of this
+    machine when it began; ``kernels`` are the releases that the ``states`` boot. ``originals`` has the boot loader's
+    files as they were, in base64. ``asked_in`` is the boot in which the last of ``boots`` was asked for, and ``armed``
+    whether the boot loader knows of it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    version: Literal[1] = 1
+    experiment: str = Field(default_factory=lambda: secrets.token_hex(4))
+    loader: str
+    command: tuple[str, ...]
+    environment: dict[str, str]
+    directory: str
+    kernel: str
+    marks: dict[str, str]
+    states: tuple[BootState, ...]
+    kernels: tuple[str, ...]
+    each: int
+    warm_up: int
+    originals: dict[str, str | None] = {}
+    run: str = ""
+    boots: tuple[KeptBoot, ...] = ()
+    asked_in: str = ""
+    armed: bool = False
+    phase: Literal["measuring", "ending"] = "measuring"
+
+    @property
+    def entries(self) -> tuple[BootEntry, ...]:
+        """The boot entries of its states."""
+        pairs = enumerate(zip(self.states, self.kernels, strict=True))
+        return tuple(BootEntry(index, kernel, state, self.experiment) for index, (state, kernel) in pairs)
+
+
+def entries_of(states: Sequence[BootState], machine: RebootableMachine) -> tuple[BootEntry, ...]:
+    """As those of a plan, before there is one. Raises RequestError for a kernel that is not installed."""
+    kernels = [installed_kernel(state.kernel, machine.root) if state.kernel else machine.release for state in states]
+    return tuple(
+        BootEntry(i, kernel, state, "0") for i, (state, kernel) in enumerate(zip(states, kernels, strict=True))
+    )
+
+
+class BootSession:
+    """The experiment that is kept in ``directory``, on ``machine``."""
+
+    def __init__(
+        self, directory: Path, plan: BootPlan, machine: RebootableMachine, step: Step = lambda _: None
+    ) -> None:
+        self.directory = directory
+        self.plan = plan
+        self.machine = machine
+        self._step = step
+
+    @classmethod
+    def kept(cls, directory: Path, machine: RebootableMachine, step: Step = lambda _: None) -> BootSession | None:
+        """The one that goes on, if any. Raises RunError where it cannot be read."""
+        found = content_of(directory / _STATE)
+        if found is None:
+            return None
+        try:
+            return cls(directory, BootPlan.model_validate_json(found), machine, step)
+        except ValueError as error:
+            raise RunError(
+                f"{directory / _STATE} cannot be read: it is of another Ajuste, or damaged",
+                hint="check /boot/grub/custom.cfg for entries of Ajuste, then remove this file",
+            ) from error
+
+    @classmethod
+    def begin(
+        cls, directory: Path, plan: BootPlan, machine: RebootableMachine, step: Step = lambda _: None
+    ) -> BootSession:
+        """A new one, on the disk. What it needs was checked. Raises OSError, RunError."""
+        make_directory(directory)
+        files = machine.loader(plan.loader).files
+        kept = {str(file): content_of(file) for file in files}
+        originals = {name: None if text is None else base64.b64encode(text).decode() for name, text in kept.items()}
+        session = cls(directory, plan.model_copy(update={"originals": originals}), machine, step)
+        for file in (units.CAME_UP, _LAST):
+            remove_durably(directory / file)
+        session._save("begun")
+        return session
+
+    @property
+    def loader(self) -> BootLoader:
+        return self.machine.loader(self.plan.loader)
+
+    @property
+    def current(self) -> KeptBoot | None:
+        """The boot of the experiment that this machine is in."""
+        last = self.plan.boots[-1] if self.plan.boots else None
+        is_here = last is not None and last.outcome == "up" and last.boot_id == self.machine.boot_id
+        return last if is_here else None
+
+    @property
+    def kept_boots(self) -> KeptBoots:
+        """Its boots, as a run keeps them."""
+        plan = self.plan
+        return KeptBoots(each=plan.each, warm_up=plan.warm_up, loader=plan.loader, boots=plan.boots)
+
+    def take_up(self) -> None:
+        """Begin or go on in this boot: what became of the last one is noted, and what may be missing is written.
+        Raises OSError, RunError.
+        """
+        self._settle()
+        self._step("entries")
+        self.loader.prepare(self.plan.entries)
+        self._step("units")
+        if units.install(self.machine.root, self.directory, (self.plan.command[0], "reboots", "resume")):
+            self.machine.run(("systemctl", "daemon-reload"))
+
+    def keep_run(self, run: str) -> None:
+        """Which run it is."""
+        if self.plan.run != run:
+            self._save("run", run=run)
+
+    def begin_trials(self, places: Sequence[tuple[int, int, int]]) -> None:
+        """Trials (block, position, attempt) begin in this boot. Raises OSError."""
+        last = self.plan.boots[-1]
+        known = tuple(dict.fromkeys((*last.trials, *places)))
+        if known != last.trials:
+            self._save("trials", boots=(*self.plan.boots[:-1], last.model_copy(update={"trials": known})))
+
+    def ask(self, round_: int, state: BootState) -> None:
+        """Make ``state`` the next boot, and only that one. ``machine.run(loader.reboot)`` then boots it. Raises
+        OSError, RunError for one that does not come up again and again.
+        """
+        entry = next(one for one in self.plan.entries if one.state == state)
+        self._require_hope(state)
+        last = self.plan.boots[-1] if self.plan.boots else None
+        if last is None or last.outcome != "asked" or (last.round, last.state) != (round_, state.name):
+            new = KeptBoot(number=len(self.plan.boots), state=state.name, round=round_, asked=_now())
+            kept = [*self.plan.boots[:-1]] if last is not None and last.outcome == "asked" else [*self.plan.boots]
+            self._save("asked", boots=(*kept, new.model_copy(update={"number": len(kept)})))
+        remove_durably(self.directory / units.CAME_UP)
+        self._save("asked in", asked_in=self.machine.boot_id, armed=False)
+        self._step("arm")
+        self.loader.arm(entry)
+        self._save("armed", armed=True)
+
+    def end(self) -> tuple[str, ...]:
+        """Everything as it was, but for the running kernel: returns what was changed by others meanwhile and stays.
+        May be done twice. Raises OSError, RunError.
+        """
+        self._save("ending", phase="ending")
+        self._step("restore")
+        notes = self.loader.restore(self._originals)
+        if not notes:
+            self._require_as_before()
+        self._step("last")
+        write_durably(self.directory / _LAST, self.kept_boots.model_dump_json().encode())
+        self._step("forget")
+        remove_durably(self.directory / _STATE)
+        self._step("remove units")
+        remove_units(self.machine)
+        remove_durably(self.directory / units.CAME_UP)
+        return notes
+
+    def reboot(self) -> None:
+        """Boot what was asked for. Raises RunError."""
+        self._step("reboot")
+        self.machine.run(self.loader.reboot)
+
+    @property
+    def _originals(self) -> dict[str, bytes | None]:
+        return {name: None if text is None else base64.b64decode(text) for name, text in self.plan.originals.items()}
+
+    def _require_as_before(self) -> None:
+        for name, before in self._originals.items():
+            if content_of(Path(name)) != before:
+                raise RunError(
+                    f"{name} is not as it was before the experiment",
+                    hint=f"compare it with the copy in {self.directory / _STATE}, then run `ajuste restore` again",
+                )
+
+    def _require_hope(self, state: BootState) -> None:
+        down = 0
+        for one in reversed(self.plan.boots):
+            if one.state != state.name or one.outcome != "down":
+                break
+            down += 1
+        if down >= MOST_ATTEMPTS:
+            raise RunError(
+                f"{state.name} did not come up in {down} boots; this machine booted its own kernel again each time",
+                hint="look at it on a console, or leave that level out with --without",
+            )
+
+    def _settle(self) -> None:
+        """What became of the last boot."""
+        last = self.plan.boots[-1] if self.plan.boots else None
+        if last is None:
+            return
+        boot_id, up = self.machine.boot_id, {}
+        if last.outcome == "asked" and boot_id != self.plan.asked_in:
+            entry = next(one for one in self.plan.entries if one.state.name == last.state)
+            if self.machine.mark == entry.mark:
+                up = {"kernel": self.machine.release, "command_line": " ".join(self.machine.command_line)}
+                up |= {"outcome": "up", "boot_id": boot_id, "came_up": _now()}
+            elif entry.mark.encode() in (content_of(self.directory / units.CAME_UP) or b""):
+                up = {"outcome": "cut"}
+            elif self.plan.armed:
+                up = {"outcome": "down"}
+        elif last.outcome == "up" and last.boot_id != boot_id:
+            up = {"outcome": "cut"}
+        if up:
+            self._save("settled", boots=(*self.plan.boots[:-1], last.model_copy(update=up)))
+
+    def _save(self, step: str, **changes: object) -> None:
+        self._step(step)
+        self.plan = self.plan.model_copy(update=changes)
+        write_durably(self.directory / _STATE, self.plan.model_dump_json(indent=1).encode())
+
+
+def remove_units(machine: RebootableMachine) -> None:
+    """Remove what goes on after a boot. May be done twice. Raises OSError."""
+    if units.remove(machine.root):
+        with suppress(RunError):  # They are gone after the next boot in any case.
+            machine.run(("systemctl", "daemon-reload"))
+
+
+def last_boots(directory: Path) -> KeptBoots | None:
+    """The boots of the last experiment that ended."""
+    found = content_of(directory / _LAST)
+    return None if found is None else KeptBoots.model_validate_json(found)
+
+
+def resumed(machine: RebootableMachine) -> None:
+    """Say that the experiment goes on in this boot, so that it is not given up."""
+    (machine.root / units.RESUMED).touch()
+
+
+def kept_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """What of an environment a command needs after a reboot."""
+    wanted = ("HOME", "PATH", "LANG", "LC_ALL", "SUDO_UID", "SUDO_GID", "SUDO_USER", "TZ")
+    return {
+        name: value for name, value in environment.items() if name in wanted or name.startswith(("AJUSTE_", "XDG_"))
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

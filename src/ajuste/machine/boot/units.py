@@ -1,0 +1,136 @@
+"""The systemd units of an experiment: one goes on with it after each boot, two watch over boots of its own.
+
+They are written and linked as ``systemctl enable`` does it, and removed at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from ajuste.machine.boot.durable import content_of, remove_durably, sync_directory, write_durably
+from ajuste.machine.boot.loader import MARK
+
+DIRECTORY: Final = "etc/systemd/system"
+CAME_UP: Final = "came-up"
+"""The file that says, before anything else starts, that a kernel of the experiment came up."""
+RESUMED: Final = "run/ajuste-resumed"
+"""The file that says that the experiment goes on in this boot."""
+DEADLINE: Final = "15min"
+"""A boot of the experiment in which it does not go on by then is given up."""
+
+_RESUME: Final = "ajuste-reboots.service"
+_EARLY: Final = "ajuste-reboots-came-up.service"
+_TIMER: Final = "ajuste-reboots-deadline.timer"
+_DEADLINE: Final = "ajuste-reboots-deadline.service"
+_WANTED: Final = {_RESUME: "multi-user.target", _EARLY: "sysinit.target", _TIMER: "sysinit.target"}
+
+
+def install(root: Path, kept: Path, command: Sequence[str]) -> bool:
+    """Write and link the units; ``kept`` is the directory of the experiment, ``command`` what goes on with it. Whether
+    anything was changed. May be done twice. Raises OSError.
+    """
+    directory, changed = root / DIRECTORY, False
+    for name, text in _texts(kept, command).items():
+        if content_of(directory / name) != text.encode():
+            write_durably(directory / name, text.encode(), 0o644)
+            changed = True
+    for name, target in _WANTED.items():
+        link = directory / f"{target}.wants" / name
+        if not link.is_symlink():
+            link.parent.mkdir(exist_ok=True)
+            link.symlink_to(f"../{name}")
+            sync_directory(link.parent)
+            changed = True
+    return changed
+
+
+def remove(root: Path) -> bool:
+    """Remove the units. Whether there were any. May be done twice. Raises OSError."""
+    found = [file for file in _files(root) if file.is_symlink() or file.exists()]
+    for file in found:
+        remove_durably(file)
+    return bool(found)
+
+
+def _files(root: Path) -> list[Path]:
+    directory = root / DIRECTORY
+    links = [directory / f"{target}.wants" / name for name, target in _WANTED.items()]
+    return [*links, *(directory / name for name in (_TIMER, _DEADLINE, _EARLY, _RESUME))]
+
+
+def _texts(kept: Path, command: Sequence[str]) -> dict[str, str]:
+    came_up = _quoted(str(kept / CAME_UP))
+    return {
+        _RESUME: f"""[Unit]
+Description=Ajuste: go on with an experiment across reboots
+Documentation=man:ajuste(1)
+After=network.target local-fs.target systemd-user-sessions.service
+RequiresMountsFor={_quoted(str(kept))}
+StartLimitIntervalSec=1h
+StartLimitBurst=5
+
+[Service]
+Type=exec
+ExecStart={" ".join(map(_quoted, command))}
+StandardOutput=append:{_escaped(str(kept / "log"))}
+StandardError=inherit
+Restart=on-failure
+RestartSec=5
+RestartPreventExitStatus=1 2 130
+
+[Install]
+WantedBy=multi-user.target
+""",
+        _EARLY: f"""[Unit]
+Description=Ajuste: a kernel of an experiment came up
+DefaultDependencies=no
+ConditionKernelCommandLine={MARK}
+After=systemd-remount-fs.service
+Before=sysinit.target
+RequiresMountsFor={_quoted(str(kept))}
+
+[Service]
+Type=oneshot
+ExecStart=cp --no-preserve=all /proc/cmdline {came_up}
+ExecStart=sync {came_up}
+
+[Install]
+WantedBy=sysinit.target
+""",
+        _TIMER: f"""[Unit]
+Description=Ajuste: give up a boot of an experiment that does not get ready
+DefaultDependencies=no
+ConditionKernelCommandLine={MARK}
+IgnoreOnIsolate=yes
+
+[Timer]
+OnBootSec={DEADLINE}
+Unit={_DEADLINE}
+
+[Install]
+WantedBy=sysinit.target
+""",
+        _DEADLINE: f"""[Unit]
+Description=Ajuste: reboot, because this boot did not get ready
+DefaultDependencies=no
+ConditionKernelCommandLine={MARK}
+ConditionPathExists=!/{RESUMED}
+IgnoreOnIsolate=yes
+
+[Service]
+Type=oneshot
+ExecStart=systemctl --force reboot
+""",
+    }
+
+
+def _quoted(text: str) -> str:
+    """As one word of a unit's command (systemd.service(5), systemd.syntax(7))."""
+    inside = _escaped(text).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
+    return f'"{inside}"' if inside != text or not text or any(c.isspace() or c in "'\";" for c in text) else text
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%%")

@@ -1,0 +1,153 @@
+"""Boots of this machine as part of an experiment: what is booted, and what became of each boot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from types import MappingProxyType
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ajuste.model.error import RequestError
+
+BOOT_PREFIX: Final = "boot."
+BOOT_KERNEL: Final = "boot.kernel"
+"""The factor whose levels are kernels that are installed on this machine."""
+
+DEFAULT: Final = "default"
+"""The level that changes nothing: what this machine boots by itself."""
+SET: Final = "set"
+"""The level of a word without a value, such as ``nosmt``."""
+UNSET: Final = "unset"
+"""The level that takes a word away which this machine's own command line has."""
+
+OF_CPUS: Final = ("isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity")
+"""Words whose value is a list of CPUs: on a command line a plus sign stands for its comma."""
+
+RESERVED: Final = frozenset(
+    {"ajuste.boot", "root", "rootfstype", "rootflags", "ro", "rw", "init", "rdinit", "initrd", "BOOT_IMAGE", "resume"}
+    | {"single", "emergency", "rescue", "systemd.unit", "rd.break", "panic"}
+)
+"""Words without which this machine would not come up as itself, and those that Ajuste sets."""
+
+DEFAULT_PER_BOOT: Final = 3
+"""Blocks in a boot, where nobody says how many."""
+
+BOOTS: Final = "boots"
+"""In the environment of a run: its boots."""
+
+_VERSIONS: Final = {"v1": "systemd.unified_cgroup_hierarchy=0", "v2": "systemd.unified_cgroup_hierarchy=1"}
+_SHORT: Final = MappingProxyType({"cgroup": _VERSIONS})
+"""Names for words that nobody remembers."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_VALUE: Final = re.compile(r"[A-Za-z0-9_.,:/+@%^!-]{1,200}", re.ASCII)
+"""Nothing that a boot loader's own language would read as anything but text."""
+
+
+class BootState(BaseModel):
+    """What is booted: an installed ``kernel`` by its release (empty: the one that this machine boots by itself), with
+    ``words`` more on its command line and those named ``without`` taken away.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    kernel: str = ""
+    words: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        parts = ((self.kernel,) if self.kernel else ()) + self.words + tuple(f"no {word}" for word in self.without)
+        return " ".join(parts) or DEFAULT
+
+    def applied_to(self, words: Iterable[str]) -> tuple[str, ...]:
+        """A command line of these ``words`` with the changes of this state."""
+        gone = {*self.without, *map(name_of_word, self.words)}
+        return (*(word for word in words if name_of_word(word) not in gone), *self.words)
+
+
+class KeptBoot(BaseModel):
+    """A boot that an experiment asked for. ``round`` counts those of the same state; ``trials`` (block, position,
+    attempt) are those that were begun in it. ``boot_id`` is empty while it has not come up.
+
+    ``outcome``: *asked* for; *up*; *cut* short (it came up, and the machine went down by itself); *down*: the kernel
+    did not come up.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    number: int
+    state: str
+    round: int
+    asked: str
+    outcome: Literal["asked", "up", "cut", "down"] = "asked"
+    boot_id: str = ""
+    came_up: str = ""
+    kernel: str = ""
+    command_line: str = ""
+    trials: tuple[tuple[int, int, int], ...] = ()
+
+
+class KeptBoots(BaseModel):
+    """All boots of a run, as it is kept. ``each`` is the number of blocks in a boot, after ``warm_up`` blocks."""
+
+    model_config = ConfigDict(frozen=True)
+    each: int
+    warm_up: int
+    loader: str
+    boots: tuple[KeptBoot, ...] = Field(default=())
+
+    def boot_of(self) -> dict[tuple[int, int, int], int]:
+        """The boot in which each trial was measured: the last in which it was begun."""
+        return {place: boot.number for boot in self.boots for place in boot.trials}
+
+
+def is_boot_name(name: str) -> bool:
+    """Whether a factor of that name takes a reboot."""
+    return name.startswith(BOOT_PREFIX)
+
+
+def name_of_word(word: str) -> str:
+    """Of a word of a command line, without its value."""
+    return word.partition("=")[0]
+
+
+def check_boot_level(name: str, level: str) -> str:
+    """``level`` of the factor ``name`` as it is written. Raises RequestError."""
+    word = name.removeprefix(BOOT_PREFIX)
+    if name == BOOT_KERNEL:
+        if level != DEFAULT and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.+~_-]{0,99}", level, re.ASCII):
+            raise RequestError(
+                f'found "{level}"; expected the release of an installed kernel, such as 6.1.0-50-amd64, or {DEFAULT}',
+                hint="list them with: ls /boot/vmlinuz-*",
+            )
+        return level
+    if not _NAME.fullmatch(word):
+        raise RequestError(f'"{word}" is not a word of the kernel\'s command line')
+    if word in RESERVED:
+        raise RequestError(f"{word} cannot be varied: without it this machine does not boot as itself")
+    if word in _SHORT and level not in (DEFAULT, *_SHORT[word]):
+        raise RequestError(f'found "{level}"; expected {DEFAULT}, {" or ".join(_SHORT[word])}')
+    if not _VALUE.fullmatch(level):
+        raise RequestError(
+            f'found "{level}"; expected a value without blanks, quotes or $, or {DEFAULT}, {SET} or {UNSET}'
+        )
+    return level
+
+
+def boot_state(levels: Iterable[tuple[str, str]]) -> BootState:
+    """What the boot-time factors of a configuration come to, by name and level, each of which was checked."""
+    state = BootState()
+    for name, level in levels:
+        word = name.removeprefix(BOOT_PREFIX)
+        if level == DEFAULT:
+            continue
+        if name == BOOT_KERNEL:
+            state = state.model_copy(update={"kernel": level})
+        elif level == UNSET:
+            state = state.model_copy(update={"without": (*state.without, word)})
+        else:
+            text = _SHORT[word][level] if word in _SHORT else word if level == SET else f"{word}={level}"
+            state = state.model_copy(update={"words": (*state.words, text)})
+    return state
