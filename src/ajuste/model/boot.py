@@ -151,3 +151,30 @@ def boot_state(levels: Iterable[tuple[str, str]]) -> BootState:
             text = _SHORT[word][level] if word in _SHORT else word if level == SET else f"{word}={level}"
             state = state.model_copy(update={"words": (*state.words, text)})
     return state
+
+
+class BootSpread(BaseModel):
+    """Where the scatter of ``metric`` comes from under ``configuration``: standard deviations ``within`` a boot and
+    ``between`` boots, of the logarithm where ``scale`` is ``ratio``, otherwise in the metric's unit; ``share`` is the
+    part of the variance that is between boots. With ``of_effect`` it is that of the difference from the baseline.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    configuration: str
+    metric: str
+    scale: Literal["ratio", "difference"]
+    boots: int
+    values: int
+    within: float | None = None
+    between: float | None = None
+    share: float | None = None
+    of_effect: bool = False
+
+
+class BootFindings(BaseModel):
+    """What is known of the boots of a run: ``kept`` has all, ``says`` the findings in sentences."""
+
+    model_config = ConfigDict(frozen=True)
+    kept: KeptBoots
+    spreads: tuple[BootSpread, ...] = ()
+    says: tuple[str, ...] = ()

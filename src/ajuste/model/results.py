@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ajuste.model.boot import BootFindings
 from ajuste.model.diagnostic import Diagnostics
 from ajuste.model.live import LiveRecord
 from ajuste.model.metric import Metric, Scale
@@ -293,6 +294,7 @@ class Results(_Doc):
     ``rankings`` are there of three configurations or more, one for each deciding metric with a better direction.
     ``histories`` are there where versions of the kernel are compared, ``surfaces`` where numeric factors span one, with
     ``correlations`` of deciding metrics and all others.
+    ``boots`` is there where the machine rebooted for it.
     ``machines`` compares the effects on several machines, where blocks were shared out among them.
     ``lines`` are those of a profile that was taken apart, the whole first, a family with ``effects_correction`` too.
     ``explanations`` are there of configurations whose trials were recorded (``ajuste why``).
@@ -348,6 +350,7 @@ class Results(_Doc):
     reproduce: tuple[str, ...] = ()
     no_chance: tuple[NoChance, ...] = Field(default=(), exclude_if=lambda found: not found)
     live: LiveRecord | None = Field(default=None, exclude_if=lambda live: live is None)
+    boots: BootFindings | None = Field(default=None, exclude_if=lambda found: found is None)
     notes: tuple[str, ...] = ()
     created: str = ""
     ajuste: str = ""

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from ajuste.machine.inventory.inventory import Inventory
 from ajuste.model.diagnostic import Diagnostic, Diagnostics
+from ajuste.model.boot import BOOTS
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
 from ajuste.model.relevance import RELEVANCE
 from ajuste.model.results import Results
@@ -47,7 +48,7 @@ _DEEPEST: Final = 6
 
 def environment_facts(environment: Mapping[str, Any]) -> tuple[Fact, ...]:
     """All branches, of which the inventory, here or of each of several machines, is a page of its own, folded."""
-    own = {PROOFS, KERNEL_OPTIONS, RELEVANCE}  # They have tables, or notes.
+    own = {PROOFS, KERNEL_OPTIONS, RELEVANCE, BOOTS}  # They have tables, or notes.
     return _facts({name: value for name, value in environment.items() if name not in own})
 
 

@@ -11,6 +11,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.trial import SETTINGS_FACTOR
 from ajuste.model.wording import visible_line
+from ajuste.report.boots import boot_sections
 from ajuste.report.costs import costs_sections
 from ajuste.report.divergence import divergence_sections
 from ajuste.report.document import (
@@ -105,6 +106,7 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
         *history_sections(results, labels),
         *surface_sections(results, labels),
         *_metrics(decided, pictures, lead),
+        *boot_sections(results, decided, labels),
         *_timelines(results, labels),
         *scheduling_sections(results, labels),
         *costs_sections(results, labels),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ajuste.design.stopping import Why
 from ajuste.executor.executor import LEFT_OUT, NOTES
 from ajuste.kernel.spec import BUILT, TO_BUILD
+from ajuste.model.boot import BOOTS, BootFindings, KeptBoots
 from ajuste.model.error import RunError
 from ajuste.model.relevance import kept_of
 from ajuste.model.results import Results
@@ -73,10 +74,18 @@ def _computed(run: Run, store: Store) -> Results:
     )
     if left_out := _left_out(run.environment):
         results = results.model_copy(update={"notes": (*results.notes, *left_out)})
+    if BOOTS in run.environment:
+        results = results.model_copy(update={"boots": _boots(run, resolved, store)})
     recorded = store.recorded(run)
     if resolved.baseline not in recorded:
         return results
     return results.model_copy(update={"explanations": explanations(results, recorded)})
+
+
+def _boots(run: Run, resolved: ResolvedStudy, store: Store) -> BootFindings:
+    from ajuste.analysis.boot_findings import boot_findings
+
+    return boot_findings(resolved, store.measurements(run), KeptBoots.model_validate(run.environment[BOOTS]))
 
 
 def _left_out(environment: Mapping[str, Any]) -> tuple[str, ...]:
