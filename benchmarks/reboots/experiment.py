@@ -117,6 +117,8 @@ def go_on(machine: PlayedMachine, study: ResolvedStudy, home: Path, step: Step) 
         with Store(f"sqlite:///{home / 'store.sqlite'}") as store:
             run = store.find_run(session.plan.run) if session.plan.run else _new_run(store, study)
             session.keep_run(run.id)
+            if run.stopped:
+                return _end(session)
             with Executors(_opened(machine, session, step), _kept(run, store)) as executors:
                 stop = Runner(study, run, store, executors, _quiet()).carry_out()
                 run_executor = executors.prepared(study.configurations[0].machine)

@@ -8,8 +8,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from ajuste.machine.inventory.inventory import Inventory
-from ajuste.model.diagnostic import Diagnostic, Diagnostics
 from ajuste.model.boot import BOOTS
+from ajuste.model.diagnostic import Diagnostic, Diagnostics
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
 from ajuste.model.relevance import RELEVANCE
 from ajuste.model.results import Results

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from ajuste.design.blocks import raw_bits
+from ajuste.design.blocks import block, raw_bits
 from ajuste.design.stopping import Stop, is_look, stop
 from ajuste.model.boot import BootState
 from ajuste.model.trial import Slot
@@ -44,8 +44,12 @@ class BootSchedule(FixedSchedule):
 
     def block(self, number: int) -> tuple[Slot, ...]:
         """The first blocks of each boot are its warm-up."""
-        warm_up = number % self._size < self._size - self._each
-        return tuple(slot.model_copy(update={"warm_up": warm_up}) for slot in super().block(number))
+        design = self.study.study.design
+        in_boot = number % self._size < self._size - self._each
+        warm_up = number + 1 if in_boot else 0
+        planned = block(number, self.study.names, design.seed, warm_up=warm_up, order=design.order)
+        kept = self.history.slots(number)
+        return planned if set(kept) <= set(planned) else kept
 
     def together(self, number: int) -> int:
         """Up to the end of the round."""
