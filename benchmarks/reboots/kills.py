@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Protocol
 
 from ajuste.model.boot import BOOTS, KeptBoots
 from ajuste.run.runner import schedule_of
@@ -29,7 +29,11 @@ from benchmarks.reboots.played import PlayedMachine, Rebooted, always
 KILLS = 60
 _MOST_STARTS = 200
 
-Way = Literal["kill -9", "power cut"]
+
+class Draw(Protocol):
+    """Draws whether the power is cut after a kill."""
+
+    def random(self) -> float: ...
 
 
 @dataclass
@@ -80,7 +84,7 @@ def measure(kills: int = KILLS) -> Iterator[Comparison]:
     )
 
 
-def one_study(place: Path, study: ResolvedStudy, at: list[int], draw: random.Random, tally: RebootTally) -> None:
+def one_study(place: Path, study: ResolvedStudy, at: list[int], draw: Draw, tally: RebootTally) -> None:
     """One study to its end. The process number n is killed before its step ``at[n]``; at 0 it is not."""
     machine, home = PlayedMachine(place / "machine", always), place / "home"
     home.mkdir()

@@ -1,0 +1,248 @@
+"""Experiments across reboots, on a played machine with the configuration that Debian's update-grub made."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from benchmarks.reboots.experiment import go_on, in_a_child, played_study
+from benchmarks.reboots.kills import RebootTally, one_study
+from benchmarks.reboots.played import KERNELS, PlayedMachine, Rebooted
+
+from ajuste.machine.boot.loader import program_of, run_tool
+from ajuste.machine.boot.session import BootSession, entries_of
+from ajuste.machine.boot.signed import is_signed
+from ajuste.model.boot import BOOTS, BootState, KeptBoots, boot_state, check_boot_level
+from ajuste.model.error import RequestError
+from ajuste.run.outcome import results_of
+from ajuste.store.store import Store
+
+pytestmark = pytest.mark.skipif(program_of("grub-editenv") is None, reason="requires grub-editenv (grub-common)")
+
+OFF = BootState(words=("mitigations=off",))
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> PlayedMachine:
+    (tmp_path / "home").mkdir()
+    return PlayedMachine(tmp_path / "machine")
+
+
+def carried_out(machine: PlayedMachine, home: Path, most: int = 30) -> str:
+    """The run, after as many reboots as it takes."""
+    study = played_study(blocks=2, rounds=2)
+    for _ in range(most):
+        try:
+            return go_on(machine, study, home, lambda _: None)
+        except Rebooted:
+            machine.power_on()
+            if not machine.resumes:
+                with Store(f"sqlite:///{home / 'store.sqlite'}") as store:
+                    return store.runs()[0].id
+    raise AssertionError("it never ended")
+
+
+def test_a_study_reboots_into_its_states_and_leaves_the_machine_as_it_was(machine: PlayedMachine) -> None:
+    home, before = machine.root.parent / "home", machine.files
+    run = carried_out(machine, home)
+    assert machine.files == before
+    assert not machine.rebootable.mark
+    assert not (home / "reboots/state.json").exists()
+    with Store(f"sqlite:///{home / 'store.sqlite'}") as store:
+        kept = store.find_run(run)
+        boots = KeptBoots.model_validate(kept.environment[BOOTS])
+        results = results_of(kept, store)
+    # Two rounds of two states; three blocks in each boot, of which the first is a warm-up.
+    assert sorted((one.round, one.state) for one in boots.boots) == [
+        (0, "default"),
+        (0, "mitigations=off"),
+        (1, "default"),
+        (1, "mitigations=off"),
+    ]
+    assert all(one.outcome == "up" and len(one.trials) == 3 for one in boots.boots)
+    assert all(("mitigations=off" in one.command_line) == (one.state != "default") for one in boots.boots)
+    assert all(one.kernel == KERNELS[0] and "panic=10" in one.command_line for one in boots.boots)
+    # A verdict has two independent comparisons, not the four blocks that count.
+    assert [verdict.blocks for verdict in results.verdicts if verdict.deciding] == [2]
+    assert results.boots is not None
+    assert {spread.boots for spread in results.boots.spreads} == {2}
+
+
+@pytest.mark.parametrize("way", ["kill -9", "power cut"])
+def test_whatever_step_is_the_last_one_no_trial_is_lost_and_nothing_is_left(tmp_path: Path, way: str) -> None:
+    tally = RebootTally()
+    study = played_study(blocks=1, rounds=1)
+    # In each boot one process after the other, each killed a step later, and at last one that is not.
+    at = [*range(1, 10), 0, *range(1, 19), 0, *range(1, 19), 0, *range(1, 10)]
+    one_study(tmp_path, study, at, _Always(cut=way == "power cut"), tally)
+    assert tally.kills > 10
+    assert tally.wrong == 0, tally
+
+
+class _Always:
+    """Stands for a draw that is always the same."""
+
+    def __init__(self, *, cut: bool) -> None:
+        self._cut = cut
+
+    def random(self) -> float:
+        return 0.0 if self._cut else 1.0
+
+
+def test_a_kernel_that_does_not_come_up_is_tried_again_and_then_given_up(tmp_path: Path) -> None:
+    machine = PlayedMachine(tmp_path / "machine", lambda line: "mitigations=off" not in line)
+    home, before = tmp_path / "home", machine.files
+    home.mkdir()
+    study = played_study(blocks=1, rounds=1)
+
+    def boot_on() -> Iterator[str]:
+        for _ in range(20):
+            try:
+                go_on(machine, study, home, lambda _: None)
+            except Rebooted:
+                machine.power_on()
+            else:
+                return
+            yield (home / "reboots/state.json").read_text()
+
+    with pytest.raises(Exception, match="mitigations=off did not come up in 3 boots"):
+        list(boot_on())
+    session = BootSession.kept(home / "reboots", machine.rebootable)
+    assert session is not None
+    assert [one.outcome for one in session.plan.boots if one.state != "default"] == ["down", "down", "down"]
+    session.end()
+    assert machine.files == before
+
+
+def test_a_power_cut_after_the_kernel_came_up_is_not_taken_for_a_kernel_that_does_not(machine: PlayedMachine) -> None:
+    home, study = machine.root.parent / "home", played_study(blocks=1, rounds=1)
+    with pytest.raises(Rebooted):
+        go_on(machine, study, home, lambda _: None)
+    machine.power_on()
+    assert machine.rebootable.mark
+    machine.power_on()  # the power was cut before anything went on
+    with pytest.raises(Rebooted):
+        go_on(machine, study, home, lambda _: None)
+    session = BootSession.kept(home / "reboots", machine.rebootable)
+    assert session is not None
+    assert [one.outcome for one in session.plan.boots] == ["cut", "asked"]
+
+
+def test_what_others_change_in_the_boot_files_meanwhile_stays(machine: PlayedMachine) -> None:
+    home, study = machine.root.parent / "home", played_study(blocks=1, rounds=1)
+    with pytest.raises(Rebooted):
+        go_on(machine, study, home, lambda _: None)
+    block = machine.root / "boot/grub/grubenv"
+    run_tool(("grub-editenv", str(block), "set", "saved_entry=mine"))
+    custom = machine.root / "boot/grub/custom.cfg"
+    custom.write_text(f"# mine\n{custom.read_text()}")
+    session = BootSession.kept(home / "reboots", machine.rebootable)
+    assert session is not None
+    notes = session.end()
+    assert len(notes) == 2
+    assert run_tool(("grub-editenv", str(block), "list")).split() == ["saved_entry=mine"]
+    assert custom.read_text() == "# mine\n"
+
+
+def change(machine: PlayedMachine, place: str, text: str) -> None:
+    (machine.root / place).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "said"),
+    [
+        ("boot/grub/grub.cfg", "menuentry 'x' {\n linux /boot/vmlinuz-1 ro\n}\n", "cannot boot once"),
+        ("proc/mounts", "/dev/mapper/vg-root / ext4 rw 0 0\n", "cannot write to /dev/mapper/vg-root"),
+        ("proc/mounts", "/dev/sda1 / btrfs rw 0 0\n", "cannot write to the file system"),
+    ],
+)
+def test_a_boot_loader_that_cannot_boot_once_is_refused(
+    machine: PlayedMachine, place: str, text: str, said: str
+) -> None:
+    change(machine, place, text)
+    with pytest.raises(RequestError, match=said):
+        machine.rebootable.choose("grub")
+
+
+def test_a_machine_that_cannot_go_on_is_refused_before_anything_changes(machine: PlayedMachine) -> None:
+    kept, before = machine.root / "var", machine.files
+    if os.geteuid() != 0:
+        with pytest.raises(RequestError, match="requires root"):
+            machine.rebootable.require_able(kept)
+        return
+    machine.rebootable.require_able(kept)
+    change(machine, "proc/mounts", "/dev/vda1 / ext4 ro 0 0\n")
+    with pytest.raises(RequestError, match="read-only"):
+        machine.rebootable.require_able(kept)
+    change(machine, "proc/mounts", "tmpfs / tmpfs rw 0 0\n")
+    with pytest.raises(RequestError, match="a reboot may lose"):
+        machine.rebootable.require_able(kept)
+    (machine.root / "run/systemd/system").rmdir()
+    with pytest.raises(RequestError, match="systemd is not running"):
+        machine.rebootable.require_able(kept)
+    assert machine.files == before
+
+
+def test_secure_boot_refuses_a_kernel_without_a_signature(machine: PlayedMachine) -> None:
+    entries = entries_of([OFF], machine.rebootable)
+    loader = machine.rebootable.choose("grub")
+    machine.rebootable.require_bootable(loader, entries)
+    variables = machine.root / "sys/firmware/efi/efivars"
+    variables.mkdir(parents=True)
+    (variables / "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c").write_bytes(b"\6\0\0\0\1")
+    with pytest.raises(RequestError, match="is not signed"):
+        machine.rebootable.require_bootable(loader, entries)
+
+
+def test_a_signature_is_seen_in_the_head_of_a_kernel(tmp_path: Path) -> None:
+    # By the layout of PE32+: the fifth data directory is that of certificates.
+    head = bytearray(512)
+    head[0x3C:0x40] = (0x80).to_bytes(4, "little")
+    head[0x80:0x84] = b"PE\0\0"
+    head[0x98:0x9A] = (0x20B).to_bytes(2, "little")
+    kernel = tmp_path / "vmlinuz"
+    kernel.write_bytes(head)
+    assert not is_signed(kernel)
+    certificates = 0x98 + 112 + 4 * 8
+    head[certificates : certificates + 8] = (4096).to_bytes(4, "little") + (1500).to_bytes(4, "little")
+    kernel.write_bytes(head)
+    assert is_signed(kernel)
+
+
+def test_levels_become_words_of_the_command_line() -> None:
+    state = boot_state(
+        [("boot.mitigations", "off"), ("boot.nosmt", "set"), ("boot.quiet", "unset"), ("boot.cgroup", "v1")]
+    )
+    assert state.applied_to(["ro", "quiet", "mitigations=auto"]) == (
+        "ro",
+        "mitigations=off",
+        "nosmt",
+        "systemd.unified_cgroup_hierarchy=0",
+    )
+    assert boot_state([("boot.mitigations", "default")]) == BootState()
+
+
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [
+        ("boot.root", "/dev/sda"),
+        ("boot.init", "/bin/sh"),
+        ("boot.mitigations", "off; reboot"),
+        ("boot.mitigations", "off\nlinux /x"),
+        ("boot.mitigations", "$(reboot)"),
+        ("boot.x y", "1"),
+        ("boot.kernel", "../../etc/passwd"),
+        ("boot.cgroup", "v3"),
+    ],
+)
+def test_levels_that_would_say_more_to_a_boot_loader_are_refused(name: str, level: str) -> None:
+    with pytest.raises(RequestError):
+        check_boot_level(name, level)
+
+
+def test_a_child_that_is_killed_is_known_to_be(tmp_path: Path) -> None:
+    assert in_a_child(lambda: os.kill(os.getpid(), signal.SIGKILL)) == -signal.SIGKILL
+    assert in_a_child(lambda: None) == 0
