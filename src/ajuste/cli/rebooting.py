@@ -8,26 +8,24 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 import typer
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.machine.boot.machine import LOADER_NAMES, RebootableMachine
 from ajuste.machine.boot.session import (
+    RESUMED_BY_SYSTEMD,
     BootPlan,
     BootSession,
     RebootWanted,
     entries_of,
     kept_environment,
-    remove_units,
     resumed,
 )
-from ajuste.machine.home import Home
 from ajuste.machine.session import machine_marks
-from ajuste.model.error import AjusteError, Place, RequestError, RunError
+from ajuste.model.error import AjusteError, Place, RequestError
 from ajuste.model.wording import visible_line
-from ajuste.report.format import count_of, duration
+from ajuste.report.format import duration
 from ajuste.run.experiment import prepare
 from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.store.store import Store
@@ -35,8 +33,6 @@ from ajuste.study.boots import BOOT_SECONDS, boot_range
 from ajuste.study.schema import Study
 
 Anew = Callable[[Experiment, Store], bool]
-
-_UNDER_SYSTEMD: Final = "AJUSTE_RESUMED_BY_SYSTEMD"
 
 
 def means_of_boots(means: RunOptions, loader: str | None, *, reboots: bool) -> RunOptions:
@@ -48,11 +44,6 @@ def means_of_boots(means: RunOptions, loader: str | None, *, reboots: bool) -> R
     if reboots and means.cluster is not None:
         raise RequestError("conflicts with --workers and --cluster", place=Place("--reboots"))
     return replace(means, reboots_allowed=reboots, loader=loader or "")
-
-
-def directory_of(home: Home) -> Path:
-    """Where the state of an experiment across reboots is."""
-    return home.state / "reboots"
 
 
 def across_boots(
@@ -74,7 +65,7 @@ def across_boots(
         session.reboot()
         return 0
     except KeyboardInterrupt:
-        if _UNDER_SYSTEMD not in os.environ:  # Otherwise this machine goes down, and the experiment goes on later.
+        if RESUMED_BY_SYSTEMD not in os.environ:  # Otherwise this machine goes down, and the experiment goes on later.
             end(session)
         raise
     except AjusteError:
@@ -95,38 +86,9 @@ def end(session: BootSession) -> None:
         session.machine.run(("systemctl", "reboot"))
 
 
-def resume(home: Home) -> None:
-    """Go on with the experiment of this machine, as its unit does after a boot: with its own command and environment.
-    Raises RunError.
-    """
-    machine = RebootableMachine()
-    session = BootSession.kept(directory_of(home), machine)
-    if session is None:
-        remove_units(machine)
-        _say("No experiment goes on across reboots.")
-        return
-    if session.plan.phase == "ending":
-        end(session)
-        return
-    resumed(machine)
-    _wait_until_up(machine)
-    plan = session.plan
-    os.chdir(plan.directory)
-    os.environ.update(plan.environment | {_UNDER_SYSTEMD: "1"})
-    os.execv(plan.command[0], list(plan.command))  # noqa: S606 - the command that this machine's root gave
-
-
-def _wait_until_up(machine: RebootableMachine) -> None:
-    """Until everything that starts at boot has started; some of it may have failed."""
-    try:
-        machine.run(("systemctl", "is-system-running", "--wait"))
-    except RunError:
-        return
-
-
 def _session(study: Study, catalogue: Catalogue, means: RunOptions, machine: RebootableMachine) -> BootSession:
     """The experiment that goes on, if it is this one, or a new one. Raises RequestError."""
-    directory, command = directory_of(means.home), _command()
+    directory, command = means.home.reboots, _command()
     session = BootSession.kept(directory, machine)
     if session is not None:
         if session.plan.command != command:
@@ -173,20 +135,3 @@ def _command() -> tuple[str, ...]:
 
 def _say(text: str) -> None:
     typer.echo(visible_line(text), err=True)
-
-
-def state_words(session: BootSession) -> list[str]:
-    """How an experiment stands, a line each."""
-    plan = session.plan
-    up = sum(one.outcome == "up" for one in plan.boots)
-    lost = [f"{one.number} ({one.state}): {_LOST[one.outcome]}" for one in plan.boots if one.outcome in _LOST]
-    return [
-        f"An experiment goes on across reboots, by {plan.loader}: {' '.join(plan.command)}",
-        f"{count_of(up, 'boot')} so far, of {count_of(len(plan.states), 'state')} with {plan.each} blocks each.",
-        *(f"Boot {one}" for one in lost),
-        f"Its output is in {session.directory / 'log'}.",
-        "End it with `ajuste restore`.",
-    ]
-
-
-_LOST: Final = {"down": "the kernel did not come up", "cut": "the machine went down before its trials were done"}

@@ -83,17 +83,18 @@ def restore(
 
 def _end_reboots(*, dry_run: bool) -> None:
     """End the experiment across reboots, if one goes on."""
-    from ajuste.cli.rebooting import directory_of, end
     from ajuste.machine.boot.machine import RebootableMachine
     from ajuste.machine.boot.session import BootSession
 
-    session = BootSession.kept(directory_of(home()), RebootableMachine())
+    session = BootSession.kept(home().reboots, RebootableMachine())
     if session is None:
         return
     if dry_run:
         files = ", ".join(session.plan.originals) or "no file"
         typer.echo(visible_line(f"The experiment across reboots would end; as before it would be: {files}"), err=True)
         return
+    from ajuste.cli.rebooting import end
+
     end(session)
 
 

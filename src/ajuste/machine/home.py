@@ -63,6 +63,11 @@ class Home:
         return self.state / "journals"
 
     @property
+    def reboots(self) -> Path:
+        """The state of an experiment across reboots of this machine."""
+        return self.state / "reboots"
+
+    @property
     def cluster_keys(self) -> Path:
         """Where the keys of a cluster are, if nothing else is said."""
         return self.data / "cluster-keys"

@@ -27,6 +27,9 @@ from ajuste.model.error import RunError
 MOST_ATTEMPTS: Final = 3
 """A kernel that does not come up so often in a row is given up."""
 
+RESUMED_BY_SYSTEMD: Final = "AJUSTE_RESUMED_BY_SYSTEMD"
+"""The variable by which a command knows that no person waits for it."""
+
 _STATE: Final = "state.json"
 _LAST: Final = "last.json"
 
