@@ -21,7 +21,7 @@ if [ ! -e $kept/before ]; then
     mv $kept/before.new $kept/before
     sync
 fi
-if ! ajuste report --json | grep -q '"stopped": "[a-z]'; then
+if [ ! -e /var/lib/ajuste/state/reboots/last.json ]; then
     # The command is on a disk of its own, one word a line.
     set --
     while IFS= read -r word && [ "$word" != "END" ]; do set -- "$@" "$word"; done < /dev/vdb
@@ -33,7 +33,7 @@ fi
 files > $kept/after
 if cmp $kept/before $kept/after; then echo "EMULATED files as before"; else echo "EMULATED files differ"; fi
 echo "EMULATED report"
-ajuste report --json "$(ajuste report --json | grep -o '"run": "[^"]*"' | head -1 | cut -d'"' -f4)"
+ajuste report --json "$(basename "$(ls /var/lib/ajuste/data/reports/*.html | head -1)" .html)"
 echo "EMULATED end"
 sync
 systemctl poweroff

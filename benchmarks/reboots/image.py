@@ -161,10 +161,16 @@ def run(*words: str, given: str | None = None, where: Path = ROOT) -> None:
     subprocess.run(words, check=True, cwd=where, input=given, text=True, stdout=subprocess.DEVNULL)
 
 
-def overlay(disk: Path, place: Path, command: Sequence[str]) -> Path:
-    """A disk that begins as ``disk``. ``command`` is what its machine does first."""
+def overlay(disk: Path, place: Path) -> Path:
+    """A disk that begins as ``disk``."""
     found = place / "overlay.qcow2"
-    found.unlink(missing_ok=True)
-    run("qemu-img", "create", "-q", "-f", "qcow2", "-b", str(disk), "-F", "qcow2", str(found))
-    (place / "command").write_text("".join(f"{word}\n" for word in command))
+    run("qemu-img", "create", "-q", "-f", "qcow2", "-b", str(disk.absolute()), "-F", "qcow2", str(found))
+    return found
+
+
+def command_disk(place: Path, command: Sequence[str]) -> Path:
+    """A disk with the words of ``command``, a line each."""
+    found = place / "command"
+    text = "".join(f"{word}\n" for word in (*command, "END")).encode()
+    found.write_bytes(text.ljust(-(-len(text) // 512) * 512, b"\0"))
     return found
