@@ -31,10 +31,13 @@ Way = Literal["tree", "deb", "pipx", "uv", "pip"]
 EXTRAS: Final = MappingProxyType(
     {
         "cluster": ("cryptography",),
+        "mcp": ("mcp",),
+        "notebook": ("pandas", "polars"),
         "perfetto": ("perfetto",),
         "pictures": ("matplotlib",),
         "postgresql": ("psycopg",),
         "search": ("cmaes", "optuna", "pydoe", "sklearn"),
+        "serve": ("starlette", "uvicorn"),
     }
 )
 """The optional parts, with the modules that only they have."""

@@ -1,0 +1,195 @@
+"""Jobs: runs that the lab has started, each a child process ``ajuste run`` with a directory of its own.
+
+What a job is told and says is in files, so that a lab page that is started again finds those that still measure.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from ajuste.executor.host.machine_status import started_ticks
+from ajuste.machine.files import make_directory
+from ajuste.machine.home import Home
+from ajuste.model.error import RequestError
+
+AJUSTE: Final = (sys.executable, "-P", "-c", "from ajuste.cli.main import main; main()")
+"""This very Ajuste as a command; the words of its command line follow."""
+MOST_JOBS: Final = 4
+"""So many measure at once: more would only disturb each other."""
+_KEPT_BYTES: Final = 1 << 20
+_BEGUN: Final = ("run begun", "run resumed")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A child process and its files: ``study.toml``, ``log.jsonl`` (``--log``), ``said`` (standard error)."""
+
+    id: str
+    study: str
+    pid: int
+    started: int
+    """When the process began, in ticks since boot: a number that is used again is no longer this process."""
+    created: str
+    directory: Path
+
+    @property
+    def alive(self) -> bool:
+        with suppress(OSError):  # One of ours that has ended is waited for, or it would seem to live.
+            os.waitpid(self.pid, os.WNOHANG)
+        return self.started != 0 and started_ticks(self.pid) == self.started
+
+    @property
+    def run(self) -> str:
+        """The id of its run, once it has one."""
+        found = (line.get("run", "") for line in self._lines() if line.get("event") in _BEGUN)
+        return next((str(run) for run in found), "")
+
+    @property
+    def doing(self) -> str:
+        """What it said last that it does: ``booting debian:5.10``."""
+        said = [line.get("text", "") for line in self._lines() if line.get("event") == "progress"]
+        return str(said[-1]) if said else ""
+
+    @property
+    def exit_code(self) -> int | None:
+        """With which it ended, or None: it measures, or was killed."""
+        codes = [line.get("exit_code") for line in self._lines() if line.get("event") == "command ended"]
+        return codes[-1] if codes and isinstance(codes[-1], int) else None
+
+    @property
+    def problem(self) -> str:
+        """What it said was wrong, if it failed."""
+        code = self.exit_code
+        if self.alive or code in (0, 130):
+            return ""
+        return _tail(self.directory / "said").strip().removeprefix("ajuste: ") or "it ended without a word"
+
+    def interrupt(self) -> None:
+        """Ask it to end in order: what was measured is kept. Raises RequestError if it has ended."""
+        if not self.alive:
+            raise RequestError(f"job {self.id} has ended", hint="start it again to resume")
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGINT)
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        for line in _tail(self.directory / "log.jsonl", _KEPT_BYTES).splitlines():
+            try:
+                found = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(found, dict):
+                yield found
+
+
+class Jobs:
+    """Those of one home, the newest first. ``command`` is that of Ajuste."""
+
+    def __init__(self, home: Home, command: Sequence[str] = AJUSTE) -> None:
+        self.directory = home.state / "lab"
+        self._command = tuple(command)
+
+    def all(self) -> list[Job]:
+        found = [job for directory in self._directories() if (job := _read(directory)) is not None]
+        return sorted(found, key=lambda job: (job.created, job.id), reverse=True)
+
+    def find(self, job_id: str) -> Job:
+        """Raises RequestError."""
+        found = next((job for job in self.all() if job.id == job_id), None)
+        if found is None:
+            raise RequestError(f"job {job_id[:80]!r} not found")
+        return found
+
+    def of_run(self, run: str) -> Job | None:
+        """The newest job of a run."""
+        return next((job for job in self.all() if job.run == run), None)
+
+    def new_directory(self) -> Path:
+        """For a study that is to be planned or run: nobody else can write there."""
+        made = self.directory / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+        make_directory(made)
+        return made
+
+    def start(self, study: str, words: Sequence[str], directory: Path) -> Job:
+        """Start ``ajuste WORDS`` in ``directory``. Raises RequestError while too many measure."""
+        if sum(job.alive for job in self.all()) >= MOST_JOBS:
+            raise RequestError(f"{MOST_JOBS} runs are going on; expected fewer", hint="wait for one, or pause it")
+        log = directory / "log.jsonl"
+        with (directory / "said").open("ab") as said:
+            process = subprocess.Popen(
+                [*self._command, "--log", str(log), *words],
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,  # Ctrl-C in the terminal of the lab page is not meant for it.
+            )
+        about = {
+            "study": study,
+            "pid": process.pid,
+            "started": started_ticks(process.pid),
+            "created": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        }
+        (directory / "job.json").write_text(json.dumps(about), encoding="utf-8")
+        return Job(directory.name, study, process.pid, about["started"], about["created"], directory)  # type: ignore[arg-type]
+
+    def asked(self, words: Sequence[str], directory: Path, timeout_s: float = 120.0) -> str:
+        """What ``ajuste WORDS`` prints. Raises RequestError with what it says where it fails."""
+        try:
+            done = subprocess.run(
+                [*self._command, *words],
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise RequestError(
+                f"ajuste {words[0]} took more than {timeout_s:g} s", hint="try it in a terminal"
+            ) from None
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").strip().removeprefix("ajuste: ")
+            message, _, hint = said.partition("\n  ")
+            raise RequestError(message or f"ajuste {words[0]} failed", hint=hint or None)
+        return done.stdout.decode(errors="replace")
+
+    def _directories(self) -> list[Path]:
+        try:
+            return [one for one in self.directory.iterdir() if one.is_dir()]
+        except OSError:
+            return []
+
+
+def _read(directory: Path) -> Job | None:
+    try:
+        found = json.loads((directory / "job.json").read_text(encoding="utf-8"))
+        return Job(
+            directory.name,
+            str(found["study"]),
+            int(found["pid"]),
+            int(found["started"]),
+            str(found["created"]),
+            directory,
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _tail(file: Path, most: int = 16_384) -> str:
+    try:
+        with file.open("rb") as opened:
+            opened.seek(max(0, file.stat().st_size - most))
+            return opened.read().decode(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,164 @@
+"""What a client of the lab may ask, whether a page, a program by HTTP, or an agent: look, plan, start, stop, keep."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import tomlkit
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.kernel.spec import parse_study_spec
+from ajuste.lab.jobs import AJUSTE, Job, Jobs
+from ajuste.machine.home import Home
+from ajuste.model.error import RequestError
+from ajuste.model.results import Results
+from ajuste.report.plan import PlannedStudy
+from ajuste.run.outcome import results_of
+from ajuste.store.engine import lock_name, only_one
+from ajuste.store.head import Head, quick_heads
+from ajuste.store.store import Run, Store
+from ajuste.study.location import StudySource
+from ajuste.study.problem import error
+from ajuste.study.read import beyond_limits, checked_study
+from ajuste.study.schema import Study
+
+MOST_STUDY_BYTES: Final = 256 * 1024
+_TAG: Final = re.compile(r"[^\s,#]{1,40}")
+
+
+class LabService:
+    """One store and one machine. Safe to use from several threads; what it raises is an AjusteError.
+
+    Nothing of the host is written unless ``allow_host``: studies run in guests.
+    """
+
+    def __init__(self, home: Home, *, allow_host: bool = False, command: Sequence[str] = AJUSTE) -> None:
+        if allow_host and os.geteuid() != 0:
+            raise RequestError(
+                "--allow-host requires root: it lets the page change settings of this machine",
+                hint="start it with sudo, or omit --allow-host to measure in guests",
+            )
+        self.home = home
+        self.allow_host = allow_host
+        self.jobs = Jobs(home, command)
+        self.store = Store(home.store_url)
+
+    def close(self) -> None:
+        """The jobs go on."""
+        self.store.__exit__(None, None, None)
+
+    # Looking.
+
+    def runs(self) -> list[Head]:
+        """What is listed of all runs, the one begun last first."""
+        found = quick_heads(self.home.store_url)
+        return self.store.runs() if found is None else [head for head in found if not head.deleted]
+
+    def head(self, run: str) -> Head:
+        """What is listed of the run with that id. Raises RequestError."""
+        found = next((head for head in self.runs() if head.id == run), None)
+        if found is None:
+            raise RequestError(f"run {run[:80]!r} not found in the store", hint="list runs with ajuste report")
+        return found
+
+    def run(self, text: str) -> Run:
+        """A run by its id, or the newest of a study. Raises RequestError."""
+        return self.store.find_run(text[:200])
+
+    def results(self, run: Run) -> Results:
+        """All that is known of a run, also while it goes on."""
+        return results_of(run, self.store)
+
+    def is_going_on(self, run: Run | Head) -> bool:
+        """Whether a process measures it now, whoever started that."""
+        if run.stopped:
+            return False
+        return _is_locked(self.home.state / lock_name(run.fingerprint, run.seed))
+
+    # Planning and starting.
+
+    def checked(self, document: Mapping[str, Any]) -> tuple[Study, str]:
+        """The study in ``document``, as a study file has it, and the text of that file. Raises RequestError with all
+        that is wrong, and for a study of this machine unless that is allowed.
+        """
+        plain = json.loads(json.dumps(document))  # no objects of any library
+        if problems := beyond_limits(plain):
+            raise error(problems, None)
+        text = tomlkit.dumps(plain)
+        if len(text) > MOST_STUDY_BYTES:
+            raise RequestError(f"the study has {len(text):,} characters; expected at most {MOST_STUDY_BYTES:,}")
+        study = checked_study(plain, StudySource(Path("study.toml"), text), catalogue(), parse_kernel=parse_study_spec)
+        self.require_allowed(study)
+        return study, text
+
+    def require_allowed(self, study: Study) -> None:
+        """Raises RequestError for a study that would change this machine."""
+        if study.target.kind == "host" and not self.allow_host:
+            raise RequestError(
+                "this study runs on this machine, and the lab page may only use guests",
+                hint="choose a kernel, or start the lab page as root with --allow-host",
+            )
+
+    def plan(self, document: Mapping[str, Any]) -> PlannedStudy:
+        """Every write, command and trial of a study; nothing is done. Raises RequestError."""
+        _, text = self.checked(document)
+        directory = self.jobs.new_directory()
+        try:
+            (directory / "study.toml").write_text(text, encoding="utf-8")
+            return PlannedStudy.model_validate_json(self.jobs.asked(["plan", "study.toml", "--json"], directory))
+        finally:
+            (directory / "study.toml").unlink(missing_ok=True)
+            directory.rmdir()
+
+    def start(self, document: Mapping[str, Any], *, fresh: bool = False, max_minutes: float | None = None) -> Job:
+        """Run a study as a child process. Raises RequestError for a study that is wrong or not allowed."""
+        study, text = self.checked(document)
+        directory = self.jobs.new_directory()
+        file = directory / "study.toml"
+        file.write_text(text, encoding="utf-8")
+        options = ["--fresh"] if fresh else []
+        if max_minutes is not None:
+            options += ["--max-time", f"{60 * max_minutes:g}s"]
+        return self.jobs.start(study.name, ["run", str(file), *options, "--quiet", "--json"], directory)
+
+    # Keeping in order.
+
+    def set_tags(self, run: str, tags: Iterable[str]) -> list[str]:
+        """Tag a run with these words, instead of those that it has. Raises RequestError."""
+        wanted = sorted(set(tags))
+        for word in wanted:
+            if not _TAG.fullmatch(word) or not word.isprintable():
+                raise RequestError("a tag has 1 to 40 printable characters without blanks, commas and #")
+        self.store.tag(self.head(run), wanted)
+        return wanted
+
+    def delete(self, runs: Iterable[str]) -> None:
+        """Forget runs. Raises RequestError for one that is measured now."""
+        found = [self.head(run) for run in runs]
+        with ExitStack() as stack:
+            for head in found:
+                if not head.stopped:
+                    what = f"the study {head.study}"
+                    stack.enter_context(only_one(self.home.state / lock_name(head.fingerprint, head.seed), what))
+                    stack.enter_context(self.store.reserved(head.fingerprint, head.seed, what))
+            self.store.delete(found)
+
+
+def _is_locked(file: Path) -> bool:
+    """Whether a process holds a lock on ``file``, without taking it: who wants it must not be refused for us.
+
+    Source: proc_locks(5): ``1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF``. The device is not compared: some
+    file systems tell stat(2) another one.
+    """
+    try:
+        inode = file.stat().st_ino
+        lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return False
+    return any("FLOCK" in line and "->" not in line and f":{inode} " in line for line in lines)
