@@ -32,6 +32,7 @@ COMMANDS: Final = MappingProxyType(
         "tune": "Find a good configuration in few trials.",
         "plan": "Show every write, command and trial, and do nothing.",
         "report": "List runs, show one, or compare several.",
+        "serve": "Open the lab page: see, compare and start runs.",
         "store": "Check, back up, clean up or salvage the store of all runs.",
         "why": "Explain why a configuration differs from the baseline.",
         "analyse": "Give verdicts on results measured elsewhere.",

@@ -15,6 +15,7 @@ import tomlkit
 from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import parse_study_spec
 from ajuste.lab.jobs import AJUSTE, Job, Jobs
+from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
@@ -25,10 +26,12 @@ from ajuste.store.head import Head, quick_heads
 from ajuste.store.store import Run, Store
 from ajuste.study.location import StudySource
 from ajuste.study.problem import error
-from ajuste.study.read import beyond_limits, checked_study
+from ajuste.study.read import beyond_limits, checked_study, read_toml
+from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
 
 MOST_STUDY_BYTES: Final = 256 * 1024
+STUDY_FILE: Final = "study.toml"
 _TAG: Final = re.compile(r"[^\s,#]{1,40}")
 
 
@@ -87,13 +90,13 @@ class LabService:
         """The study in ``document``, as a study file has it, and the text of that file. Raises RequestError with all
         that is wrong, and for a study of this machine unless that is allowed.
         """
-        plain = json.loads(json.dumps(document))  # no objects of any library
+        plain = _plain(document)
         if problems := beyond_limits(plain):
             raise error(problems, None)
         text = tomlkit.dumps(plain)
         if len(text) > MOST_STUDY_BYTES:
             raise RequestError(f"the study has {len(text):,} characters; expected at most {MOST_STUDY_BYTES:,}")
-        study = checked_study(plain, StudySource(Path("study.toml"), text), catalogue(), parse_kernel=parse_study_spec)
+        study = checked_study(plain, StudySource(Path(STUDY_FILE), text), catalogue(), parse_kernel=parse_study_spec)
         self.require_allowed(study)
         return study, text
 
@@ -105,22 +108,55 @@ class LabService:
                 hint="choose a kernel, or start the lab page as root with --allow-host",
             )
 
+    def document(self, run: Run) -> dict[str, Any]:
+        """The study of a run as a study file has it. Running that goes on with the run, or asks it once more."""
+        study = ResolvedStudy.model_validate_json(run.resolved).study
+        found = study.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True)
+        return {"schema": 1, **found, "factor": found.get("factor", [])}
+
+    def study_text(self, document: Mapping[str, Any]) -> str:
+        """The study file with ``document``."""
+        return tomlkit.dumps(_plain(document))
+
+    def read(self, text: str) -> dict[str, Any]:
+        """The document in the text of a study file, within the limits of one. Raises RequestError with the line."""
+        if len(text) > MOST_STUDY_BYTES:
+            raise RequestError(f"the study has {len(text):,} characters; expected at most {MOST_STUDY_BYTES:,}")
+        directory = self.jobs.new_directory()
+        file = directory / STUDY_FILE
+        try:
+            file.write_text(text, encoding="utf-8")
+            return read_toml(file, "study", "see ajuste schema, or docs/reference/study.md")[0]
+        except RequestError as problem:
+            raise _without(directory, problem) from None
+        finally:
+            file.unlink(missing_ok=True)
+            directory.rmdir()
+
+    def asked(self, words: Sequence[str]) -> str:
+        """What ``ajuste WORDS`` prints, for what is known to change nothing. Raises RequestError where it fails."""
+        make_directory(self.jobs.directory)
+        return self.jobs.asked(words, self.jobs.directory)
+
     def plan(self, document: Mapping[str, Any]) -> PlannedStudy:
         """Every write, command and trial of a study; nothing is done. Raises RequestError."""
         _, text = self.checked(document)
         directory = self.jobs.new_directory()
+        file = directory / STUDY_FILE
         try:
-            (directory / "study.toml").write_text(text, encoding="utf-8")
-            return PlannedStudy.model_validate_json(self.jobs.asked(["plan", "study.toml", "--json"], directory))
+            file.write_text(text, encoding="utf-8")
+            return PlannedStudy.model_validate_json(self.jobs.asked(["plan", str(file), "--json"], directory))
+        except RequestError as problem:
+            raise _without(directory, problem) from None
         finally:
-            (directory / "study.toml").unlink(missing_ok=True)
+            file.unlink(missing_ok=True)
             directory.rmdir()
 
     def start(self, document: Mapping[str, Any], *, fresh: bool = False, max_minutes: float | None = None) -> Job:
         """Run a study as a child process. Raises RequestError for a study that is wrong or not allowed."""
         study, text = self.checked(document)
         directory = self.jobs.new_directory()
-        file = directory / "study.toml"
+        file = directory / STUDY_FILE
         file.write_text(text, encoding="utf-8")
         options = ["--fresh"] if fresh else []
         if max_minutes is not None:
@@ -148,6 +184,19 @@ class LabService:
                     stack.enter_context(only_one(self.home.state / lock_name(head.fingerprint, head.seed), what))
                     stack.enter_context(self.store.reserved(head.fingerprint, head.seed, what))
             self.store.delete(found)
+
+
+def _without(directory: Path, problem: RequestError) -> RequestError:
+    """The same without the place of a file that is there for a moment only."""
+    prefix = f"{directory}{os.sep}"
+    message = str(problem).replace(prefix, "")
+    return RequestError(message, hint=None if problem.hint is None else problem.hint.replace(prefix, ""))
+
+
+def _plain(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Without objects of any library, and in an order in which TOML has plain values before tables."""
+    found: dict[str, Any] = json.loads(json.dumps(document))
+    return found
 
 
 def _is_locked(file: Path) -> bool:

@@ -36,25 +36,36 @@ _BREAKS: Final = re.compile(r"([_./](?=\w))")
 
 def render_html(report: Report, of: str = "") -> str:
     """The whole page. Everything in ``report`` is shown as text, whatever it contains. ``of`` names its contents."""
-    scripts = {"theme": _asset("theme.js"), "plotly": _asset("plotly.min.js.gz"), "report": _asset("report.js")}
+    scripts = {
+        "theme": page_asset("theme.js"),
+        "plotly": page_asset("plotly.min.js.gz"),
+        "report": page_asset("report.js"),
+    }
+    return (
+        page_environment()
+        .get_template("report.html.j2")
+        .render(
+            of=of,
+            style=Markup(page_style()),
+            scripts=scripts,
+            policy=_content_policy(list(scripts.values())),
+            **page_context(report),
+        )
+    )
+
+
+def page_context(report: Report) -> dict[str, Any]:
+    """What the template of a page shows of ``report``."""
     blocks = (*report.lead, *(block for section in report.sections for block in section.blocks))
     files = [file for block in every(blocks) if isinstance(block, Data) for file in block.downloads]
     figures = {picture.plot.name: picture.plot.figure for picture in report.pictures}
-    return (
-        _environment()
-        .get_template("report.html.j2")
-        .render(
-            report=report,
-            of=of,
-            contents=[(f"{section.name}-title", section.short) for section in report.sections if section.short],
-            saved={picture.plot.name: picture for picture in saved_pictures(report)},
-            embedded={file.name: _embedded(file) for file in files},
-            style=Markup(_style()),
-            scripts=scripts,
-            policy=_content_policy(list(scripts.values())),
-            figures_json=_json_text(_figures(figures)),
-        )
-    )
+    return {
+        "report": report,
+        "contents": [(f"{section.name}-title", section.short) for section in report.sections if section.short],
+        "saved": {picture.plot.name: picture for picture in saved_pictures(report)},
+        "embedded": {file.name: _embedded(file) for file in files},
+        "figures_json": _json_text(_figures(figures)),
+    }
 
 
 def write_report(report: Report, path: Path, of: str = "") -> None:
@@ -93,7 +104,7 @@ def _figures(figures: Mapping[str, Figure]) -> str:
     return f"{{{','.join(f'{json.dumps(name)}:{figure_json(figure)}' for name, figure in figures.items())}}}"
 
 
-def _style() -> str:
+def page_style() -> str:
     """The style sheet with the palette: light, dark by the reader's system, and either by choice."""
     light, dark = declarations("light"), declarations("dark")
     by_system = f":root:not([data-theme='light']) {{ color-scheme: dark;\n{dark}\n}}"
@@ -102,7 +113,7 @@ def _style() -> str:
         f"@media (prefers-color-scheme: dark) {{ {by_system} }}",
         f":root[data-theme='dark'] {{ color-scheme: dark;\n{dark}\n}}",
         f"@media print {{ :root:root:root {{ color-scheme: light;\n{light}\n}} }}",
-        str(_asset("report.css")),
+        str(page_asset("report.css")),
     )
     return "\n".join(parts)
 
@@ -124,7 +135,8 @@ def _json_text(document: str) -> Markup:
     return Markup(document)  # nothing of HTML is left in it
 
 
-def _asset(name: str) -> Markup:
+def page_asset(name: str) -> Markup:
+    """A file of the pages' own, such as ``report.js``."""
     content = resources.files("ajuste.report").joinpath("templates", name).read_bytes()
     if name.endswith(".gz"):
         content = gzip.decompress(content)
@@ -154,11 +166,13 @@ def _unbroken(text: str) -> str:
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def page_environment(*packages: str) -> jinja2.Environment:
+    """For the templates of this package, and of further ``packages``; those may extend ours."""
     import jinja2  # a page of the same contents stays without it
 
+    loaders = [jinja2.PackageLoader(package, "templates") for package in (*packages, "ajuste.report")]
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("ajuste.report", "templates"),
+        loader=jinja2.ChoiceLoader(loaders),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=_shown,

@@ -1,0 +1,253 @@
+"""Who may ask what of the lab page: this machine only, with a token, from its own pages; and not without limit.
+
+The page changes things, so it is guarded as Jupyter guards its own: a token in the first address, then a cookie that no
+other site's pages can use. Source: OWASP Cross-Site Request Forgery Prevention Cheat Sheet; Fetch Metadata (W3C).
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import dataclass, field
+from html import escape
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, Final, Literal
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+Role = Literal["writer", "viewer"]
+Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LARGEST_BODY: Final = 512 * 1024
+LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+_SAFE: Final = ("GET", "HEAD")
+_EMPTY_STYLE: Final = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
+"""Plots make an empty style element, whose rules they then add: the digest of nothing."""
+_POLICY: Final = (
+    "default-src 'self'; script-src 'self'; img-src 'self' data: blob:; "
+    f"style-src 'self'; style-src-elem 'self' {_EMPTY_STYLE}; style-src-attr 'unsafe-inline'; "
+    "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+"""Styles of single elements may be inline (plots set them), style sheets and scripts may not."""
+_HEADERS: Final = (
+    (b"content-security-policy", _POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+
+
+@dataclass
+class Allowance:
+    """So many requests a second, and a ``burst`` at once; ``clock`` gives seconds that only grow."""
+
+    rate: float
+    burst: float
+    clock: Callable[[], float] = time.monotonic
+    _left: float = field(init=False)
+    _at: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._left, self._at = self.burst, self.clock()
+
+    def take(self) -> bool:
+        now = self.clock()
+        self._left = min(self.burst, self._left + (now - self._at) * self.rate)
+        self._at = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+
+class _TooLarge(Exception):
+    pass
+
+
+class Access:
+    """Lets through what may pass, to the application within, whose ``scope`` then has the ``role``.
+
+    ``token`` is for who may change things; ``viewer_token`` for who may only look. ``port`` names the cookie, since
+    cookies are shared by the ports of a host, and is part of the hosts that a browser may name (against DNS rebinding).
+    """
+
+    def __init__(
+        self,
+        within: Application,
+        *,
+        token: str,
+        port: int,
+        hosts: Iterable[str] = LOOPBACK,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._within = within
+        self._tokens: dict[Role, str] = {"writer": token, "viewer": viewer_token(token)}
+        self._cookie = f"ajuste-lab-{port}"
+        self._hosts = frozenset(name for host in hosts for name in (f"{host}:{port}", *((host,) if port == 80 else ())))
+        self._reading = Allowance(200, 1000, clock)
+        self._changing = Allowance(5, 30, clock)
+        self._guessing = Allowance(1, 20, clock)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._within(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        if headers.get("host", "") not in self._hosts:
+            await _refuse(
+                scope, send, 421, "this address is not the lab page's", "open the address that ajuste serve printed"
+            )
+            return
+        given = self._given(scope, headers)
+        role = self._role(given)
+        if role is None:
+            await self._unknown(scope, send, given)
+            return
+        if not (self._reading if scope["method"] in _SAFE else self._changing).take():
+            await _refuse(scope, send, 429, "too many requests", "wait a few seconds, then try again")
+            return
+        if "token" in dict(_query(scope)) and scope["method"] in _SAFE and not scope["path"].startswith("/api/"):
+            await self._welcome(scope, send, self._tokens[role])
+            return
+        if problem := self._problem(scope, headers, role):
+            await _refuse(scope, send, *problem)
+            return
+        scope["role"] = role
+        await self._pass(scope, receive, send, headers)
+
+    def _given(self, scope: Scope, headers: dict[str, str]) -> str:
+        """The token of the address, of the header ``Authorization``, or of the cookie."""
+        if token := dict(_query(scope)).get("token"):
+            return token
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        if kind.lower() in ("bearer", "token"):
+            return token.strip()
+        try:
+            cookie = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
+        except CookieError:
+            return ""
+        return cookie.value if cookie else ""
+
+    def _role(self, given: str) -> Role | None:
+        found: Role | None = None
+        for role, token in self._tokens.items():
+            if hmac.compare_digest(given.encode(), token.encode()):
+                found = role
+        return found
+
+    async def _unknown(self, scope: Scope, send: Send, given: str) -> None:
+        if given and not self._guessing.take():
+            await _refuse(scope, send, 429, "too many wrong tokens", "wait a minute")
+            return
+        said = "the token is wrong" if given else "a token is required"
+        await _refuse(scope, send, 403, said, "open the address that ajuste serve printed")
+
+    async def _welcome(self, scope: Scope, send: Send, token: str) -> None:
+        """Keep the token in a cookie, and take it out of the address, which would be in the browser's history."""
+        rest = urlencode([(name, value) for name, value in _query(scope) if name != "token"])
+        place = "/" + scope["path"].lstrip("/\\") + (f"?{rest}" if rest else "")
+        cookie = f"{self._cookie}={token}; Path=/; HttpOnly; SameSite=Strict"
+        headers = [
+            *_HEADERS,
+            (b"location", _ascii(place)),
+            (b"set-cookie", cookie.encode()),
+            (b"cache-control", b"no-store"),
+            (b"content-length", b"0"),
+        ]
+        await send({"type": "http.response.start", "status": 303, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+    def _problem(self, scope: Scope, headers: dict[str, str], role: Role) -> tuple[int, str, str] | None:
+        """Why a request with a token is refused all the same."""
+        site, origin = headers.get("sec-fetch-site", ""), headers.get("origin", "")
+        own = not origin or urlsplit(origin).netloc == headers["host"]
+        if scope["method"] in _SAFE:
+            if site == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
+                return 403, "another site asked for this page", "open the page itself"
+            return None
+        if site not in ("", "same-origin", "none") or not own:
+            return 403, "another site asked to change something", "use the lab page's own buttons"
+        if not (site or origin or "authorization" in headers):
+            return 403, "nothing says where this request comes from", "send the token in the header Authorization"
+        if role == "viewer":
+            return 403, "this address is for looking only", "open the address that ajuste serve printed"
+        if not headers.get("content-length", "0").isdecimal() or int(headers.get("content-length", "0")) > LARGEST_BODY:
+            return 413, f"the request is too large; expected at most {LARGEST_BODY // 1024} KiB", "send less"
+        return None
+
+    async def _pass(self, scope: Scope, receive: Receive, send: Send, headers: dict[str, str]) -> None:
+        received, begun = 0, False
+
+        async def counted() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > LARGEST_BODY:
+                raise _TooLarge
+            return message
+
+        async def guarded(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                given = {name.lower() for name, _ in message["headers"]}
+                more = [one for one in _HEADERS if one[0] not in given]
+                if b"cache-control" not in given:
+                    more.append((b"cache-control", b"no-store"))
+                message = {**message, "headers": [*message["headers"], *more]}
+            await send(message)
+
+        try:
+            await self._within(scope, counted, guarded)
+        except _TooLarge:
+            if not begun:
+                await _refuse(scope, send, 413, "the request is too large", "send less")
+
+
+def new_token() -> str:
+    """One that nobody guesses."""
+    return secrets.token_urlsafe(24)
+
+
+def viewer_token(token: str) -> str:
+    """The token of those who may only look: it does not say the other one."""
+    return hmac.new(token.encode(), b"ajuste lab viewer", "sha256").hexdigest()[:32]
+
+
+async def _refuse(scope: Scope, send: Send, status: int, message: str, hint: str) -> None:
+    """Say what is wrong, to a person or a program."""
+    if scope["path"].startswith("/api/"):
+        kind, body = b"application/json", json.dumps({"error": message, "hint": hint})
+    else:
+        kind = b"text/html; charset=utf-8"
+        body = (
+            '<!doctype html><html lang="en"><meta charset="utf-8"><title>Ajuste</title>'
+            f"<h1>{escape(message[:1].upper() + message[1:])}</h1><p>{escape(hint[:1].upper() + hint[1:])}.</p></html>"
+        )
+    content = body.encode()
+    headers = [*_HEADERS, (b"content-type", kind), (b"content-length", str(len(content)).encode())]
+    await send(
+        {"type": "http.response.start", "status": status, "headers": [*headers, (b"cache-control", b"no-store")]}
+    )
+    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else content})
+
+
+def _query(scope: Scope) -> list[tuple[str, str]]:
+    return parse_qsl(scope.get("query_string", b"").decode("latin-1")[:8192], keep_blank_values=True)
+
+
+def _ascii(place: str) -> bytes:
+    """For a header: no line break, nothing that is no ASCII."""
+    from urllib.parse import quote
+
+    return quote(place, safe="/?&=%+:,;@~!$'()*-._[]").encode("ascii")

@@ -1,0 +1,125 @@
+"""What runs are found by besides what the store lists: their settings, and the verdicts that they came to.
+
+It is read once from what the store keeps of each run, which takes long for thousands, and then kept in the cache.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ajuste.machine.files import make_directory
+from ajuste.machine.home import Home
+from ajuste.model.error import AjusteError
+from ajuste.store.following import RunFollower
+from ajuste.store.head import Head
+
+_VERSION: Final = 1
+_AT_ONCE: Final = 40
+"""So many new runs are read while a page waits; more are read beside it."""
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """``check`` is the store's checksum of the run they are of; ``verdicts`` count the words on deciding metrics."""
+
+    check: int
+    title: str = ""
+    question: str = ""
+    settings: tuple[str, ...] = ()
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+
+
+NOTHING_KNOWN: Final = RunFacts(check=-1)
+
+
+class RunIndex:
+    """Safe to use from several threads."""
+
+    def __init__(self, home: Home) -> None:
+        self._url = home.store_url
+        self._file = home.cache / "lab" / "index.json"
+        self._lock = threading.Lock()
+        self._known: dict[str, RunFacts] = _read(self._file, self._url)
+        self._reading: threading.Thread | None = None
+
+    def of(self, heads: Sequence[Head]) -> dict[str, RunFacts]:
+        """The facts of those runs, as far as they are known by now; a few unknown ones are read at once."""
+        missing = self._missing(heads)
+        if 0 < len(missing) <= _AT_ONCE:
+            self._read(missing)
+        elif missing and (self._reading is None or not self._reading.is_alive()):
+            self._reading = threading.Thread(target=self._read, args=(missing,), name="lab index", daemon=True)
+            self._reading.start()
+        return dict(self._known)
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether more will be known soon."""
+        return self._reading is not None and self._reading.is_alive()
+
+    def _missing(self, heads: Iterable[Head]) -> list[Head]:
+        known = self._known
+        return [head for head in heads if known.get(head.id, NOTHING_KNOWN).check != head.check]
+
+    def _read(self, heads: Sequence[Head]) -> None:
+        checks = {head.id: head.check for head in heads}
+        with self._lock, suppress(AjusteError), RunFollower(self._url) as follower:
+            for run_id, resolved, results in follower.documents(list(checks)):
+                with suppress(ValueError, TypeError, AttributeError, KeyError):
+                    self._known[run_id] = _facts(checks[run_id], json.loads(resolved), json.loads(results or "{}"))
+        self._keep()
+
+    def _keep(self) -> None:
+        document = {
+            "version": _VERSION,
+            "store": self._url,
+            "runs": {
+                name: vars(facts) | {"verdicts": dict(facts.verdicts)} for name, facts in dict(self._known).items()
+            },
+        }
+        with suppress(OSError):  # It is read again.
+            make_directory(self._file.parent)
+            new = self._file.with_suffix(".part")
+            new.write_text(json.dumps(document), encoding="utf-8")
+            new.replace(self._file)
+
+
+def _facts(check: int, resolved: Mapping[str, Any], results: Mapping[str, Any]) -> RunFacts:
+    study = resolved["study"]
+    tables = study.get("factors") or study.get("factor") or ()
+    settings = [name for table in tables for name in _settings(table)]
+    deciding = {metric["name"] for metric in resolved.get("deciding", ())}
+    words = Counter(v["verdict"] for v in results.get("verdicts", ()) if v["metric"] in deciding)
+    title, question = str(study.get("title") or study["name"]), str(study.get("question", ""))
+    return RunFacts(check, title[:300], question[:500], tuple(dict.fromkeys(settings)), dict(words))
+
+
+def _settings(table: Mapping[str, Any]) -> Iterable[str]:
+    own = [name for level in (table.get("settings") or {}).values() for name in level]
+    return own or [str(table["name"])]
+
+
+def _read(file: Path, url: str) -> dict[str, RunFacts]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        if (found["version"], found["store"]) != (_VERSION, url):
+            return {}
+        return {
+            str(name): RunFacts(
+                int(one["check"]),
+                str(one["title"]),
+                str(one["question"]),
+                tuple(map(str, one["settings"])),
+                {str(word): int(count) for word, count in one["verdicts"].items()},
+            )
+            for name, one in found["runs"].items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}

@@ -1,0 +1,50 @@
+"""What people write about runs: a file each, beside the store, because a run that ended never changes."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import Final
+
+from ajuste.machine.files import make_directory
+from ajuste.machine.home import Home
+from ajuste.model.error import RequestError
+
+LONGEST: Final = 10_000
+_RUN: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z.-]{0,99}")
+
+
+class Notes:
+    """By the id of the run."""
+
+    def __init__(self, home: Home) -> None:
+        self._directory = home.data / "lab" / "notes"
+
+    def of(self, run: str) -> str:
+        """Empty where nobody wrote any."""
+        if not _RUN.fullmatch(run):
+            return ""
+        try:
+            return (self._directory / f"{run}.txt").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
+    def keep(self, run: str, text: str) -> None:
+        """Raises RequestError for a text that is too long."""
+        if not _RUN.fullmatch(run):
+            raise RequestError(f"run {run[:80]!r} not found in the store", hint="list runs with ajuste report")
+        if len(text) > LONGEST:
+            raise RequestError(f"the note has {len(text):,} characters; expected at most {LONGEST:,}")
+        file = self._directory / f"{run}.txt"
+        if not text.strip():
+            file.unlink(missing_ok=True)
+            return
+        make_directory(self._directory)
+        new = file.with_suffix(".part")
+        new.write_text(text.strip() + "\n", encoding="utf-8")
+        new.replace(file)
+
+    def forget(self, run: str) -> None:
+        """As if nobody had written any."""
+        with suppress(RequestError):
+            self.keep(run, "")

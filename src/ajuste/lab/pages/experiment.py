@@ -1,0 +1,187 @@
+"""The page *New experiment*: a form that writes a study file, shows what it would do, and starts it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.lab.forms import Form, handled
+from ajuste.lab.rendering import document_page, lab_of, page
+from ajuste.model.error import AjusteError, RequestError
+from ajuste.report.plan import plan_report
+from ajuste.study.builtin import builtin_studies, find_study
+from ajuste.study.command_line.request import Request as CommandRequest
+from ajuste.study.command_line.request import split_commands
+from ajuste.study.command_line.study import DEFAULT_KERNEL, adhoc_document
+
+MOST_SETTINGS: Final = 4
+_PROCESS: Final = ("nice", "policy", "cgroup_weight")
+"""Settings that ``ajuste compare`` has options of their own for; there the affinity is called cpus."""
+_KERNELS: Final = ("debian:5.10", "debian:6.1", "debian:6.12", "debian:6.12/rt")
+_EXAMPLES: Final = {
+    "title": "",
+    "question": "",
+    "kernel": DEFAULT_KERNEL,
+    "workload": "",
+    "background": "",
+    "metrics": "",
+    "min_effect": "2%",
+    "blocks": "3..30",
+    "max_time": "5m",
+    "seed": "1",
+    "clock": "virtual",
+    "where": "guest",
+}
+
+
+def form(request: Request) -> Response:
+    """The form, filled in with what the address says; or the text of a study that is to be changed."""
+    query = request.query_params
+    if (run := query.get("run")) or query.get("study"):
+        return _text_page(request, _text_of(request, run, query.get("study", "")))
+    values = {**_EXAMPLES, **{name: query[name][:500] for name in _EXAMPLES if name in query}}
+    settings = [(query.get("setting", "")[:200], query.get("levels", "")[:500])]
+    return _form_page(request, values, settings)
+
+
+def _text_of(request: Request, run: str | None, study: str) -> str:
+    service = lab_of(request).service
+    if run:
+        return service.study_text(service.document(service.run(run)))
+    if study not in {one.name for one in builtin_studies()}:
+        raise RequestError(f'study "{study[:80]}" not found', hint="list the built-in studies with `ajuste studies`")
+    return find_study(study).read_text(encoding="utf-8")
+
+
+def plan(request: Request, given: Form) -> Response:
+    """What the study would do; or the form again, with what is wrong."""
+    service = lab_of(request).service
+    text = given.get("text")
+    try:
+        document = service.read(text) if text is not None else form_document(given)
+        planned = service.plan(document)
+    except AjusteError as error:
+        said = {"problem": str(error), "hint": error.hint or ""}
+        if text is not None:
+            return _text_page(request, text, status=400, **said)
+        values = {name: given.get(name, default)[:500] for name, default in _EXAMPLES.items()}
+        return _form_page(request, values, _settings(given), status=400, **said)
+    written = service.study_text(document) if text is None else text
+    return document_page(request, plan_report(planned), template="plan.html.j2", text=written, target=planned.target)
+
+
+def start(request: Request, given: Form) -> Response:
+    """Run the study in the form."""
+    service = lab_of(request).service
+    job = service.start(service.read(given.get("text", "")), fresh=given.get("fresh") == "yes")
+    return RedirectResponse(f"/jobs/{job.id}", status_code=303)
+
+
+def form_document(given: Mapping[str, str]) -> dict[str, Any]:
+    """The study of a filled-in form, as ``ajuste compare`` would write it. Raises RequestError."""
+    values = {name: given.get(name, "").strip() for name in _EXAMPLES}
+    settings = [(name, levels) for name, levels in _settings(given) if name or levels]
+    for name, levels in settings:
+        if not (name and levels):
+            raise RequestError("a setting needs a name and levels", hint="give levels such as 10, 60")
+    if not values["workload"]:
+        raise RequestError("the workload is missing", hint="choose one, such as hackbench")
+    own = {_field(name): levels for name, levels in settings if _field(name)}
+    request = CommandRequest(
+        commands=split_commands(tuple(_words("workload", values["workload"]))),
+        set=tuple(f"{name}={_levels(levels)}" for name, levels in settings if not _field(name)),
+        nice=own.get("nice"),
+        policy=own.get("policy"),
+        cpus=own.get("cpus"),
+        cgroup_weight=own.get("cgroup_weight"),
+        kernel=None if values["where"] == "host" else values["kernel"] or DEFAULT_KERNEL,
+        vm=values["where"] != "host",
+        clock=None if values["where"] == "host" else values["clock"] or None,
+        background=tuple(one.strip() for one in values["background"].split(";") if one.strip()),
+        metric=tuple(one.strip() for one in values["metrics"].split(",") if one.strip()),
+        min_effect=values["min_effect"] or None,
+        max_time=values["max_time"] or None,
+        blocks=values["blocks"] or None,
+        seed=_whole("seed", values["seed"]),
+    )
+    document, _ = adhoc_document(request, catalogue())
+    named = {name: values[name] for name in ("title", "question") if values[name]}
+    return {**document, **named, "name": _name(values["title"])}
+
+
+def _field(setting: str) -> str:
+    return {"affinity": "cpus"}.get(setting, setting if setting in _PROCESS else "")
+
+
+def _levels(text: str) -> str:
+    return ",".join(part.strip() for part in text.split(","))
+
+
+def _words(what: str, text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise RequestError(f"{what}: {error}", hint="close every quotation mark") from error
+
+
+def _whole(what: str, text: str) -> int | None:
+    if not text:
+        return None
+    if not (text.isdecimal() and len(text) < 19):
+        raise RequestError(f"{what}: {text[:40]!r} is not a whole number of at least 0")
+    return int(text)
+
+
+def _name(title: str) -> str:
+    """The name of the study: of the title what a name may have."""
+    kept = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in title.lower())
+    return "-".join(filter(None, kept.split("-")))[:60] or "lab"
+
+
+def _settings(given: Mapping[str, str]) -> list[tuple[str, str]]:
+    pairs = (
+        (given.get(f"setting_{n}", "").strip(), given.get(f"levels_{n}", "").strip()) for n in range(MOST_SETTINGS)
+    )
+    return [(name[:200], levels[:500]) for name, levels in pairs]
+
+
+def _form_page(
+    request: Request, values: Mapping[str, str], settings: list[tuple[str, str]], status: int = 200, **said: str
+) -> Response:
+    known = catalogue()
+    lab = lab_of(request)
+    rows = [*settings, *[("", "")] * MOST_SETTINGS][:MOST_SETTINGS]
+    kernels = dict.fromkeys([*_KERNELS, *(head.kernel for head in lab.service.runs()[:500] if head.kernel)])
+    return page(
+        request,
+        "new.html.j2",
+        status=status,
+        values=values,
+        settings=rows,
+        tunables=[*known.tunables.values()],
+        workloads=[one for one in known.workloads.values() if not one.endless],
+        backgrounds=[one for one in known.workloads.values() if one.endless],
+        metrics=list(known.metrics.values()),
+        kernels=[one for one in kernels if "," not in one][:30],
+        studies=builtin_studies(),
+        problem=said.get("problem", ""),
+        hint=said.get("hint", ""),
+    )
+
+
+def _text_page(request: Request, text: str, status: int = 200, **said: str) -> Response:
+    problem, hint = said.get("problem", ""), said.get("hint", "")
+    return page(request, "study.html.j2", status=status, text=text, problem=problem, hint=hint)
+
+
+ROUTES: Final = (
+    Route("/new", form),
+    Route("/new/plan", handled(plan), methods=["POST"]),
+    Route("/new/run", handled(start), methods=["POST"]),
+)

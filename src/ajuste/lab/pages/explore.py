@@ -1,0 +1,121 @@
+"""The page *Explore*: all trials of a run as linked plots, which the browser draws from columns of plain numbers."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ajuste.lab.laboratory import Laboratory
+from ajuste.lab.rendering import lab_of, page
+from ajuste.model.error import RequestError
+from ajuste.model.measurements import Measurements
+from ajuste.model.metric import Metric
+from ajuste.store.store import Run, Store
+from ajuste.study.resolved import ResolvedStudy
+
+_NAMED: Final = ("block", "position", "attempt")
+_STATUSES: Final = ("ok", "flagged", "failed")
+
+
+def show(request: Request) -> Response:
+    """The page, with what can be chosen in it; the numbers come later."""
+    lab = lab_of(request)
+    run = lab.service.run(request.path_params["run"])
+    measured = _measured(lab, run)
+    resolved = ResolvedStudy.model_validate_json(run.resolved)
+    return page(
+        request,
+        "explore.html.j2",
+        run=run,
+        title=resolved.study.title or run.study,
+        count=len(measured),
+        explored=_about(run, resolved, measured),
+    )
+
+
+def _about(run: Run, resolved: ResolvedStudy, measured: Measurements) -> dict[str, Any]:
+    known = {metric.name: metric for metric in (*resolved.deciding, *resolved.described)}
+    deciding = [metric.name for metric in resolved.deciding]
+    names = sorted(measured.metrics, key=lambda name: (name not in deciding, name))
+    levels = {one.configuration.name: one.configuration.levels for one in resolved.configurations}
+    return {
+        "run": run.id,
+        "count": len(measured),
+        "configurations": [
+            {"name": name, "levels": levels.get(name, {}), "baseline": name == resolved.baseline}
+            for name in measured.configuration.values
+        ],
+        "metrics": [_metric(name, known.get(name)) for name in names],
+        "factors": [factor.name for factor in resolved.factors],
+        "statuses": _STATUSES,
+    }
+
+
+def _metric(name: str, known: Metric | None) -> dict[str, str]:
+    """What is said of a column."""
+    return {"name": name, "title": known.title if known else name, "unit": known.unit if known else ""}
+
+
+def column(request: Request) -> Response:
+    """One column of all trials as little-endian numbers: 64-bit floats of a metric, 32-bit integers of all else."""
+    lab = lab_of(request)
+    run = lab.service.run(request.path_params["run"])
+    measured = _measured(lab, run)
+    name = request.query_params.get("name", "")
+    if metric := request.query_params.get("metric"):
+        if metric not in measured.metrics:
+            raise RequestError(f"metric {metric[:80]!r} not found in run {run.id}", hint="choose one of the page")
+        content = np.asarray(measured.metrics[metric], "<f8").tobytes()
+    elif name == "configuration":
+        content = np.asarray(measured.configuration.codes, "<i4").tobytes()
+    elif name == "status":
+        content = _statuses(measured)
+    elif name in _NAMED:
+        content = np.asarray(getattr(measured, name), "<i4").tobytes()
+    else:
+        raise RequestError(f"column {name[:80]!r} not found", hint="reload the page")
+    headers = {"cache-control": "private, max-age=60" if run.stopped else "no-store"}
+    return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+def _statuses(measured: Measurements) -> bytes:
+    """The place of each trial's status among ``_STATUSES``; 3 for those of warm-up blocks."""
+    of_value = np.array([_STATUSES.index(value) for value in measured.status.values] or [0], "<i4")
+    found = of_value[measured.status.codes] if len(measured) else np.array([], "<i4")
+    return np.where(measured.warm_up, 3, found).astype("<i4").tobytes()
+
+
+def _measured(lab: Laboratory, run: Run) -> Measurements:
+    """Read once for a page and its columns."""
+    store = lab.service.store
+    return _read(store, run.id, store.count(run))
+
+
+@lru_cache(maxsize=4)
+def _read(store: Store, run_id: str, count: int) -> Measurements:
+    """``count`` is a part of what is remembered: a run that goes on has more by now."""
+    run = store.find_run(run_id)
+    kept = store.kept_measurements(run)
+    return store.measurements(run) if kept is None or len(kept) != count else kept
+
+
+def document(request: Request) -> Response:
+    """All that the page shows, for a program."""
+    lab = lab_of(request)
+    run = lab.service.run(request.path_params["run"])
+    resolved = ResolvedStudy.model_validate_json(run.resolved)
+    text = json.dumps(_about(run, resolved, _measured(lab, run)))
+    return Response(text, media_type="application/json")
+
+
+ROUTES: Final = (
+    Route("/runs/{run}/explore", show),
+    Route("/runs/{run}/explore.json", document),
+    Route("/runs/{run}/column", column),
+)

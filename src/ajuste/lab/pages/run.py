@@ -1,0 +1,212 @@
+"""The page of a run: its report, or while it goes on what it has measured so far; and what can be done with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Route
+
+from ajuste.lab.forms import Form, handled
+from ajuste.lab.index import NOTHING_KNOWN
+from ajuste.lab.jobs import Job
+from ajuste.lab.laboratory import Laboratory
+from ajuste.lab.pages.runs import KEPT, PINNED, row_of
+from ajuste.lab.rendering import document_page, lab_of, page
+from ajuste.model.error import RequestError
+from ajuste.report.html import render_html
+from ajuste.report.results import report_of
+from ajuste.store.store import Run
+from ajuste.study.resolved import ResolvedStudy
+
+_ENDS_WITHIN_S: Final = 30.0
+_ELSEWHERE: Final = "press Ctrl-C where it was started; all measurements are kept"
+
+
+def show(request: Request) -> Response:
+    """The report of a run that does not go on, or what it measures now."""
+    lab = lab_of(request)
+    run = lab.service.run(request.path_params["run"])
+    if run.id != request.path_params["run"]:
+        return RedirectResponse(f"/runs/{run.id}", status_code=303)
+    shown = _around(lab, run)
+    if shown["going_on"] or not lab.service.store.count(run):
+        return page(request, "live.html.j2", **shown, **_asked(run))
+    return document_page(request, report_of(lab.service.results(run)), template="run.html.j2", **shown)
+
+
+def _around(lab: Laboratory, run: Run) -> dict[str, Any]:
+    """What stands around the report."""
+    head = lab.service.head(run.id)
+    facts = lab.index.of([head]).get(run.id, NOTHING_KNOWN)
+    job = lab.service.jobs.of_run(run.id)
+    going_on = lab.service.is_going_on(run)
+    tags = head.tags.split()
+    return {
+        "run": run,
+        "row": row_of(head, facts, going_on),
+        "going_on": going_on,
+        "ours": job is not None and job.alive,
+        "problem": job.problem if job is not None and not going_on else "",
+        "tags": " ".join(tag for tag in tags if tag not in (PINNED, KEPT)),
+        "pinned": PINNED in tags,
+        "kept": KEPT in tags,
+        "note": lab.notes.of(run.id),
+        "can_extend": bool(run.stopped) and run.stopped not in ("failed", "decided", "irrelevant"),
+    }
+
+
+def _asked(run: Run) -> dict[str, Any]:
+    """What the page of a run that goes on draws: which figures, of which configurations."""
+    resolved = ResolvedStudy.model_validate_json(run.resolved)
+    return {
+        "study": resolved.study,
+        "drawn": {
+            "run": run.id,
+            "configurations": [one.configuration.name for one in resolved.configurations][:40],
+            "baseline": resolved.baseline,
+            "metrics": [{"name": m.name, "title": m.title, "unit": m.unit} for m in resolved.deciding],
+            "smallest": resolved.study.analysis.smallest_effect,
+            "blocks": resolved.study.budget.max_blocks,
+        },
+    }
+
+
+async def events(request: Request) -> Response:
+    """What happens in a run, as it happens (Server-Sent Events)."""
+    lab = lab_of(request)
+    run = await run_in_threadpool(lab.service.run, request.path_params["run"])
+    watched = lab.watches.of(run).events()
+    return StreamingResponse(watched, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+
+
+def report_file(request: Request) -> Response:
+    """The report as one file that needs nothing else, to keep or to send."""
+    lab = lab_of(request)
+    run = lab.service.run(request.path_params["run"])
+    name = f'attachment; filename="{run.id}.html"'
+    return HTMLResponse(render_html(report_of(lab.service.results(run))), headers={"content-disposition": name})
+
+
+def results_file(request: Request) -> Response:
+    """The results as ``--json`` prints them."""
+    lab = lab_of(request)
+    run = lab.service.run(request.path_params["run"])
+    name = f'attachment; filename="{run.id}.json"'
+    text = lab.service.results(run).model_dump_json(indent=2)
+    return Response(text, media_type="application/json", headers={"content-disposition": name})
+
+
+def study_file(request: Request) -> Response:
+    """The study of a run as a study file."""
+    lab = lab_of(request)
+    run = lab.service.run(request.path_params["run"])
+    name = f'attachment; filename="{run.id}.toml"'
+    return PlainTextResponse(lab.service.study_text(lab.service.document(run)), headers={"content-disposition": name})
+
+
+def act(request: Request, form: Form) -> Response:
+    """Pause, stop, resume or extend a run, or measure it again."""
+    lab = lab_of(request)
+    run = lab.service.run(request.path_params["run"])
+    action = form.get("action", "")
+    if action in ("pause", "stop"):
+        _end(lab, run)
+        if action == "stop":
+            _finish(lab, run)
+        found = any(one.id == run.id for one in lab.service.runs())
+        return RedirectResponse(f"/runs/{run.id}" if found else "/", status_code=303)
+    starts = {"resume": _resumed, "extend": _extended, "again": _again}
+    if action not in starts:
+        raise RequestError(f"{action[:40]!r} is nothing that can be done to a run", hint="use the page's buttons")
+    return RedirectResponse(f"/jobs/{starts[action](lab, run).id}", status_code=303)
+
+
+def _end(lab: Laboratory, run: Run) -> None:
+    """Interrupt the process that measures a run, and wait for it. Raises RequestError where that is not ours."""
+    job = lab.service.jobs.of_run(run.id)
+    if job is None or not job.alive:
+        if lab.service.is_going_on(run):
+            raise RequestError(
+                "this run was started elsewhere, so the lab page cannot pause or stop it", hint=_ELSEWHERE
+            )
+        return
+    job.interrupt()
+    until = time.monotonic() + _ENDS_WITHIN_S
+    while job.alive and time.monotonic() < until:
+        time.sleep(0.1)
+    if job.alive:
+        raise RequestError("the run is still ending its last trial", hint="try again in a minute")
+
+
+def _finish(lab: Laboratory, run: Run) -> None:
+    """A run that was stopped for good says so."""
+    if any(one.id == run.id and not one.stopped for one in lab.service.runs()):
+        lab.service.store.stop_run(run, "interrupted", "stopped on the lab page")
+
+
+def _resumed(lab: Laboratory, run: Run) -> Job:
+    if run.stopped:
+        raise RequestError(f"run {run.id} has ended", hint="measure it again instead")
+    return lab.service.start(lab.service.document(run))
+
+
+def _extended(lab: Laboratory, run: Run) -> Job:
+    """The same with twice the budget: what was measured counts."""
+    document = lab.service.document(run)
+    return lab.service.start({**document, "budget": _doubled(run, document.get("budget", {}))})
+
+
+def _doubled(run: Run, budget: Mapping[str, Any]) -> dict[str, Any]:
+    found = ResolvedStudy.model_validate_json(run.resolved).study.budget
+    return {**budget, "max_blocks": min(2 * found.max_blocks, 100_000), "max_minutes": 2 * found.max_minutes}
+
+
+def _again(lab: Laboratory, run: Run) -> Job:
+    return lab.service.start(lab.service.document(run), fresh=True)
+
+
+def job(request: Request) -> Response:
+    """What a run that was just started does before it has an id."""
+    lab = lab_of(request)
+    found = lab.service.jobs.find(request.path_params["job"])
+    if found.run and any(head.id == found.run for head in lab.service.runs()):
+        return RedirectResponse(f"/runs/{found.run}", status_code=303)
+    return page(request, "job.html.j2", job=found, alive=found.alive, problem=found.problem, doing=found.doing)
+
+
+def job_state(request: Request) -> Response:
+    """The same for a program."""
+    found = lab_of(request).service.jobs.find(request.path_params["job"])
+    return JSONResponse({"run": found.run, "doing": found.doing, "alive": found.alive, "problem": found.problem})
+
+
+def cancel(request: Request, _: Form) -> Response:
+    """Interrupt a job, also one that has no run yet."""
+    found = lab_of(request).service.jobs.find(request.path_params["job"])
+    found.interrupt()
+    return RedirectResponse("/", status_code=303)
+
+
+ROUTES: Final = (
+    Route("/runs/{run}", show),
+    Route("/runs/{run}/events", events),
+    Route("/runs/{run}/report.html", report_file),
+    Route("/runs/{run}/results.json", results_file),
+    Route("/runs/{run}/study.toml", study_file),
+    Route("/runs/{run}/act", handled(act), methods=["POST"]),
+    Route("/jobs/{job}", job),
+    Route("/jobs/{job}/state", job_state),
+    Route("/jobs/{job}/cancel", handled(cancel), methods=["POST"]),
+)

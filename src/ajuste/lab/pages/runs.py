@@ -1,0 +1,195 @@
+"""The page *Runs*: all of them, found by what they were about and came to; and what is done to several at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Final
+from urllib.parse import urlencode
+
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from ajuste.lab.forms import Form, handled
+from ajuste.lab.index import NOTHING_KNOWN, RunFacts
+from ajuste.lab.jobs import Job
+from ajuste.lab.rendering import lab_of, page
+from ajuste.model.error import RequestError
+from ajuste.report.document import Badge
+from ajuste.report.verdicts import LOOKS, ORDER
+from ajuste.store.head import Head
+
+PINNED: Final = "pinned"
+"""The tag of runs that stand above all others."""
+KEPT: Final = "keep"
+"""The tag by which a person says that a run is worth keeping: ``ajuste store prune --untagged`` spares it."""
+ON_A_PAGE: Final = 40
+_MOST_CHOICES: Final = 200
+_STATES: Final = ("running", "unfinished", "failed")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which runs; what is empty chooses all."""
+
+    find: str = ""
+    setting: str = ""
+    kernel: str = ""
+    workload: str = ""
+    verdict: str = ""
+    tag: str = ""
+    state: str = ""
+
+    @staticmethod
+    def of(query: QueryParams) -> Wanted:
+        return Wanted(**{one.name: query.get(one.name, "").strip()[:200] for one in fields(Wanted)})
+
+    def takes(self, head: Head, facts: RunFacts) -> bool:
+        texts = (head.id, head.study, head.answer, facts.title, facts.question, *facts.settings)
+        words = self.find.casefold().split()
+        return (
+            (not self.kernel or self.kernel == head.kernel)
+            and (not self.workload or self.workload == head.workload)
+            and (not self.setting or self.setting in facts.settings)
+            and (not self.verdict or self.verdict in facts.verdicts)
+            and (not self.tag or self.tag in head.tags.split())
+            and (not self.state or (self.state == "failed") == (head.stopped == "failed"))
+            and (self.state not in ("running", "unfinished") or not head.stopped)
+            and all(any(word in text.casefold() for text in texts) for word in words)
+        )
+
+
+@dataclass(frozen=True)
+class RunRowShown:
+    """A line of the list."""
+
+    head: Head
+    title: str
+    settings: tuple[str, ...]
+    badges: tuple[Badge, ...]
+    tags: tuple[str, ...]
+    pinned: bool
+    going_on: bool
+
+
+def listed(request: Request) -> Response:
+    """The list, or one page of it."""
+    lab = lab_of(request)
+    heads, facts = lab.runs()
+    wanted = Wanted.of(request.query_params)
+    chosen = [head for head in heads if wanted.takes(head, facts.get(head.id, NOTHING_KNOWN))]
+    if wanted.state in ("running", "unfinished"):
+        chosen = [one for one in chosen if lab.service.is_going_on(one) == (wanted.state == "running")]
+    chosen.sort(key=lambda head: PINNED not in head.tags.split())
+    number = _number(request.query_params.get("page", "1"), len(chosen))
+    shown = chosen[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]
+    given = {name: value for name, value in vars(wanted).items() if value}
+
+    def place(other: int) -> str:
+        return "/?" + urlencode({**given, "page": other})
+
+    jobs = [job for job in lab.service.jobs.all()[:8] if _is_news(job)]
+    return page(
+        request,
+        "runs.html.j2",
+        rows=[row_of(head, facts.get(head.id, NOTHING_KNOWN), lab.service.is_going_on(head)) for head in shown],
+        total=len(heads),
+        found=len(chosen),
+        first=(number - 1) * ON_A_PAGE + 1,
+        before=place(number - 1) if number > 1 else "",
+        after=place(number + 1) if number * ON_A_PAGE < len(chosen) else "",
+        wanted=wanted,
+        filtered=bool(given),
+        choices=_choices(heads, facts),
+        indexing=lab.index.is_reading,
+        jobs=jobs,
+    )
+
+
+def row_of(head: Head, facts: RunFacts, going_on: bool) -> RunRowShown:
+    """What is shown of a run in lists."""
+    tags = head.tags.split()
+    return RunRowShown(
+        head=head,
+        title=facts.title or head.study,
+        settings=facts.settings,
+        badges=badges_of(facts.verdicts),
+        tags=tuple(tag for tag in tags if tag != PINNED),
+        pinned=PINNED in tags,
+        going_on=going_on,
+    )
+
+
+def badges_of(verdicts: Mapping[str, int]) -> tuple[Badge, ...]:
+    """A badge for each word, with how often it was said."""
+    counted = [(word, verdicts[word]) for word in ORDER if verdicts.get(word)]
+    return tuple(Badge(word, LOOKS[word].sign, f"{count} {word}" if count > 1 else word) for word, count in counted)
+
+
+def change(request: Request, form: Form) -> Response:
+    """Delete the chosen runs, once that is confirmed, or go and compare them."""
+    lab = lab_of(request)
+    chosen = [str(one) for one in form.getlist("run")][:200]
+    action = str(form.get("action", ""))
+    if not chosen:
+        raise RequestError("no run was chosen", hint="tick the runs first")
+    if action == "compare":
+        return RedirectResponse("/compare?" + urlencode([("run", one) for one in chosen]), status_code=303)
+    if action != "delete":
+        raise RequestError(f"{action[:40]!r} is nothing that can be done to runs", hint="compare or delete them")
+    if form.get("sure") != "yes":
+        heads = [lab.service.head(one) for one in chosen]
+        return page(request, "sure.html.j2", heads=heads)
+    lab.service.delete(chosen)
+    for one in chosen:
+        lab.notes.forget(one)
+    return RedirectResponse("/", status_code=303)
+
+
+def keep(request: Request, form: Form) -> Response:
+    """Tags, pin and note of one run."""
+    lab = lab_of(request)
+    head = lab.service.head(request.path_params["run"])
+    if (note := form.get("note")) is not None:
+        lab.notes.keep(head.id, str(note))
+    words = str(form.get("tags", " ".join(head.tags.split()))).replace("#", " ").replace(",", " ").split()
+    special = [tag for tag in (PINNED, KEPT) if form.get(tag) == "yes"]
+    lab.service.set_tags(head.id, [*(word for word in words if word not in (PINNED, KEPT)), *special])
+    return RedirectResponse(f"/runs/{head.id}", status_code=303)
+
+
+def _choices(heads: Sequence[Head], facts: Mapping[str, RunFacts]) -> dict[str, list[str]]:
+    """What can be chosen, the most frequent first."""
+    return {
+        "setting": _frequent(name for one in facts.values() for name in one.settings),
+        "kernel": _frequent(head.kernel for head in heads),
+        "workload": _frequent(head.workload for head in heads),
+        "verdict": [word for word in ORDER if any(word in one.verdicts for one in facts.values())],
+        "tag": _frequent(tag for head in heads for tag in head.tags.split()),
+        "state": list(_STATES),
+    }
+
+
+def _frequent(names: Iterable[str]) -> list[str]:
+    return [name for name, _ in Counter(name for name in names if name).most_common(_MOST_CHOICES)]
+
+
+def _number(text: str, found: int) -> int:
+    """The page that was asked for, or the nearest that there is."""
+    number = int(text) if text.isdecimal() and len(text) < 9 else 1
+    return max(1, min(number, -(-found // ON_A_PAGE)))
+
+
+def _is_news(job: Job) -> bool:
+    """Whether a job has no run yet, so that only this says what becomes of it."""
+    return not job.run and (job.alive or bool(job.problem))
+
+
+ROUTES: Final = (
+    Route("/", listed),
+    Route("/runs", handled(change), methods=["POST"]),
+    Route("/runs/{run}/keep", handled(keep), methods=["POST"]),
+)

@@ -1,0 +1,142 @@
+"""The pages *Tunables* and of each tunable: what it does, where kernels have it, its value here, who tried it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import groupby
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.catalogue.place import kernels, span
+from ajuste.lab.index import NOTHING_KNOWN
+from ajuste.lab.pages.runs import row_of
+from ajuste.lab.rendering import lab_of, page
+from ajuste.model.error import AjusteError
+from ajuste.model.tunable import WORKLOAD_KINDS, Tunable
+
+_MOST_RUNS: Final = 100
+_RISKS: Final = {"performance": "can slow the machine down", "hang": "can hang the machine"}
+
+
+def listed(request: Request) -> Response:
+    """The catalogue by subsystem, or what matches some words."""
+    known = catalogue()
+    words = request.query_params.get("find", "").strip()[:200]
+    found = known.search(words.split()) if words else list(known.tunables.values())
+    _, facts = lab_of(request).runs()
+    tried = Counter(name.partition("[")[0] for one in facts.values() for name in one.settings)
+    groups = (
+        [("", found)] if words else [(name, list(own)) for name, own in groupby(found, key=lambda one: one.subsystem)]
+    )
+    return page(
+        request,
+        "tunables.html.j2",
+        groups=groups,
+        kernels=kernels,
+        tried=tried,
+        find=words,
+        count=len(found),
+        place=place_of,
+    )
+
+
+def show(request: Request) -> Response:
+    """One of them."""
+    known = catalogue()
+    tunable = known.find_tunable(request.path_params["name"])
+    heads, facts = lab_of(request).runs()
+    touched = [
+        head
+        for head in heads
+        if any(name.partition("[")[0] == tunable.entry for name in facts.get(head.id, NOTHING_KNOWN).settings)
+    ]
+    return page(
+        request,
+        "tunable.html.j2",
+        tunable=tunable,
+        kernels=kernels(tunable),
+        spans=[(span(where), where) for where in tunable.where],
+        matters=[condition.met for condition in known.conditions_of(tunable)],
+        values=values_text(tunable),
+        risk=_RISKS.get(tunable.risk, ""),
+        example=known.example(tunable).name,
+        rows=[row_of(head, facts[head.id], going_on=False) for head in touched[:_MOST_RUNS]],
+        try_it=_try_it(tunable),
+        here_address=f"{place_of(tunable)}/here",
+        others=[known.tunables[name] for name in (*tunable.see, *_kin(tunable)) if name in known.tunables],
+        place=place_of,
+    )
+
+
+def here(request: Request) -> Response:
+    """Its value on this machine, as a part of its page: asking the machine takes a second."""
+    lab = lab_of(request)
+    tunable = catalogue().find_tunable(request.path_params["name"])
+    found: dict[str, Any] = {}
+    problem = ""
+    try:
+        found = json.loads(lab.service.asked(["tunables", "show", tunable.name, "--json"]))
+    except AjusteError as error:
+        problem = error.message
+    return page(request, "tunable_here.html.j2", found=found, problem=problem, unit=tunable.unit)
+
+
+def place_of(tunable: Tunable) -> str:
+    """The address of its page."""
+    return f"/tunables/{quote(tunable.entry, safe='')}"
+
+
+def _kin(tunable: Tunable) -> tuple[str, ...]:
+    return tuple(name for name in (tunable.successor, tunable.predecessor) if name)
+
+
+def _try_it(tunable: Tunable) -> str:
+    """The address of a form that is filled in for it."""
+    name = catalogue().example(tunable).name
+    return "/new?" + urlencode({"setting": name, "levels": ", ".join(levels_to_try(tunable))})
+
+
+def levels_to_try(tunable: Tunable) -> tuple[str, ...]:
+    """Its default and what lies on both sides of it, or its choices."""
+    if tunable.type == "boolean":
+        return tunable.choices or ("0", "1")
+    if tunable.type == "choice":
+        return tunable.choices[:4]
+    initial = next((where.initial for where in reversed(tunable.where) if where.initial), tunable.default)
+    if tunable.type != "integer" or not initial.lstrip("-").isdecimal():
+        return ()
+    value, low, high = int(initial), tunable.minimum or 0, tunable.maximum or 0
+    around = (value, value // 4, value * 4) if value else (0, 1, min(high, 10))
+    return tuple(dict.fromkeys(str(max(low, min(high, one))) for one in around))
+
+
+def values_text(tunable: Tunable) -> str:
+    """What it can be, in words."""
+    if tunable.type in ("cpu-list", "cpu-mask"):
+        return "a list of CPUs, such as 0,2 or 0-3"
+    if tunable.type == "choice":
+        return ", ".join(tunable.choices)
+    if tunable.type == "boolean":
+        return " or ".join(tunable.choices or ("0", "1")) + " (off, on)"
+    special = [f"{value} = {meaning}" for value, meaning in tunable.special.items()]
+    unit = f" {tunable.unit}" if tunable.unit else ""
+    count = f"{tunable.count or 'several'} numbers, each " if tunable.type == "integers" else ""
+    return "; ".join([f"{count}{tunable.minimum} … {tunable.maximum}{unit}", *special])
+
+
+def is_of_trial(tunable: Tunable) -> bool:
+    """Whether it is no place of the machine but made for each trial."""
+    return any(where.kind in WORKLOAD_KINDS for where in tunable.where)
+
+
+ROUTES: Final = (
+    Route("/tunables", listed),
+    Route("/tunables/{name:path}/here", here),
+    Route("/tunables/{name:path}", show),
+)

@@ -1,0 +1,139 @@
+"""Pages from templates, in the look of the reports; and the files that all pages load."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from ajuste.lab.access import viewer_token
+from ajuste.lab.laboratory import Laboratory
+from ajuste.report.document import Report
+from ajuste.report.format import count_of
+from ajuste.report.html import page_asset, page_context, page_environment, page_style
+from ajuste.report.verdicts import LOOKS
+
+if TYPE_CHECKING:
+    import jinja2
+
+PLACES: Final = (
+    ("/", "Runs"),
+    ("/new", "New experiment"),
+    ("/tunables", "Tunables"),
+    ("/kernels", "Kernels"),
+    ("/machine", "Machine"),
+)
+_OWN: Final = ("lab.js", "live.js", "explore.js", "axes.js")
+_TYPES: Final = MappingProxyType({"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"})
+_FOREVER: Final = "private, max-age=31536000, immutable"
+
+
+@dataclass(frozen=True)
+class StaticFile:
+    """``compressed`` is its content by gzip."""
+
+    kind: str
+    compressed: bytes
+
+
+def lab_of(request: Request) -> Laboratory:
+    """What all pages share."""
+    found: Laboratory = request.app.state.lab
+    return found
+
+
+def is_writer(request: Request) -> bool:
+    """Whether who asks may change things."""
+    return request.scope.get("role") == "writer"
+
+
+def page(request: Request, template: str, *, status: int = 200, **shown: Any) -> Response:
+    """A page of its own template. All text in ``shown`` is escaped."""
+    text = _environment().get_template(template).render(**_common(request), **shown)
+    return HTMLResponse(text, status_code=status)
+
+
+def document_page(
+    request: Request, report: Report, *, template: str = "document.html.j2", status: int = 200, **shown: Any
+) -> Response:
+    """A report as a page of the lab, with what its template shows around it."""
+    text = _environment().get_template(template).render(**_common(request), **page_context(report), **shown)
+    return HTMLResponse(text, status_code=status)
+
+
+def static_file(name: str, accepts_gzip: bool) -> Response:
+    """A file that pages load. Its address has its version, so that browsers keep it."""
+    found = _files().get(name)
+    if found is None:
+        return Response("not found", status_code=404, media_type="text/plain")
+    headers = {"cache-control": _FOREVER, "vary": "accept-encoding"}
+    if accepts_gzip:
+        return Response(found.compressed, media_type=found.kind, headers={**headers, "content-encoding": "gzip"})
+    return Response(gzip.decompress(found.compressed), media_type=found.kind, headers=headers)
+
+
+@cache
+def _files() -> Mapping[str, StaticFile]:
+    folder = resources.files("ajuste.lab").joinpath("static")
+    texts = {name: folder.joinpath(name).read_text(encoding="utf-8") for name in _OWN}
+    texts["style.css"] = f"{page_style()}\n{folder.joinpath('lab.css').read_text(encoding='utf-8')}"
+    texts |= {name: str(page_asset(name)) for name in ("theme.js", "report.js")}
+    texts["plotly.js"] = str(page_asset("plotly.min.js.gz"))
+    return MappingProxyType(
+        {
+            name: StaticFile(_TYPES[name.rpartition(".")[2]], gzip.compress(text.encode(), 6, mtime=0))
+            for name, text in texts.items()
+        }
+    )
+
+
+@cache
+def _version(name: str) -> str:
+    return hashlib.sha256(_files()[name].compressed).hexdigest()[:12]
+
+
+def _common(request: Request) -> dict[str, Any]:
+    lab, path = lab_of(request), request.url.path
+    writer = is_writer(request)
+    return {
+        "places": PLACES,
+        "here": next((place for place, _ in reversed(PLACES) if place != "/" and path.startswith(place)), "/"),
+        "writer": writer,
+        "view_address": f"{lab.address}/?token={viewer_token(lab.token)}" if writer else "",
+        "allow_host": lab.service.allow_host,
+        "of": "",
+    }
+
+
+def ago(text: str) -> str:
+    """``5 min ago``, ``yesterday``, or the day."""
+    try:
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()
+    except (ValueError, TypeError):
+        return text
+    if seconds < 90:
+        return "just now"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} min ago"
+    if seconds < 86400 * 1.5:
+        return f"{round(seconds / 3600)} h ago"
+    return f"{round(seconds / 86400)} days ago" if seconds < 86400 * 30 else text[:10]
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = page_environment("ajuste.lab")
+    environment.globals["asset"] = lambda name: f"/static/{name}?v={_version(name)}"
+    environment.globals["looks"] = LOOKS
+    environment.filters["ago"] = ago
+    environment.filters["counted"] = count_of
+    return environment

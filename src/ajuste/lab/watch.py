@@ -1,0 +1,246 @@
+"""Watching runs that go on: one look at the store for all viewers, so that ten cost the machine as little as one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import time
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Final
+
+from ajuste.design.stopping import remaining
+from ajuste.lab.service import LabService
+from ajuste.model.error import AjusteError
+from ajuste.model.metric import Metric
+from ajuste.model.results import Results
+from ajuste.model.verdict import Verdict
+from ajuste.report.format import duration
+from ajuste.report.labels import Labels, labels_of
+from ajuste.report.metric_table import deciding_metrics
+from ajuste.report.verdicts import LOOKS, effect_style
+from ajuste.store.following import NewTrial, RunFollower
+from ajuste.store.store import Run
+from ajuste.study.resolved import ResolvedStudy
+
+LOOK_SECONDS: Final = 0.15
+BEAT_SECONDS: Final = 2.0
+"""So often viewers hear whether it still goes on, and how much time is left."""
+ANALYSIS_SHARE: Final = 0.1
+"""Looking at intervals while a run goes on may take this share of one CPU."""
+MOST_POINTS: Final = 2000
+MOST_VIEWERS: Final = 64
+
+
+class RunWatch:
+    """One run, as its viewers see it. ``events`` of all viewers come from one task."""
+
+    def __init__(self, service: LabService, run: Run) -> None:
+        self._service = service
+        self._run = run
+        self._resolved = ResolvedStudy.model_validate_json(run.resolved)
+        self._viewers: set[asyncio.Queue[str]] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._trials: list[NewTrial] = []
+        self._verdicts = ""
+        self._analysed_blocks = -1
+        self._rest_until = 0.0
+        self._findings: Sequence[Verdict] = ()
+
+    async def events(self) -> AsyncIterator[str]:
+        """What an EventSource of a browser reads, from all that is there now on."""
+        if len(self._viewers) >= MOST_VIEWERS:
+            yield _event("full", {"message": f"{MOST_VIEWERS} others watch this run already"})
+            return
+        queue: asyncio.Queue[str] = asyncio.Queue(maxsize=1000)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._look())
+        elif self._trials:
+            queue.put_nowait(self._begin())
+            if self._verdicts:
+                queue.put_nowait(self._verdicts)
+        self._viewers.add(queue)
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            self._viewers.discard(queue)
+
+    async def _look(self) -> None:
+        """Until the run ends or nobody looks any more."""
+        with RunFollower(self._service.home.store_url) as follower:
+            self._trials = list(await asyncio.to_thread(follower.since, self._run.id, 0))
+            self._tell(self._begin())
+            beaten = 0.0
+            while self._viewers:
+                new: Sequence[NewTrial] = ()
+                if await asyncio.to_thread(follower.changed):
+                    last = self._trials[-1].number if self._trials else 0
+                    new = await asyncio.to_thread(follower.since, self._run.id, last)
+                if new:
+                    self._trials += new
+                    self._tell(_event("trials", {"trials": [_point(one) for one in new]}))
+                if new or time.monotonic() - beaten >= BEAT_SECONDS:
+                    beaten = time.monotonic()
+                    if await self._has_ended(follower):
+                        return
+                    self._tell(_event("state", await asyncio.to_thread(self._state)))
+                await self._analyse()
+                await asyncio.sleep(LOOK_SECONDS)
+
+    async def _has_ended(self, follower: RunFollower) -> bool:
+        found = await asyncio.to_thread(follower.stopped, self._run.id)
+        if found is not None and not found[0]:
+            return False
+        because = "it was deleted" if found is None else found[1]
+        self._tell(_event("end", {"because": because}))
+        await asyncio.sleep(LOOK_SECONDS)
+        return True
+
+    async def _analyse(self) -> None:
+        """Once a block is complete, if the last time is long enough ago."""
+        done = self._blocks_done()
+        if done == self._analysed_blocks or time.monotonic() < self._rest_until:
+            return
+        began = time.monotonic()
+        self._analysed_blocks = done
+        with suppress(AjusteError, ValueError):
+            results = await asyncio.to_thread(self._service.results, self._run)
+            self._findings = results.verdicts
+            self._verdicts = _event("verdicts", verdict_rows(results))
+            self._tell(self._verdicts)
+        self._rest_until = time.monotonic() + (time.monotonic() - began) / ANALYSIS_SHARE
+
+    def _blocks_done(self) -> int:
+        clean = Counter(one.block for one in self._trials if one.status == "ok" and not one.warm_up)
+        wanted = len(self._resolved.configurations)
+        return sum(count >= min(wanted, 2) for count in clean.values())
+
+    def _begin(self) -> str:
+        return _event("begin", {"trials": [_point(one) for one in self._trials[-MOST_POINTS:]], **self._state()})
+
+    def _state(self) -> dict[str, Any]:
+        """How far it is, and what it does."""
+        budget = self._resolved.study.budget
+        done = self._blocks_done()
+        counted = Counter(one.status for one in self._trials)
+        job = self._service.jobs.of_run(self._run.id)
+        going_on = self._service.is_going_on(self._run)
+        return {
+            "blocks": done,
+            "most_blocks": budget.max_blocks,
+            "count": len(self._trials),
+            "flagged": counted["flagged"],
+            "failed": counted["failed"],
+            "left": self._left(done) if going_on else "",
+            "doing": job.doing if job is not None and going_on else "",
+            "going_on": going_on,
+            "ours": job is not None and job.alive,
+            "problem": job.problem if job is not None and not going_on else "",
+        }
+
+    def _left(self, done: int) -> str:
+        """About how long it takes, as the terminal says it."""
+        budget = self._resolved.study.budget
+        measured = [one for one in self._trials if one.host_seconds > 0]
+        if not measured or not done:
+            return ""
+        spent = defaultdict(list)
+        for one in measured:
+            spent[one.configuration].append(one.host_seconds)
+        means = {name: sum(values) / len(values) for name, values in spent.items()}
+        found = remaining(
+            done,
+            self._findings,
+            min_blocks=budget.min_blocks,
+            max_blocks=budget.max_blocks,
+            allocation=self._resolved.study.allocation,
+        )
+        left = found.seconds(means) * self._pace(sum(map(sum, spent.values())))
+        most = 60 * budget.max_minutes if budget.max_minutes else math.inf
+        bound = found.at_most or left >= most
+        return f"{'at most' if bound else 'about'} {duration(min(left, most))} left" if left else "about to end"
+
+    def _pace(self, spent_s: float) -> float:
+        """Seconds for each second of trials: less than 1 where several run at once."""
+        try:
+            began = [datetime.fromisoformat(one.started).timestamp() for one in self._trials if one.started]
+        except ValueError:
+            return 1.0
+        if len(began) < 2 or spent_s <= 0:
+            return 1.0
+        return min(1.5, max(0.05, (max(began) - min(began)) / spent_s))
+
+    def _tell(self, event: str) -> None:
+        for queue in self._viewers:
+            with suppress(asyncio.QueueFull):  # Who does not read is told less.
+                queue.put_nowait(event)
+
+
+class Watches:
+    """One for each run that somebody looks at."""
+
+    def __init__(self, service: LabService) -> None:
+        self._service = service
+        self._watches: dict[str, RunWatch] = {}
+
+    def of(self, run: Run) -> RunWatch:
+        found = self._watches.get(run.id)
+        if found is None:
+            if len(self._watches) > MOST_VIEWERS:
+                self._watches.clear()
+            found = self._watches[run.id] = RunWatch(self._service, run)
+        return found
+
+
+def verdict_rows(results: Results) -> dict[str, Any]:
+    """The effects so far, in words and figures, for the deciding metrics."""
+    labels = labels_of(results)
+    metrics = {metric.name: metric for metric in results.metrics}
+    deciding = [metrics[name] for name in deciding_metrics(results) if name in metrics]
+    return {"rows": [row for metric in deciding for row in _rows(results, metric, labels)]}
+
+
+def _rows(results: Results, metric: Metric, labels: Labels) -> list[dict[str, Any]]:
+    named = {one.name: labels.short(one) for one in results.configurations}
+    mine = [one for one in results.verdicts if one.metric == metric.name]
+    styles = effect_style(mine, metric.unit)
+    rows = []
+    for one in mine:
+        style, look = styles[one.scale], LOOKS[one.verdict]
+        rows.append(
+            {
+                "metric": metric.title,
+                "configuration": one.configuration,
+                "name": named.get(one.configuration, one.configuration),
+                "verdict": one.verdict,
+                "sign": look.sign,
+                "estimate": style.estimate(one),
+                "interval": style.interval(one),
+                "scale": one.scale,
+                "at": one.estimate,
+                "low": one.low,
+                "high": one.high,
+                "open": one.is_open,
+            }
+        )
+    return rows
+
+
+def _point(one: NewTrial) -> dict[str, Any]:
+    return {
+        "n": one.number,
+        "b": one.block,
+        "c": one.configuration,
+        "s": one.status,
+        "w": one.warm_up,
+        "m": {name: value for name, value in one.metrics.items() if math.isfinite(value)},
+        "why": one.reason[:200],
+    }
+
+
+def _event(name: str, document: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {json.dumps(document)}\n\n"

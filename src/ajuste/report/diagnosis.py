@@ -1,0 +1,74 @@
+"""How quiet a machine is, as a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from ajuste.analysis.precision import MOST_BLOCKS
+from ajuste.machine.doctor.diagnosis import Diagnosis, NoiseEffect, NoiseFinding, Power, amount
+from ajuste.report.document import Block, Column, Item, Listing, Paragraph, Report, Row, RowGroup, Section, Table, Tone
+from ajuste.report.format import count_of
+
+_MARKS: Final[dict[str, tuple[str, Tone]]] = {"much": ("!!", "bad"), "some": ("! ", "warning"), "note": ("i ", "plain")}
+
+
+def diagnosis_report(diagnosis: Diagnosis) -> Report:
+    """The verdict first, then what can be detected, what disturbs and what to do, and what does not disturb."""
+    disturbing = tuple(map(_item, (one for one in diagnosis.findings if one.severity in _MARKS)))
+    quiet = [f"{finding.said}." for finding in diagnosis.findings if finding.severity == "none"]
+    unknown = [f"{one.title}? {one.said}." for one in diagnosis.findings if one.severity == "unknown"]
+    sections = (
+        Section("What a study could see here", tuple(_effects(diagnosis))),
+        Section(
+            "Disturbances, most important first",
+            (Listing(disturbing) if disturbing else Paragraph("None found."),),
+        ),
+        *_busy(diagnosis),
+        *((Section("No disturbance", _said(quiet)),) if quiet else ()),
+        *((Section("Not visible here", _said(unknown)),) if unknown else ()),
+    )
+    return Report("How quiet this machine is", f"This machine is {diagnosis.sentence}.", sections)
+
+
+def _said(lines: Sequence[str]) -> tuple[Block, ...]:
+    return (Listing(tuple(Item(line, tone="dim") for line in lines)),)
+
+
+def _effects(diagnosis: Diagnosis) -> Iterator[Block]:
+    runs = diagnosis.measured.runs
+    yield Paragraph(
+        f"{count_of(len(runs), 'run')} of a fixed job spread by {amount(diagnosis.spread_percent, '%')} "
+        f"({amount(min(run.elapsed_s for run in runs), 's')} to {amount(max(run.elapsed_s for run in runs), 's')})."
+    )
+    rows = tuple(Row((f"{effect.effect_percent:g} %", *_blocks(effect))) for effect in diagnosis.effects)
+    yield Table((Column("Effect"), Column("Blocks"), Column("Range")), (RowGroup("", rows),))
+    said = [f"{power.blocks} blocks show {_effect(power)}" for power in diagnosis.powers]
+    yield Paragraph(f"{'; '.join(said)}.")
+
+
+def _blocks(effect: NoiseEffect) -> tuple[str, str]:
+    if effect.blocks is None:
+        return f"over {MOST_BLOCKS:,}", ""
+    high = f"over {MOST_BLOCKS:,}" if effect.high is None else f"{effect.high:,}"
+    return f"about {effect.blocks:,}", f"{effect.low:,} … {high}" if effect.low is not None else ""
+
+
+def _effect(power: Power) -> str:
+    return "nothing" if power.effect_percent is None else f"effects from {amount(power.effect_percent, '%')} on"
+
+
+def _item(finding: NoiseFinding) -> Item:
+    mark, tone = _MARKS[finding.severity]
+    limit = f" (from {amount(finding.threshold, finding.unit)} on)" if finding.threshold is not None else ""
+    advice = (f"→ {line}" for line in finding.advice)
+    return Item(finding.title, more=(f"{finding.said}{limit}.", *advice), mark=mark, tone=tone)
+
+
+def _busy(diagnosis: Diagnosis) -> tuple[Section, ...]:
+    busy = diagnosis.measured.busy
+    if not busy:
+        return ()
+    rows = tuple(Row((one.name, f"{one.cpu_percent:.1f} %")) for one in busy)
+    table = Table((Column("Program", figure=False), Column("Of one CPU")), (RowGroup("", rows),))
+    return (Section("Programs that used most CPU meanwhile", (table,)),)

@@ -1,0 +1,190 @@
+"""Several runs side by side: their answers, their effects, and what differs between their environments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ajuste.model.results import Results
+from ajuste.model.verdict import Verdict
+from ajuste.model.wording import change
+from ajuste.report.document import Block, Cell, Column, Entry, Fact, Paragraph, Report, Row, RowGroup, Section, Table
+from ajuste.report.format import NOTHING, count_of
+from ajuste.report.method import environment_facts
+
+_LONG: Final = 120
+"""Characters of a fact that is shown whole."""
+_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """``effects`` has by configuration and metric the verdict of each run, if it has one; ``differing`` the facts that
+    are not alike in all environments, by their way through these.
+    """
+
+    results: tuple[Results, ...]
+    names: tuple[str, ...]
+    effects: Mapping[tuple[str, str], Sequence[Verdict | None]]
+    differing: tuple[tuple[str, Sequence[str | None]], ...]
+
+
+def side_by_side(results: Sequence[Results]) -> SideBySide:
+    """The comparison of those runs, which are called A, B, … in their order."""
+    names = tuple(_LETTERS[place] if place < len(_LETTERS) else str(place + 1) for place in range(len(results)))
+    differing = _differing([one.environment for one in results])
+    return SideBySide(tuple(results), names, _effects(results), tuple(differing))
+
+
+def effect_text(verdict: Verdict | None) -> str | None:
+    """``−12.3 % improves``; None where a run has no such verdict."""
+    if verdict is None:
+        return None
+    return f"{change(verdict.estimate, verdict.scale, verdict.unit)} {verdict.verdict}"
+
+
+def side_by_side_document(compared: SideBySide) -> dict[str, Any]:
+    """The comparison for programs."""
+    names = ("run", "study", "created", "digest", "stopped", "answer")
+    return {
+        "runs": [{name: getattr(one, name) for name in names} for one in compared.results],
+        "effects": [
+            {
+                "configuration": configuration,
+                "metric": metric,
+                "verdicts": [one and one.model_dump(mode="json") for one in verdicts],
+            }
+            for (configuration, metric), verdicts in compared.effects.items()
+        ],
+        "environment": [{"name": name, "values": values} for name, values in compared.differing],
+    }
+
+
+def side_by_side_report(compared: SideBySide) -> Report:
+    """The comparison as a page: what each run says, metric by metric how they differ, and where they were measured."""
+    studies = dict.fromkeys(one.title for one in compared.results)
+    titles = {metric.name: metric.title for one in compared.results for metric in one.metrics}
+    deciding = {verdict.metric for one in compared.results for verdict in one.verdicts if verdict.deciding}
+    effects = [pair for pair in compared.effects.items() if pair[0][1] in deciding]
+    others = [pair for pair in compared.effects.items() if pair[0][1] not in deciding]
+    same = "No fact of their environments differs." if not compared.differing else ""
+    return Report(
+        title="Runs side by side",
+        headline=_headline(compared, deciding),
+        question=" · ".join(studies),
+        lead=tuple(Paragraph(f"{name}: {one.answer or one.stopped_because}") for name, one in _named(compared)),
+        sections=(
+            Section(
+                "Effects on what was asked",
+                _blocks(_effect_table(compared, effects, titles, "effects"), "No run has a verdict on such a metric."),
+                "effects-section",
+                "Effects",
+                "Each configuration against its run's own baseline.",
+            ),
+            Section(
+                "What differs between their environments",
+                (_environment_table(compared),) if compared.differing else (Paragraph(same),),
+                "environment-section",
+                "Environments",
+                "Facts that are alike in all of them are left out.",
+            ),
+            *(
+                (
+                    Section(
+                        "Other metrics",
+                        (_effect_table(compared, others, titles, "others"),),
+                        "other",
+                        "Others",
+                        depth="reference",
+                    ),
+                )
+                if others
+                else ()
+            ),
+        ),
+        stem="runs-side-by-side",
+    )
+
+
+def _headline(compared: SideBySide, deciding: set[str]) -> str:
+    """Whether the runs agree where all of them have a verdict."""
+    shared = [
+        [one.verdict for one in verdicts if one is not None]
+        for (_, metric), verdicts in compared.effects.items()
+        if metric in deciding and None not in verdicts
+    ]
+    if not shared:
+        return "These runs have no effect in common."
+    agreeing = sum(len(set(words)) == 1 for words in shared)
+    if agreeing == len(shared):
+        return f"The runs agree on {'the' if agreeing == 1 else 'all'} {count_of(agreeing, 'effect')} that they share."
+    return f"The runs agree on {agreeing} of {count_of(len(shared), 'effect')} that they share."
+
+
+def _named(compared: SideBySide) -> Iterator[tuple[str, Results]]:
+    return zip(compared.names, compared.results, strict=True)
+
+
+def _blocks(table: Table, otherwise: str) -> tuple[Block, ...]:
+    return (table,) if table.size else (Paragraph(otherwise),)
+
+
+def _effect_table(
+    compared: SideBySide,
+    effects: Iterable[tuple[tuple[str, str], Sequence[Verdict | None]]],
+    titles: Mapping[str, str],
+    name: str,
+) -> Table:
+    groups: dict[str, list[Row]] = {}
+    for (configuration, metric), verdicts in effects:
+        cells: tuple[Entry, ...] = (configuration, *(_cell(one) for one in verdicts))
+        marked = len({one.verdict for one in verdicts if one is not None}) > 1
+        groups.setdefault(titles.get(metric, metric), []).append(Row(cells, marked=marked))
+    columns = (Column("Configuration", figure=False), *(Column(name) for name in compared.names))
+    return Table(columns, tuple(RowGroup(title, tuple(rows)) for title, rows in groups.items()), name=name)
+
+
+def _cell(verdict: Verdict | None) -> Cell:
+    if verdict is None:
+        return Cell(NOTHING, missing="this run has no such verdict")
+    return Cell(change(verdict.estimate, verdict.scale, verdict.unit), note=verdict.verdict)
+
+
+def _environment_table(compared: SideBySide) -> Table:
+    rows = tuple(Row((name, *_apart(values))) for name, values in compared.differing)
+    columns = (Column("", figure=False), *(Column(name, figure=False) for name in compared.names))
+    return Table(columns, (RowGroup("", rows),), name="differing")
+
+
+def _apart(values: Sequence[str | None]) -> list[str]:
+    """The values as they are; of long ones, such as command lines, the words that are not in all of them."""
+    if all(value is None or len(value) <= _LONG for value in values):
+        return [NOTHING if value is None else value for value in values]
+    shared = set.intersection(*(set((value or "").split()) for value in values))
+    own = [[word for word in (value or "").split() if word not in shared] for value in values]
+    return [NOTHING if value is None else f"… {' '.join(words)} …" for value, words in zip(values, own, strict=True)]
+
+
+def _effects(results: Sequence[Results]) -> dict[tuple[str, str], list[Verdict | None]]:
+    found: dict[tuple[str, str], list[Verdict | None]] = {}
+    for place, one in enumerate(results):
+        for verdict in one.verdicts:
+            own = found.setdefault((verdict.configuration, verdict.metric), [None] * len(results))
+            own[place] = verdict
+    return found
+
+
+def _differing(environments: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str | None]]]:
+    flat = [dict(_flat(environment_facts(one))) for one in environments]
+    names = dict.fromkeys(name for one in flat for name in one)
+    rows = [(name, [one.get(name) for one in flat]) for name in names]
+    return [(name, values) for name, values in rows if len(set(values)) > 1]
+
+
+def _flat(facts: Iterable[Fact], way: str = "") -> Iterator[tuple[str, str]]:
+    for fact in facts:
+        name = f"{way}{fact.name}"
+        if text := ", ".join(part for part in (fact.text, *fact.items) if part):
+            yield name, text
+        yield from _flat(fact.parts, f"{name} / ")
