@@ -43,7 +43,8 @@ def help_of(path: tuple[str, ...], command: Any) -> str:
 HELP = {path: help_of(path, command) for path, command in commands(typer.main.get_command(whole_application()))}
 EXAMPLES = [
     # Those that stand in a document too are run from there: see tests/docs. A worker and a scheduler work until they
-    # are ended: see test_cluster.py; so does the lab page: see tests/lab. Building kernels and bisecting takes minutes: see tests/kernel.
+    # are ended: see test_cluster.py; so does the lab page: see tests/lab. Building kernels and bisecting takes minutes:
+    # see tests/kernel.
     example
     for example in dict.fromkeys(example for text in HELP.values() for example in examples_in(text))
     if f"$ {example}\n" not in DOCUMENTS

@@ -38,7 +38,7 @@ _POLICY: Final = (
 _HEADERS: Final = (
     (b"content-security-policy", _POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
+    (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
@@ -170,7 +170,8 @@ class Access:
     def _problem(self, scope: Scope, headers: dict[str, str], role: Role) -> tuple[int, str, str] | None:
         """Why a request with a token is refused all the same."""
         site, origin = headers.get("sec-fetch-site", ""), headers.get("origin", "")
-        own = not origin or urlsplit(origin).netloc == headers["host"]
+        said = origin and not (origin == "null" and site == "same-origin")  # a page without referrer says null
+        own = not said or urlsplit(origin).netloc == headers["host"]
         if scope["method"] in _SAFE:
             if site == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
                 return 403, "another site asked for this page", "open the page itself"
