@@ -1,0 +1,186 @@
+"""``ajuste campaign``: many proposals for one goal, judged by an evaluator that cannot be fooled."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Final
+
+import typer
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.cli.options import AcceptRisk, Json, Quiet, example
+from ajuste.machine.home import home
+from ajuste.model.campaign import CAMPAIGN_NAME, MOST_PROPOSALS, Campaign
+from ajuste.model.error import RequestError
+from ajuste.report.campaign import campaign_report, proposal_report
+from ajuste.report.console import Console
+from ajuste.report.terminal import print_report
+from ajuste.run.testbed import RunOptions
+
+app = typer.Typer(no_args_is_help=False)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The campaign.")]
+EXAMPLE: Final = (
+    "ajuste campaign new turns --study granularity --metric involuntary-switches=lower "
+    "--tunable sched_min_granularity_ns"
+)
+
+
+@app.callback()
+@example(EXAMPLE)
+def campaign() -> None:
+    """Let people or agents propose settings, and confirm what is really better.
+
+    Each proposal is explored in a few blocks, whose figures its proposer sees. What looks better is confirmed in fresh
+    blocks with hidden seeds, and on hidden workloads. All tests of a campaign share one error rate: trying a thousand
+    things makes no winner by chance.
+    """
+
+
+@app.command()
+@example(EXAMPLE)
+def new(
+    name: Name,
+    study: Annotated[str, typer.Option("--study", metavar="STUDY", help="The study to explore proposals on.")],
+    tunable: Annotated[
+        list[str], typer.Option("--tunable", metavar="NAME", help="A setting that may be proposed (repeatable).")
+    ],
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            "--metric",
+            metavar="NAME",
+            help="The goal (default: the study's first metric). Without a better direction, append =lower or =higher.",
+        ),
+    ] = None,
+    witness: Annotated[
+        str | None,
+        typer.Option(
+            "--witness",
+            metavar="NAME",
+            help="A metric that Ajuste measures itself and that must improve, too. Required if the workload prints the "
+            "goal.",
+        ),
+    ] = None,
+    hidden: Annotated[
+        list[str] | None,
+        typer.Option("--hidden", metavar="STUDY", help="A study that only confirms, and stays hidden (repeatable)."),
+    ] = None,
+    proposals: Annotated[
+        int, typer.Option("--proposals", min=1, max=MOST_PROPOSALS, help="How many tests share the error rate.")
+    ] = 200,
+    explore: Annotated[int, typer.Option("--explore", min=2, max=1000, help="Blocks of an exploration.")] = 5,
+    confirm: Annotated[int, typer.Option("--confirm", min=5, max=10_000, help="Blocks of a confirmation.")] = 40,
+    error_rate: Annotated[
+        float, typer.Option("--error-rate", min=0.001, max=0.5, help="The share of promotions that may be false.")
+    ] = 0.05,
+    as_json: Json = False,
+) -> None:
+    """Begin a campaign: what may be proposed, and what it is judged by."""
+    import re
+
+    from ajuste.design.search.goal import split_objective
+    from ajuste.kernel.spec import parse_study_spec
+    from ajuste.run.campaign.evaluator import Evaluator
+    from ajuste.run.campaign.kept import new_campaign
+    from ajuste.run.campaign.parts import check_campaign
+    from ajuste.study.builtin import find_study
+    from ajuste.study.read import read_study
+
+    if not re.fullmatch(CAMPAIGN_NAME, name):
+        raise RequestError(f"campaign {name[:80]!r}: expected lower-case letters, digits and hyphens")
+    known = catalogue()
+    given = (study, *(hidden or ()))
+    studies = tuple(read_study(find_study(one), known, parse_kernel=parse_study_spec) for one in given)
+    goal, better = split_objective(metric or studies[0].analysis.metrics[0])
+    wanted = check_campaign(
+        Campaign(
+            name=name,
+            study=study,
+            study_sha256="",
+            metric=goal,
+            better=better,
+            witness=witness,
+            tunables=tuple(tunable),
+            proposals=proposals,
+            explore=explore,
+            confirm=confirm,
+            error_rate=error_rate,
+        ),
+        studies,
+        known,
+    )
+    kept = new_campaign(home(), wanted, tuple(hidden or ()), known)
+    found = Evaluator(kept, known, _bench(quiet=True, accept_risk=False)).standing()
+    if as_json:
+        print(found.model_dump_json(indent=2))
+    else:
+        print_report(campaign_report(found), Console(file=sys.stdout))
+
+
+@app.command()
+@example("ajuste campaign propose turns --set sched_min_granularity_ns=75ms")
+def propose(
+    name: Name,
+    set_: Annotated[
+        list[str], typer.Option("--set", metavar="NAME=LEVEL", help="A setting and its level (repeatable).")
+    ],
+    accept_risk: AcceptRisk = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Propose settings: explore them, and confirm them if they look better."""
+    from ajuste.run.campaign.evaluator import Evaluator
+    from ajuste.run.campaign.kept import find_campaign
+
+    known = catalogue()
+    settings = {}
+    for text in set_:
+        setting, equals, level = text.partition("=")
+        if not equals or setting.strip() in settings:
+            raise RequestError(f"--set {text[:80]}: expected NAME=LEVEL, each name once")
+        settings[setting.strip()] = level
+    evaluator = Evaluator(find_campaign(home(), name), known, _bench(quiet=quiet or as_json, accept_risk=accept_risk))
+    record = evaluator.propose(settings)
+    if as_json:
+        print(record.model_dump_json(indent=2))
+    else:
+        print_report(proposal_report(record, evaluator.standing()), Console(file=sys.stdout))
+
+
+@app.command()
+@example("ajuste campaign show")
+def show(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The campaign (default: list all).", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the ledger of a campaign: each proposal, its evidence, and the error budget left."""
+    from ajuste.analysis.campaign.standing import standing
+    from ajuste.run.campaign.kept import campaign_names, find_campaign
+
+    if name is None:
+        names = campaign_names(home())
+        if as_json:
+            import json
+
+            print(json.dumps({"campaigns": names}, indent=2))
+        else:
+            print("\n".join(names) if names else f"No campaign yet. Begin one: {EXAMPLE}")
+        return
+    kept = find_campaign(home(), name)
+    found = standing(kept.campaign, kept.ledger.entries)
+    if as_json:
+        print(found.model_dump_json(indent=2))
+    else:
+        print_report(campaign_report(found), Console(file=sys.stdout))
+
+
+def _bench(*, quiet: bool, accept_risk: bool):  # noqa: ANN202
+    from ajuste.run.campaign.evaluator import ExperimentBench
+    from ajuste.run.experiment import progress_of
+
+    known = catalogue()
+    means = RunOptions(home(), accept_risk=accept_risk)
+    return ExperimentBench(known, means, lambda study: progress_of(study, known, quiet=quiet))

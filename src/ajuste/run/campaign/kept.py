@@ -1,0 +1,180 @@
+"""Where a campaign is kept: what everybody may know, what stays sealed, and the ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ajuste.catalogue.loader import Catalogue
+from ajuste.design.blocks import SEED_BITS
+from ajuste.kernel.spec import parse_study_spec
+from ajuste.machine.files import make_directory, read_kept
+from ajuste.machine.home import Home
+from ajuste.model.campaign import CAMPAIGN_NAME, Campaign
+from ajuste.model.error import RequestError, RunError
+from ajuste.run.campaign.ledger import CampaignLedger
+from ajuste.store.engine import only_one
+from ajuste.study.builtin import find_study
+from ajuste.study.problem import nearest
+from ajuste.study.read import read_study
+from ajuste.study.schema import Study
+
+FOLDER: Final = "campaigns"
+
+
+class SealedPart(BaseModel):
+    """What a proposer may not know: the secret that seeds follow from, and the studies that only confirm."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    secret: str
+    hidden: tuple[str, ...] = ()
+    hidden_sha256: tuple[str, ...] = ()
+
+
+class KeptCampaign:
+    """A campaign on disk. Raises RunError where it is not what was written."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        try:
+            self.campaign = Campaign.model_validate_json(read_kept(directory / "campaign.json"))
+            sealed = read_kept(directory / "sealed.json")
+            self._sealed = SealedPart.model_validate_json(sealed)
+        except (OSError, ValidationError):
+            raise RunError(
+                f"the campaign in {directory} is damaged", hint="begin a new one with ajuste campaign new"
+            ) from None
+        self.ledger = CampaignLedger(directory / "ledger.jsonl")
+        first = self.ledger.entries[0].reason if self.ledger.entries else ""
+        told = self.campaign.model_dump_json()
+        if self.campaign.sealed_sha256 != _sha256(sealed) or first != _sha256(told.encode()):
+            raise RunError(
+                f"the campaign in {directory} was changed after it began",
+                hint="begin a new one with ajuste campaign new",
+            )
+
+    @property
+    def confirmed(self) -> Path:
+        """The store of confirmations: who proposes must not see it."""
+        return self.directory / "sealed.sqlite"
+
+    @property
+    def explored(self) -> Path:
+        return self.directory / "explored.sqlite"
+
+    def locked(self) -> AbstractContextManager[None]:
+        """One proposal at a time. Raises RequestError while there is another."""
+        return only_one(self.directory / "lock", f"a proposal of the campaign {self.campaign.name}")
+
+    def seed(self, proposal: int, phase: str, part: int = 0) -> int:
+        """The seed of a phase of a proposal: nobody who does not know the secret can guess it."""
+        text = f"{proposal}/{phase}/{part}".encode()
+        found = hmac.digest(bytes.fromhex(self._sealed.secret), text, "sha256")
+        return int.from_bytes(found[:8]) >> (64 - SEED_BITS)
+
+    def studies(self, known: Catalogue) -> tuple[Study, ...]:
+        """The visible study, then the hidden ones. Raises RequestError for one that is not as it was."""
+        kept = (self.campaign.study, *self._sealed.hidden)
+        digests = (self.campaign.study_sha256, *self._sealed.hidden_sha256)
+        found = []
+        for place, (name, digest) in enumerate(zip(kept, digests, strict=True)):
+            what = f"the study {name}" if place == 0 else f"hidden study {place}"
+            try:
+                study = _read(name, known)
+            except RequestError:
+                raise RequestError(
+                    f"{what} of the campaign {self.campaign.name} is gone or no longer valid",
+                    hint="put its file back, or begin a new campaign",
+                ) from None
+            if study_digest(study) != digest:
+                raise RequestError(
+                    f"{what} changed since the campaign {self.campaign.name} began",
+                    hint="put its file back as it was, or begin a new campaign",
+                )
+            found.append(study)
+        return tuple(found)
+
+
+def new_campaign(
+    home: Home, wanted: Campaign, hidden: tuple[str, ...], known: Catalogue, secret: str | None = None
+) -> KeptCampaign:
+    """Keep a campaign and begin its ledger. ``secret`` is for tests. Raises RequestError where the name is taken."""
+    directory = home.data / FOLDER / wanted.name
+    if directory.exists():
+        raise RequestError(f"there is a campaign {wanted.name} already", hint="choose another name")
+    studies = [_read(name, known) for name in (wanted.study, *hidden)]
+    sealed = SealedPart(
+        secret=secret or secrets.token_hex(32),
+        hidden=tuple(map(_lasting, hidden)),
+        hidden_sha256=tuple(map(study_digest, studies[1:])),
+    ).model_dump_json()
+    campaign = wanted.model_copy(
+        update={
+            "study": _lasting(wanted.study),
+            "study_sha256": study_digest(studies[0]),
+            "hidden": len(hidden),
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "sealed_sha256": _sha256(sealed.encode()),
+        }
+    )
+    make_directory(directory)
+    told = campaign.model_dump_json()
+    _write(directory / "sealed.json", sealed)
+    _write(directory / "campaign.json", told)
+    CampaignLedger(directory / "ledger.jsonl").add("begun", reason=_sha256(told.encode()))
+    return KeptCampaign(directory)
+
+
+def find_campaign(home: Home, name: str) -> KeptCampaign:
+    """The campaign of that name. Raises RequestError with the nearest names."""
+    names = campaign_names(home)
+    if name not in names:
+        near = nearest(name[:80], names) or (f"; expected one of {', '.join(names[:10])}" if names else "")
+        raise RequestError(
+            f"campaign {name[:80]!r} not found{near}", hint="begin one with ajuste campaign new, or list all with show"
+        )
+    return KeptCampaign(home.data / FOLDER / name)
+
+
+def campaign_names(home: Home) -> list[str]:
+    """Of all that there are."""
+    try:
+        places = sorted((home.data / FOLDER).iterdir())
+    except OSError:
+        return []
+    return [one.name for one in places if re.fullmatch(CAMPAIGN_NAME, one.name) and (one / "campaign.json").is_file()]
+
+
+def study_digest(study: Study) -> str:
+    """The SHA-256 of all that a study says."""
+    return _sha256(study.model_dump_json(by_alias=True).encode())
+
+
+def _read(name: str, known: Catalogue) -> Study:
+    return read_study(find_study(name), known, parse_kernel=parse_study_spec)
+
+
+def _lasting(name: str) -> str:
+    """A name that means the same from any directory."""
+    return str(Path(name).absolute()) if name.endswith(".toml") or "/" in name else name
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _write(file: Path, text: str) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as opened:
+        opened.write(text.encode())
+        opened.flush()
+        os.fsync(opened.fileno())

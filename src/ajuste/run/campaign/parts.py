@@ -1,0 +1,187 @@
+"""The studies of a campaign: what is proposed beside the baseline, on each workload, for so many blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ajuste.analysis.campaign.judgement import ReadBackPlan, can_be_read_back
+from ajuste.catalogue.loader import Catalogue
+from ajuste.kernel.spec import parse_spec
+from ajuste.machine.home import find_program
+from ajuste.model.campaign import Campaign
+from ajuste.model.error import Place, RequestError
+from ajuste.model.metric import Metric
+from ajuste.model.plan import Command, Write
+from ajuste.model.trial import COMMAND_FACTOR, SETTINGS_FACTOR
+from ajuste.outputs.base import BASE_METRICS
+from ajuste.study.location import HINT, KeyPath
+from ajuste.study.measures import find_metric
+from ajuste.study.problem import nearest
+from ajuste.study.read import checked_study
+from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
+from ajuste.study.schema import Study
+from ajuste.study.settings import SERVICE_PREFIX, WORKLOAD_PREFIX, canonical, set_by
+
+BASELINE: Final = "baseline"
+PROPOSAL: Final = "proposal"
+
+LONGEST_LEVEL: Final = 500
+MOST_SETTINGS: Final = 50
+
+
+@dataclass(frozen=True)
+class ProposedOrigin:
+    """Where a study of a campaign comes from: its file, and what was proposed."""
+
+    directory: Path
+    said: str
+    hint: str = HINT
+
+    def place(self, keys: KeyPath) -> Place:
+        return Place(self.said)
+
+
+def check_campaign(campaign: Campaign, studies: tuple[Study, ...], known: Catalogue) -> Campaign:
+    """The campaign with the names of its tunables as the catalogue has them. Raises RequestError for a goal that cannot
+    be judged, and for what may not be proposed.
+    """
+    names = [canonical(name, known) for name in campaign.tunables]
+    for name in names:
+        if name == COMMAND_FACTOR or name.startswith((WORKLOAD_PREFIX, SERVICE_PREFIX)):
+            raise RequestError(
+                f"--tunable {name}: a proposal may not change the workload", hint="name tunables, kernel or sched_ext"
+            )
+    for study in studies:
+        if any(factor.name == COMMAND_FACTOR for factor in study.factors):
+            raise RequestError(f"the study {study.name} compares commands; a campaign requires one workload")
+        goals_of(campaign, study, known)
+        proposed_study(study, campaign, {}, known, said="--study", blocks=campaign.explore)
+    return campaign.model_copy(update={"tunables": tuple(dict.fromkeys(names))})
+
+
+def goals_of(campaign: Campaign, study: Study, known: Catalogue) -> tuple[Metric, ...]:
+    """The goal, and its witness if it has one. Raises RequestError.
+
+    What the workload prints is only what it says of itself. So such a goal counts as far as a figure that Ajuste
+    measures itself improves with it.
+    """
+    goal = find_metric(campaign.metric, study, known)
+    if campaign.better is not None:
+        goal = goal.model_copy(update={"direction": campaign.better})
+    named = [goal]
+    if campaign.witness is not None:
+        if campaign.witness not in BASE_METRICS:
+            raise RequestError(
+                f"--witness {campaign.witness}: Ajuste does not measure this itself"
+                + (nearest(campaign.witness, BASE_METRICS) or ""),
+                hint="choose a metric such as elapsed, user-time or context-switches",
+            )
+        named.append(find_metric(campaign.witness, study, known))
+    elif goal.name not in BASE_METRICS:
+        raise RequestError(
+            f"--metric {goal.name}: the workload prints this figure, and a proposal could make it print another",
+            hint="add --witness with a metric that Ajuste measures itself, such as --witness elapsed",
+        )
+    for metric in named:
+        if metric.direction == "none" or metric.quantile is not None:
+            why = "has no better direction" if metric.direction == "none" else "is a percentile"
+            raise RequestError(
+                f"the metric {metric.name} {why}; a campaign requires a mean that can improve",
+                hint=f"say which is better: --metric {metric.name}=lower" if metric.direction == "none" else None,
+            )
+    return tuple(named)
+
+
+def checked_settings(given: Mapping[str, str], campaign: Campaign, known: Catalogue) -> dict[str, str]:
+    """What is proposed, by the names of the catalogue. Raises RequestError for what may not be proposed."""
+    if not given:
+        raise RequestError("nothing is proposed", hint="give at least one setting, such as --set NAME=LEVEL")
+    if len(given) > MOST_SETTINGS:
+        raise RequestError(f"{len(given)} settings are proposed; expected at most {MOST_SETTINGS}")
+    found = {}
+    for name, level in given.items():
+        own = canonical(name[:LONGEST_LEVEL], known)
+        if own not in campaign.tunables:
+            allowed = ", ".join(campaign.tunables[:10])
+            raise RequestError(
+                f"--set {name[:80]}: this campaign does not allow it; expected {allowed}",
+                hint=f"see ajuste campaign show {campaign.name}",
+            )
+        if not level.strip() or len(level) > LONGEST_LEVEL:
+            raise RequestError(f"--set {own}: expected a level of 1 to {LONGEST_LEVEL} characters")
+        found[own] = level.strip()
+    return found
+
+
+def proposed_study(
+    study: Study, campaign: Campaign, settings: Mapping[str, str], known: Catalogue, *, said: str, blocks: int
+) -> Study:
+    """``study`` with what is proposed beside its baseline. Raises RequestError for a level that cannot be."""
+    document = study.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"factors", "tune"})
+    base: dict[str, str] = {}
+    for factor in study.factors:
+        base |= {canonical(name, known): level for name, level in set_by(factor, factor.baseline_level).items()}
+    levels = {BASELINE: base, PROPOSAL: {**base, **settings}}
+    document["factor"] = [
+        {
+            "name": SETTINGS_FACTOR,
+            "settings": levels if settings else {BASELINE: base},
+            "baseline": BASELINE,
+            "successor": any(factor.successor for factor in study.factors),
+        }
+    ]
+    metrics = [campaign.metric, *([campaign.witness] if campaign.witness else [])]
+    document["analysis"] = {
+        **{name: value for name, value in document.get("analysis", {}).items() if name != "precision"},
+        "metrics": metrics,
+        "explain": False,
+        "decide": "effect",
+    }
+    document["design"] = {"warm_up": study.design.warm_up, "combine": "all", "allocation": "all"}
+    document["budget"] = {"min_blocks": blocks, "max_blocks": blocks, "max_minutes": study.budget.max_minutes}
+    directory = study.source.directory if study.source else Path()
+    return checked_study(document, ProposedOrigin(directory, said), known, parse_kernel=parse_spec)
+
+
+def with_seed(study: Study, seed: int) -> Study:
+    """The same with another seed."""
+    return study.model_copy(update={"design": study.design.model_copy(update={"seed": seed})})
+
+
+# Reading every tunable again after the workload: a guest is gone by the time anybody else could look.
+
+
+def with_read_back(resolved: ResolvedStudy) -> tuple[ResolvedStudy, dict[str, ReadBackPlan]]:
+    """``resolved`` with a command after the workload for each tunable that is written, and which command reads which.
+    On a host the agent itself says what it finds when it restores. Raises RequestError for what cannot be read again.
+    """
+    if resolved.study.target.kind == "host":
+        return resolved, {}
+    reader = find_program("cat")
+    if reader is None:
+        raise RequestError("program cat not found", hint="install the package coreutils")
+    plans = {}
+    found = []
+    for one in resolved.configurations:
+        plans[one.configuration.name] = _read_back(one)
+        after = (*one.after, *(Command(argv=(reader, _path(write))) for write in one.writes))
+        found.append(one.model_copy(update={"after": after}))
+    programs = tuple(dict.fromkeys((*resolved.programs, reader))) if resolved.writes else resolved.programs
+    return resolved.model_copy(update={"configurations": tuple(found), "programs": programs}), plans
+
+
+def _read_back(one: ResolvedConfiguration) -> ReadBackPlan:
+    for write in one.writes:
+        if not can_be_read_back(write):
+            raise RequestError(
+                f"{write.tunable} cannot be read back after the workload in a guest", hint="propose other tunables"
+            )
+    return ReadBackPlan(dict(enumerate(one.writes, len(one.after))))
+
+
+def _path(write: Write) -> str:
+    """Of a tunable that is a file, or a part of one."""
+    return str(write.location.model_dump()["path"])
