@@ -10,6 +10,7 @@ from rich.console import Console
 from benchmarks import (
     ablation,
     boot,
+    campaigns,
     cluster,
     cold_start,
     coverage,
@@ -49,6 +50,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "verdicts": verdicts.measure,
     "orders": orders.measure,
     "boot": boot.measure,
+    "campaigns": campaigns.measure,
     "next-trial": next_trial.measure,
     "sampler-overhead": sampler_overhead.measure,
     "perf-agreement": perf_agreement.measure,

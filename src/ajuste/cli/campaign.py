@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -17,7 +17,10 @@ from ajuste.report.console import Console
 from ajuste.report.terminal import print_report
 from ajuste.run.testbed import RunOptions
 
-app = typer.Typer(no_args_is_help=False)
+if TYPE_CHECKING:
+    from ajuste.run.campaign.evaluator import ExperimentBench
+
+app = typer.Typer()
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The campaign.")]
 EXAMPLE: Final = (
@@ -177,7 +180,7 @@ def show(
         print_report(campaign_report(found), Console(file=sys.stdout))
 
 
-def _bench(*, quiet: bool, accept_risk: bool):  # noqa: ANN202
+def _bench(*, quiet: bool, accept_risk: bool) -> ExperimentBench:
     from ajuste.run.campaign.evaluator import ExperimentBench
     from ajuste.run.experiment import progress_of
 

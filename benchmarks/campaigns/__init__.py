@@ -1,0 +1,137 @@
+"""Campaigns: proposals that are useless, better, or cheat: ``python -m benchmarks campaigns``.
+
+A trial varies by 2 %, so that a pair varies by 2.8 %. Each proposal is explored in 5 blocks and, if it looks better,
+tested in 40 more, with the e-values and the error budget of Ajuste itself.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ajuste.analysis.campaign.evidence import improvement_log_value
+from ajuste.analysis.campaign.spending import ErrorBudget, is_promoted
+from ajuste.model.campaign import Campaign
+from ajuste.model.distributions import student_quantile
+from benchmarks.campaigns.played import CHEATS, GUESSED, HONEST, NOISE, promoted
+from benchmarks.comparison import Comparison
+
+CAMPAIGNS = 1000
+PROPOSALS = 200
+IMPROVEMENT = 0.03
+CHEATING_CAMPAIGNS = 4
+
+RULES = Campaign(name="rules", study="", study_sha256="", metric="elapsed", tunables=("x",), proposals=PROPOSALS)
+
+
+@dataclass(frozen=True)
+class PlayedCampaigns:
+    """Of each campaign, which proposals were promoted; ``planted`` is the place of the better one, if there is one."""
+
+    promoted: NDArray[np.bool_]
+    planted: NDArray[np.int64] | None = None
+
+    @property
+    def false(self) -> float:
+        """The share of campaigns with at least one false promotion."""
+        found = self.promoted.copy()
+        if self.planted is not None:
+            found[np.arange(len(found)), self.planted] = False
+        return float(np.mean(np.any(found, axis=1)))
+
+    @property
+    def found(self) -> float:
+        """The share of campaigns that promoted what is better."""
+        assert self.planted is not None
+        return float(np.mean(self.promoted[np.arange(len(self.promoted)), self.planted]))
+
+
+def play(
+    campaigns: int, seed: int, *, improvement: float = 0.0, noise: float = NOISE, tail: float = 0, t_tests: bool = False
+) -> PlayedCampaigns:
+    """Campaigns of useless proposals, of which one at a random place is better by ``improvement``. With a ``tail`` the
+    pairs have Student's distribution of so many degrees of freedom, scaled to the same spread. With
+    ``t_tests`` each proposal is promoted by a t test of its own, at the whole error rate.
+    """
+    random = np.random.default_rng(seed)
+    planted = random.integers(0, PROPOSALS, campaigns)
+    effect = np.zeros((campaigns, PROPOSALS))
+    if improvement:
+        effect[np.arange(campaigns), planted] = -np.log1p(-improvement)
+    spread = noise * np.sqrt(2)
+    explored = effect + _pairs(random, (campaigns, PROPOSALS, RULES.explore), spread, tail).mean(axis=2)
+    confirmed = _pairs(random, (campaigns, PROPOSALS, RULES.confirm), spread, tail)
+    mean, variance = effect + confirmed.mean(axis=2), confirmed.var(axis=2)
+    values = np.exp(np.minimum(improvement_log_value(np.full(mean.shape, RULES.confirm), mean, variance), 600))
+    spent = ErrorBudget(RULES.error_rate, PROPOSALS)
+    tested, ups = np.zeros(campaigns, int), np.zeros(campaigns, int)
+    if t_tests:
+        scores = mean / np.sqrt(variance / (RULES.confirm - 1))
+        better = scores > student_quantile(RULES.confirm - 1, 1 - RULES.error_rate)
+        return PlayedCampaigns(better & (explored > 0), planted if improvement else None)
+    found = np.zeros((campaigns, PROPOSALS), bool)
+    for number in range(PROPOSALS):
+        promising = explored[:, number] > 0
+        for campaign in np.flatnonzero(promising):
+            level = spent.level(int(tested[campaign]), int(ups[campaign]))
+            found[campaign, number] = is_promoted(float(values[campaign, number]), level)
+        tested += promising
+        ups += found[:, number]
+    return PlayedCampaigns(found, planted if improvement else None)
+
+
+def _pairs(random: np.random.Generator, shape: tuple[int, ...], spread: float, tail: float) -> NDArray[np.float64]:
+    if not tail:
+        return random.normal(0, spread, shape)
+    return np.asarray(random.standard_t(tail, shape) * spread / np.sqrt(tail / (tail - 2)), np.float64)
+
+
+def cheats(campaigns: int = CHEATING_CAMPAIGNS) -> dict[str, list[float]]:
+    """How many proposals of each kind were promoted, by campaign."""
+    found: dict[str, list[float]] = {}
+    for kind in (*CHEATS, GUESSED, HONEST):
+        for seed in range(campaigns):
+            with tempfile.TemporaryDirectory() as directory:
+                found.setdefault(kind, []).append(float(promoted(kind, Path(directory), seed)))
+    return found
+
+
+def measure() -> Iterator[Comparison]:
+    false = {
+        "useless, normal noise": 100 * play(CAMPAIGNS, 1).false,
+        "useless, heavy tails": 100 * play(CAMPAIGNS, 2, tail=3).false,
+        "one better by 3 %": 100 * play(CAMPAIGNS, 3, improvement=IMPROVEMENT).false,
+    }
+    goal = max(false.values()) <= 5
+    false["useless, a t test for each"] = 100 * play(CAMPAIGNS, 1, t_tests=True).false
+    yield Comparison(
+        name="campaigns",
+        what=f"{CAMPAIGNS:,} campaigns of {PROPOSALS} proposals with a false promotion",
+        unit="%",
+        figures={name: [value] for name, value in false.items()},
+        goal="at least one false promotion in at most 5 % of campaigns with a shared budget",
+        reached=goal,
+    )
+    power = 100 * play(CAMPAIGNS, 4, improvement=IMPROVEMENT).found
+    yield Comparison(
+        name="campaigns-found",
+        what="campaigns that find one improvement of 3 % among 199 useless proposals",
+        unit="%",
+        figures={"trials vary by 2 %": [power]},
+        goal="found in at least 90 %",
+        reached=power >= 90,
+    )
+    caught = cheats()
+    yield Comparison(
+        name="campaigns-cheats",
+        what="promotions of five proposals",
+        unit="promoted",
+        figures=caught,
+        goal="no cheat is promoted, and what is honest is",
+        reached=all(not any(values) for kind, values in caught.items() if kind != HONEST) and all(caught[HONEST]),
+    )
