@@ -42,6 +42,7 @@ COMMANDS: Final = MappingProxyType(
         "inventory": "Show what this machine is.",
         "doctor": "Check how quiet this machine is, and what to do.",
         "reboots": "Show the experiment that goes on across reboots.",
+        "mcp": "Serve agents by the Model Context Protocol.",
         "campaign": "Judge many proposals of people or agents, without false winners.",
         "restore": "Restore what an experiment left changed.",
         "kernel": "List, fetch, build, prove and compare kernels.",

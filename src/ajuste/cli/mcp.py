@@ -1,0 +1,68 @@
+"""``ajuste mcp``: let an agent plan, measure in guests and read verdicts, within limits."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.cli.options import Json, example
+from ajuste.machine.home import home
+from ajuste.machine.installation import require_extra
+from ajuste.model.error import RequestError
+
+
+@example("ajuste mcp --trials 500 --minutes 30", "ajuste mcp --http --port 8643")
+def mcp(
+    http: Annotated[
+        bool, typer.Option("--http", help="Serve by streamable HTTP on this machine only (default: standard input).")
+    ] = False,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, metavar="N", help="With --http: the port (0: any free).")
+    ] = None,
+    trials: Annotated[int, typer.Option("--trials", min=1, help="The client may measure so many trials.")] = 2000,
+    minutes: Annotated[float, typer.Option("--minutes", min=0.1, help="It may measure for so many minutes.")] = 120.0,
+    calls: Annotated[int, typer.Option("--calls", min=1, help="It may call so often in any minute.")] = 120,
+    allow_host: Annotated[
+        str | None,
+        typer.Option(
+            "--allow-host",
+            metavar="NAME,...",
+            help="Let it change these tunables of this machine, as root (default: none; guests only).",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Serve agents by the Model Context Protocol.
+
+    An agent lists tunables and runs, plans studies, runs them in guests, reads verdicts and proposes to campaigns. It
+    changes nothing of this machine, unless you name tunables with --allow-host. Its client starts this command, or
+    connects to the address of --http with the token that is printed.
+    """
+    require_extra("mcp")
+    if port is not None and not http:
+        raise RequestError("--port requires --http", hint="add --http")
+    if as_json and not http:
+        raise RequestError("--json requires --http: standard output belongs to the protocol", hint="remove --json")
+    allowed = _allowed(allow_host)
+    from ajuste.lab.agents.budget import AgentBudget, AgentLimits
+    from ajuste.lab.agents.desk import AgentDesk
+    from ajuste.lab.agents.protocol import serve_stdio
+    from ajuste.lab.service import LabService
+
+    limits = AgentLimits(trials, minutes, calls)
+    service = LabService(home(), allow_host=bool(allowed))
+    desk = AgentDesk(service, AgentBudget(limits), allowed)
+    if http:
+        from ajuste.lab.agents.listening import serve_http
+
+        serve_http(desk, port, as_json=as_json)
+    else:
+        serve_stdio(desk)
+
+
+def _allowed(text: str | None) -> tuple[str, ...]:
+    """The tunables of this machine that a client may change. Raises RequestError for one that there is not."""
+    names = [] if text is None else [name.strip() for name in text.split(",")]
+    return tuple(dict.fromkeys(catalogue().find_tunable(name).name for name in names))

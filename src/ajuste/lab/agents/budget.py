@@ -1,0 +1,112 @@
+"""What one client may use: trials, minutes of measuring, and calls."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from ajuste.model.error import RequestError
+
+MINUTE_S: Final = 60.0
+
+
+@dataclass(frozen=True)
+class AgentLimits:
+    """``trials`` and ``minutes`` for all that a client starts, ``calls`` in any minute."""
+
+    trials: int = 2000
+    minutes: float = 120.0
+    calls: int = 120
+
+
+@dataclass
+class _Charge:
+    trials: int
+    minutes: float
+    since: float
+    settled: bool = False
+
+
+@dataclass
+class AgentBudget:
+    """What a client has used. What is started counts as much as it may take, until it has ended: then as much as it
+    took. Safe to use from several threads; ``clock`` gives seconds that only grow.
+    """
+
+    limits: AgentLimits
+    clock: Callable[[], float] = time.monotonic
+    _charges: dict[str, _Charge] = field(default_factory=dict, init=False)
+    _calls: deque[float] = field(default_factory=deque, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def call(self) -> None:
+        """One more call. Raises RequestError for too many in a minute."""
+        with self._lock:
+            now = self.clock()
+            while self._calls and self._calls[0] <= now - MINUTE_S:
+                self._calls.popleft()
+            if len(self._calls) >= self.limits.calls:
+                raise RequestError(
+                    f"more than {self.limits.calls} calls in a minute", hint="wait a minute, then call less often"
+                )
+            self._calls.append(now)
+
+    def require(self, trials: int, minutes: float) -> None:
+        """Whether so much is left. Raises RequestError with what to make smaller."""
+        with self._lock:
+            used_trials, used_minutes = self._used()
+            left = self.limits.trials - used_trials
+            if trials > left:
+                raise RequestError(
+                    f"this takes up to {trials:,} trials; {max(0, left):,} of {self.limits.trials:,} are left",
+                    hint="ask for fewer blocks or configurations",
+                )
+            left_minutes = self.limits.minutes - used_minutes
+            if minutes > left_minutes:
+                raise RequestError(
+                    f"this takes up to {minutes:.3g} minutes; {max(0.0, left_minutes):.3g} of "
+                    f"{self.limits.minutes:.3g} are left",
+                    hint="set a lower max_minutes",
+                )
+
+    def charge(self, job: str, trials: int, minutes: float) -> None:
+        """That a job was started which may take so much."""
+        with self._lock:
+            self._charges[job] = _Charge(trials, minutes, self.clock())
+
+    def settle(self, job: str, trials: int | None) -> None:
+        """That a job has ended, after so many ``trials`` if that is known."""
+        with self._lock:
+            charge = self._charges.get(job)
+            if charge is None or charge.settled:
+                return
+            charge.trials = charge.trials if trials is None else min(trials, charge.trials)
+            charge.minutes = min(charge.minutes, (self.clock() - charge.since) / MINUTE_S)
+            charge.settled = True
+
+    def owns(self, job: str) -> bool:
+        """Whether this client has started that job."""
+        return job in self._charges
+
+    @property
+    def open_jobs(self) -> list[str]:
+        """Those that were not seen to end."""
+        with self._lock:
+            return [job for job, charge in self._charges.items() if not charge.settled]
+
+    def left(self) -> dict[str, float]:
+        """What is left of trials and minutes."""
+        with self._lock:
+            trials, minutes = self._used()
+        return {
+            "trials": max(0, self.limits.trials - trials),
+            "minutes": round(max(0.0, self.limits.minutes - minutes), 2),
+        }
+
+    def _used(self) -> tuple[int, float]:
+        charges = self._charges.values()
+        return sum(one.trials for one in charges), sum(one.minutes for one in charges)

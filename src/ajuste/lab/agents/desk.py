@@ -1,0 +1,336 @@
+"""The desk at which a client asks: what it sees of runs, what it may start, and what that costs of its budget."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import tomllib
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+
+from ajuste.analysis.campaign.standing import standing
+from ajuste.catalogue.loader import catalogue
+from ajuste.catalogue.place import kernels
+from ajuste.lab.agents.budget import AgentBudget
+from ajuste.lab.agents.host_writes import require_host_allowed
+from ajuste.lab.agents.requests import (
+    CampaignAsked,
+    DifferencesAsked,
+    ExportAsked,
+    JobAsked,
+    JobStopped,
+    NothingAsked,
+    ProposalMade,
+    RunAsked,
+    RunsAsked,
+    StudyPlanned,
+    StudyStarted,
+    TunablesAsked,
+    WhyAsked,
+)
+from ajuste.lab.jobs import Job
+from ajuste.lab.service import LabService
+from ajuste.model.error import RequestError
+from ajuste.model.results import Results
+from ajuste.model.wording import shortened
+from ajuste.report.plan import PlannedStudy
+from ajuste.run.campaign.evaluator import Evaluator, ExperimentBench
+from ajuste.run.campaign.kept import campaign_names, find_campaign
+from ajuste.run.experiment import progress_of
+from ajuste.run.testbed import RunOptions
+from ajuste.store.head import Head
+from ajuste.study.builtin import builtin_studies, find_study
+
+Document = dict[str, Any]
+
+_MOST_EVIDENCE: Final = 200
+"""So many runs are looked at for what they say of a tunable, the newest first."""
+_STEP_S: Final = 0.2
+
+
+class AgentDesk:
+    """Everything that one client asks. ``allowed`` are the tunables of this machine that it may change."""
+
+    def __init__(
+        self,
+        service: LabService,
+        budget: AgentBudget,
+        allowed: Collection[str] = (),
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.service = service
+        self.budget = budget
+        self._allowed = tuple(allowed)
+        self._sleep = sleep
+        self._known = catalogue()
+        self._starting = threading.Lock()
+
+    # Looking.
+
+    def tunables(self, asked: TunablesAsked) -> Document:
+        if asked.name:
+            tunable = self._known.find_tunable(asked.name)
+            whole = tunable.model_dump(mode="json") | {"kernels": kernels(tunable)}
+            return {"tunable": whole, "runs": self._runs_of(tunable.name)}
+        words = asked.search.split()
+        found = self._known.search(words) if words else list(self._known.tunables.values())
+        rows = [
+            {"name": one.name, "title": one.title, "subsystem": one.subsystem, "kernels": kernels(one)}
+            for one in found[: asked.limit]
+        ]
+        return {"tunables": rows, "found": len(found)}
+
+    def studies(self, asked: NothingAsked) -> Document:
+        return {"studies": [{"name": s.name, "title": s.title, "question": s.question} for s in builtin_studies()]}
+
+    def runs(self, asked: RunsAsked) -> Document:
+        text = asked.find.lower()
+        found = [head for head in self.service.runs() if text in _words_of(head).lower()]
+        return {"runs": [_listed(head) for head in found[: asked.limit]], "found": len(found)}
+
+    def verdicts(self, asked: RunAsked) -> Document:
+        run = self.service.run(asked.run)
+        return _verdicts(self.service.results(run)) | {"going_on": self.service.is_going_on(run)}
+
+    def differences(self, asked: DifferencesAsked) -> Document:
+        runs = [self.service.run(name).id for name in asked.runs]
+        return {"differences": self._said(["report", "--json", "--", *dict.fromkeys(runs)])}
+
+    def export(self, asked: ExportAsked) -> Document:
+        run = self.service.run(asked.run)
+        chosen = [] if asked.configuration is None else [asked.configuration]
+        return {"export": self._said(["export", "--format", asked.format, "--json", "--", run.id, *chosen])}
+
+    # Planning and measuring.
+
+    def plan(self, asked: StudyPlanned) -> Document:
+        planned = self._planned(self._document(asked))
+        return {"plan": planned.model_dump(mode="json"), "cost": _cost(planned), "left": self.budget.left()}
+
+    def run(self, asked: StudyStarted) -> Document:
+        """Start a study. Raises RequestError for what is wrong, not allowed or beyond the budget."""
+        document = self._document(asked)
+        planned = self._planned(document)
+        cost = _cost(planned)
+        trials, minutes = int(cost["trials"]), cost["minutes"]
+        job = self._started(
+            trials, minutes, lambda: self.service.start(document, fresh=asked.fresh, max_minutes=minutes)
+        )
+        return self.watch(JobAsked(job=job.id, wait_s=asked.wait_s))
+
+    def watch(self, asked: JobAsked) -> Document:
+        """How a job of this client stands, at its end or after a while."""
+        job = self._own(asked.job)
+        waited = 0.0
+        while job.alive and waited < asked.wait_s:
+            self._sleep(_STEP_S)
+            waited += _STEP_S
+        going_on = job.alive
+        found: Document = {"job": job.id, "study": job.study, "going_on": going_on, "doing": shortened(job.doing)}
+        if not going_on:
+            self._settle()
+            found |= {"exit_code": job.exit_code, "problem": job.problem[:2000]}
+        if job.run and job.study != _CAMPAIGN:
+            found |= {
+                "run": job.run,
+                "verdicts": _verdicts(self.service.results(self.service.run(job.run)))["verdicts"],
+            }
+        return found | {"left": self.budget.left()}
+
+    def stop(self, asked: JobStopped) -> Document:
+        job = self._own(asked.job)
+        job.interrupt()
+        return {"job": job.id, "stopped": True}
+
+    def why(self, asked: WhyAsked) -> Document:
+        """What was recorded of a run, or a job that records it."""
+        run = self.service.run(asked.run)
+        results = self.service.results(run)
+        names = [one.name for one in results.configurations if not one.baseline]
+        if asked.configuration is not None and asked.configuration not in names:
+            raise RequestError(
+                f"{asked.configuration[:80]!r} is no configuration of {run.id}",
+                hint=f"choose one of {', '.join(names[:10])}",
+            )
+        found = [
+            one.model_dump(mode="json")
+            for one in results.explanations
+            if asked.configuration in (None, one.configuration)
+        ]
+        if found:
+            return {"explanations": found}
+        if '"kind":"host"' in run.resolved.replace(" ", "") and not self._allowed:
+            raise RequestError("nothing was recorded of this run, and this session may not use this machine")
+        chosen = [] if asked.configuration is None else [asked.configuration]
+        words = ["why", "--json", "--", run.id, *chosen]
+        job = self._started(2, 10, lambda: self._child("why", words))
+        done = self.watch(JobAsked(job=job.id, wait_s=asked.wait_s))
+        return done | {"next": "ask why again once the job has ended"}
+
+    # Campaigns.
+
+    def campaigns(self, asked: NothingAsked) -> Document:
+        return {"campaigns": campaign_names(self.service.home)}
+
+    def campaign_ledger(self, asked: CampaignAsked) -> Document:
+        kept = find_campaign(self.service.home, asked.campaign)
+        return standing(kept.campaign, kept.ledger.entries).model_dump(mode="json")
+
+    def campaign_propose(self, asked: ProposalMade) -> Document:
+        """Start a proposal. Raises RequestError for one that is not allowed; nothing is kept of it."""
+        kept = find_campaign(self.service.home, asked.campaign)
+        studies = kept.studies(self._known)
+        for study in studies:
+            allowed = self._allowed if set(kept.campaign.tunables) <= set(self._allowed) else ()
+            require_host_allowed(study, allowed, self._known)
+        means = RunOptions(self.service.home, dry=True)
+        bench = ExperimentBench(self._known, means, lambda study: progress_of(study, self._known, quiet=True))
+        settings = Evaluator(kept, self._known, bench).check(asked.settings)
+        trials = 2 * (kept.campaign.explore + kept.campaign.confirm * len(studies))
+        minutes = studies[0].budget.max_minutes + sum(study.budget.max_minutes for study in studies)
+        words = [word for name, level in settings.items() for word in ("--set", f"{name}={level}")]
+        words = ["campaign", "propose", kept.campaign.name, *words, "--quiet", "--json"]
+        job = self._started(trials, minutes, lambda: self._child(_CAMPAIGN, words))
+        found = self.watch(JobAsked(job=job.id, wait_s=asked.wait_s))
+        return found | {"ledger": self.campaign_ledger(CampaignAsked(campaign=asked.campaign))}
+
+    def budget_left(self, asked: NothingAsked) -> Document:
+        self._settle()
+        limits = self.budget.limits
+        return {
+            "left": self.budget.left(),
+            "limits": {"trials": limits.trials, "minutes": limits.minutes, "calls_per_minute": limits.calls},
+            "this_machine": list(self._allowed),
+        }
+
+    # What all of them share.
+
+    def _document(self, asked: StudyPlanned) -> Document:
+        """The study as a file would have it, within what a client may do."""
+        if isinstance(asked.study, str):
+            document = tomllib.loads(find_study(self._builtin(asked.study)).read_text(encoding="utf-8"))
+        else:
+            document = json.loads(json.dumps(asked.study))
+        given: Mapping[str, Mapping[str, Any]] = {
+            "target": {"kernel": asked.kernel},
+            "design": {"seed": asked.seed},
+            "budget": {"max_blocks": asked.max_blocks, "max_minutes": asked.max_minutes},
+        }
+        for table, fields in given.items():
+            more = {name: value for name, value in fields.items() if value is not None}
+            if more and isinstance(document.setdefault(table, {}), dict):
+                document[table] |= more
+        budget = document.get("budget")
+        if asked.max_blocks is not None and isinstance(budget, dict) and isinstance(budget.get("min_blocks"), int):
+            budget["min_blocks"] = min(budget["min_blocks"], asked.max_blocks)
+        return document
+
+    def _builtin(self, name: str) -> str:
+        """A built-in study: files of this machine are not a client's to name."""
+        names = [one.name for one in builtin_studies()]
+        if name not in names:
+            raise RequestError(f"study {name[:80]!r} not found", hint=f"expected one of {', '.join(names)}")
+        return name
+
+    def _planned(self, document: Document) -> PlannedStudy:
+        study, _ = self.service.checked(_as_guest_unless(document, self._allowed))
+        require_host_allowed(study, self._allowed, self._known)
+        return self.service.plan(document)
+
+    def _started(self, trials: int, minutes: float, start: Callable[[], Job]) -> Job:
+        """What ``start`` starts, if so much is left. Raises RequestError."""
+        with self._starting:
+            self._settle()
+            self.budget.require(trials, minutes)
+            job = start()
+            self.budget.charge(job.id, trials, minutes)
+        return job
+
+    def _child(self, study: str, words: list[str]) -> Job:
+        return self.service.jobs.start(study, words, self.service.jobs.new_directory())
+
+    def _own(self, name: str) -> Job:
+        """A job of this client: those of others are not its business."""
+        if not self.budget.owns(name):
+            raise RequestError(f"job {name[:80]!r} not found", hint="use the job that run or campaign_propose returned")
+        return self.service.jobs.find(name)
+
+    def _settle(self) -> None:
+        """Count what has ended as what it took."""
+        for name in self.budget.open_jobs:
+            job = self.service.jobs.find(name)
+            if not job.alive:
+                trials = None
+                if job.run and job.study != _CAMPAIGN:
+                    trials = self.service.store.count(self.service.run(job.run))
+                self.budget.settle(name, trials)
+
+    def _said(self, words: list[str]) -> Any:
+        directory = self.service.jobs.new_directory()
+        try:
+            return json.loads(self.service.jobs.asked(words, directory))
+        finally:
+            directory.rmdir()
+
+    def _runs_of(self, tunable: str) -> list[Document]:
+        found = []
+        for head in self.service.runs()[:_MOST_EVIDENCE]:
+            run = self.service.run(head.id)
+            if json.dumps(tunable) in run.resolved:
+                found.append(_listed(head))
+        return found
+
+
+_CAMPAIGN: Final = "campaign"
+"""Jobs with this name have runs that a client must not see."""
+
+
+def _as_guest_unless(document: Document, allowed: Collection[str]) -> Document:
+    """Refuses early what the service would only refuse in the words of the lab page."""
+    target = document.get("target")
+    if isinstance(target, dict) and target.get("kind") == "host" and not allowed:
+        raise RequestError(
+            "this study runs on this machine, and this session may only use guests",
+            hint='set target.kind = "vm" with a kernel, or ask for ajuste mcp --allow-host NAME,…',
+        )
+    return document
+
+
+def _cost(planned: PlannedStudy) -> dict[str, float]:
+    """What a study takes at most."""
+    blocks = planned.budget.max_blocks
+    return {
+        "trials": blocks * len(planned.configurations),
+        "minutes": planned.budget.max_minutes or 24 * 60.0,
+    }
+
+
+def _listed(head: Head) -> Document:
+    return {
+        "run": head.id,
+        "study": head.study,
+        "created": head.created,
+        "kernel": head.kernel,
+        "workload": head.workload,
+        "stopped": head.stopped or "not finished",
+        "answer": head.answer,
+    }
+
+
+def _words_of(head: Head) -> str:
+    return f"{head.id}\n{head.study}\n{head.kernel}\n{head.workload}\n{head.answer}\n{head.tags}"
+
+
+def _verdicts(results: Results) -> Document:
+    return {
+        "run": results.run,
+        "study": results.study,
+        "answer": results.answer,
+        "clock": results.clock,
+        "digest": results.digest,
+        "stopped": results.stopped,
+        "stopped_because": results.stopped_because,
+        "verdicts": [one.model_dump(mode="json") for one in results.verdicts],
+        "notes": list(results.notes),
+    }

@@ -1,0 +1,148 @@
+"""The operations that clients have, told once: both protocols, their schemas and their reference are made of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from pydantic import ValidationError
+
+from ajuste.lab.agents.desk import AgentDesk, Document
+from ajuste.lab.agents.requests import (
+    AgentRequest,
+    CampaignAsked,
+    DifferencesAsked,
+    ExportAsked,
+    JobAsked,
+    JobStopped,
+    NothingAsked,
+    ProposalMade,
+    RunAsked,
+    RunsAsked,
+    StudyPlanned,
+    StudyStarted,
+    TunablesAsked,
+    WhyAsked,
+)
+from ajuste.model.error import RequestError
+from ajuste.model.wording import visible_json
+
+MOST_BYTES: Final = 256 * 1024
+"""Of the arguments of one call."""
+
+Asked = TypeVar("Asked", bound=AgentRequest)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """``reads`` only looks: nothing is started, stopped or kept."""
+
+    name: str
+    what: str
+    request: type[AgentRequest]
+    act: Callable[[AgentDesk, Any], Document]
+    reads: bool = True
+
+    def carry_out(self, desk: AgentDesk, arguments: Mapping[str, Any]) -> Document:
+        """The answer. Raises RequestError for arguments that are wrong, too large, or too many calls."""
+        desk.budget.call()
+        if len(json.dumps(arguments)) > MOST_BYTES:
+            raise RequestError(
+                f"the arguments have more than {MOST_BYTES // 1024} KiB", hint="send a smaller study or fewer settings"
+            )
+        try:
+            request = self.request.model_validate(dict(arguments))
+        except ValidationError as failure:
+            raise RequestError(_wrong(failure), hint=f"see the schema of {self.name}") from None
+        found: Document = json.loads(visible_json(json.dumps(self.act(desk, request), ensure_ascii=False)))
+        return found
+
+
+def _wrong(failure: ValidationError) -> str:
+    problems = failure.errors(include_url=False, include_input=False)
+    said = (f"{'.'.join(map(str, one['loc']))[:100] or 'arguments'}: {one['msg'][:200]}" for one in problems[:5])
+    return "; ".join(said)
+
+
+def _all() -> dict[str, Operation]:
+    desk = AgentDesk
+    found = (
+        Operation(
+            "tunables",
+            "List the settings that Ajuste knows, or explain one and list the runs that touched it.",
+            TunablesAsked,
+            desk.tunables,
+        ),
+        Operation("studies", "List the built-in studies.", NothingAsked, desk.studies),
+        Operation("runs", "List the runs in the store, the newest first.", RunsAsked, desk.runs),
+        Operation(
+            "plan",
+            "Show every write, command and trial of a study, and its cost. Nothing is done.",
+            StudyPlanned,
+            desk.plan,
+        ),
+        Operation(
+            "run", "Start a study in a guest. Returns a job at once; watch it.", StudyStarted, desk.run, reads=False
+        ),
+        Operation("watch", "Say how a job stands: what it does, its run, its verdicts so far.", JobAsked, desk.watch),
+        Operation("stop", "Stop a job. What was measured is kept.", JobStopped, desk.stop, reads=False),
+        Operation("verdicts", "Read the answer and all verdicts of a run.", RunAsked, desk.verdicts),
+        Operation(
+            "why",
+            "Explain why a configuration differs from the baseline. Records both in a guest if that was not done.",
+            WhyAsked,
+            desk.why,
+            reads=False,
+        ),
+        Operation(
+            "differences",
+            "Compare runs: their verdicts, and what differs between their environments.",
+            DifferencesAsked,
+            desk.differences,
+        ),
+        Operation(
+            "export",
+            "Return a proven improvement as a script, a sysctl.d file, a tuned profile, a systemd "
+            "unit or an Ansible playbook. Nothing is applied.",
+            ExportAsked,
+            desk.export,
+        ),
+        Operation("campaigns", "List the campaigns.", NothingAsked, desk.campaigns),
+        Operation(
+            "campaign_ledger",
+            "Show a campaign: what may be proposed, each proposal with its evidence, and the error budget left.",
+            CampaignAsked,
+            desk.campaign_ledger,
+        ),
+        Operation(
+            "campaign_propose",
+            "Propose settings to a campaign. They are explored, and confirmed with hidden "
+            "seeds and workloads if they look better.",
+            ProposalMade,
+            desk.campaign_propose,
+            reads=False,
+        ),
+        Operation(
+            "budget", "Say how many trials and minutes are left for this client.", NothingAsked, desk.budget_left
+        ),
+    )
+    return {one.name: one for one in found}
+
+
+OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType(_all())
+
+
+def find_operation(name: str) -> Operation:
+    """Raises RequestError for one that there is not."""
+    found = OPERATIONS.get(name)
+    if found is None:
+        raise RequestError(f"tool {name[:80]!r} not found", hint=f"expected one of {', '.join(OPERATIONS)}")
+    return found
+
+
+def schema_of(operation: Operation) -> dict[str, Any]:
+    """The JSON Schema of its arguments."""
+    return {"additionalProperties": False, "properties": {}} | operation.request.model_json_schema()
