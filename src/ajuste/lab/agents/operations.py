@@ -28,7 +28,7 @@ from ajuste.lab.agents.requests import (
     WhyAsked,
 )
 from ajuste.model.error import RequestError
-from ajuste.model.wording import visible_json
+from ajuste.model.wording import visible
 
 MOST_BYTES: Final = 256 * 1024
 """Of the arguments of one call."""
@@ -57,8 +57,20 @@ class Operation:
             request = self.request.model_validate(dict(arguments))
         except ValidationError as failure:
             raise RequestError(_wrong(failure), hint=f"see the schema of {self.name}") from None
-        found: Document = json.loads(visible_json(json.dumps(self.act(desk, request), ensure_ascii=False)))
-        return found
+        return {name: _visible(value) for name, value in self.act(desk, request).items()}
+
+
+def _visible(value: Any) -> Any:
+    """A JSON value in which no text hides anything: it may be of any program or stranger."""
+    match value:
+        case str():
+            return visible(value)
+        case dict():
+            return {visible(str(name)): _visible(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_visible(one) for one in value]
+        case _:
+            return value
 
 
 def _wrong(failure: ValidationError) -> str:
