@@ -17,7 +17,7 @@ class _Kept(BaseModel):
 
 
 class Campaign(_Kept):
-    """What everybody may know of a campaign.
+    """What any user may know of a campaign.
 
     ``study`` is the name or absolute path of the study that proposals are explored on, ``study_sha256`` what it was
     when the campaign began. ``metric`` is the goal, and ``better`` its direction if it has none itself; ``witness`` is

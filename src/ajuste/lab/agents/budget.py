@@ -99,7 +99,7 @@ class AgentBudget:
             return [job for job, charge in self._charges.items() if not charge.settled]
 
     def left(self) -> dict[str, float]:
-        """What is left of trials and minutes."""
+        """The rest of trials and minutes."""
         with self._lock:
             trials, minutes = self._used()
         return {

@@ -1,4 +1,4 @@
-"""Where a campaign is kept: what everybody may know, what stays sealed, and the ledger."""
+"""Where a campaign is kept: what any user may know, what stays sealed, and the ledger."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ LARGEST_BYTES: Final = 64 << 20
 
 
 class CampaignLedger:
-    """Reads all lines when it is made, and adds to them. Whoever writes holds the campaign's lock."""
+    """Reads all lines when it is made, and adds to them. A writer holds the campaign's lock."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
