@@ -32,8 +32,8 @@ $(SYNCED): uv.lock pyproject.toml | system
 	.venv/bin/uv sync --quiet --frozen --inexact --all-extras --compile-bytecode --python .venv/bin/python
 	@touch $@
 
-$(PLOTLY): $(SYNCED)
-	@gzip -9nc .venv/lib/python3*/site-packages/plotly/package_data/plotly.min.js >$@.part && mv $@.part $@
+$(PLOTLY): $(SYNCED) setup/plots.py
+	@.venv/bin/python setup/plots.py $@
 
 native: | system
 	@$(CARGO) build --quiet --release --locked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import re
@@ -98,13 +99,25 @@ def test_nothing_is_loaded_from_anywhere(page: Page) -> None:
     assert not any(tag in {"iframe", "object", "embed", "base"} for tag, _ in page.elements)
 
 
+def test_it_is_small_and_has_every_kind_of_trace_that_is_drawn(granularity: Results, grid: Results) -> None:
+    pages = [render_html(report_of(results)) for results in (granularity, grid)]
+    assert max(len(page.encode()) for page in pages) < 1_500_000
+    library = gzip.decompress(base64.b64decode(Page(pages[0]).scripts["plotly"])).decode()
+    carried = set(re.findall(r'moduleType:"trace",name:"(\w+)"', library))
+    assert carried == {"scatter", "bar", "contour", "heatmap"}
+    drawn = {one["type"] for figure in json.loads(Page(pages[1]).scripts["figures"]).values() for one in figure["data"]}
+    assert drawn <= carried
+
+
 def test_only_our_scripts_may_run(page: Page) -> None:
     [policy] = [a["content"] or "" for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe-inline" not in re.findall(r"script-src[^;]*", policy)[0]
     allowed = set(re.findall(r"'sha256-([^']+)'", policy))
-    running = [text for name, text in page.scripts.items() if name not in {"results-json", "trials-csv", "figures"}]
-    assert {base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in running} == allowed
+    data = {"results-json", "trials-csv", "figures", "plotly"}
+    running = [text.encode() for name, text in page.scripts.items() if name not in data]
+    running.append(gzip.decompress(base64.b64decode(page.scripts["plotly"])))  # which the page unpacks
+    assert {base64.b64encode(hashlib.sha256(script).digest()).decode() for script in running} == allowed
 
 
 def test_headings_are_in_order_and_tables_have_headers(page: Page) -> None:

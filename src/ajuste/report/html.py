@@ -36,11 +36,8 @@ _BREAKS: Final = re.compile(r"([_./](?=\w))")
 
 def render_html(report: Report, of: str = "") -> str:
     """The whole page. Everything in ``report`` is shown as text, whatever it contains. ``of`` names its contents."""
-    scripts = {
-        "theme": page_asset("theme.js"),
-        "plotly": page_asset("plotly.min.js.gz"),
-        "report": page_asset("report.js"),
-    }
+    scripts = {"theme": page_asset("theme.js"), "report": page_asset("report.js")}
+    library = _file("plotly.min.js.gz")
     return (
         page_environment()
         .get_template("report.html.j2")
@@ -48,7 +45,8 @@ def render_html(report: Report, of: str = "") -> str:
             of=of,
             style=Markup(page_style()),
             scripts=scripts,
-            policy=_content_policy(list(scripts.values())),
+            packed=Markup(base64.b64encode(library).decode()),  # no letter of HTML is in it
+            policy=_content_policy([*(script.encode() for script in scripts.values()), gzip.decompress(library)]),
             **page_context(report),
         )
     )
@@ -118,11 +116,9 @@ def page_style() -> str:
     return "\n".join(parts)
 
 
-def _content_policy(scripts: list[Markup]) -> str:
+def _content_policy(scripts: list[bytes]) -> str:
     """Only our own scripts run and nothing is loaded: a second wall behind the escaping of text."""
-    hashes = " ".join(
-        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
-    )
+    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(script).digest()).decode()}'" for script in scripts)
     return (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
         "form-action 'none'; base-uri 'none'"
@@ -136,11 +132,13 @@ def _json_text(document: str) -> Markup:
 
 
 def page_asset(name: str) -> Markup:
-    """A file of the pages' own, such as ``report.js``."""
-    content = resources.files("ajuste.report").joinpath("templates", name).read_bytes()
-    if name.endswith(".gz"):
-        content = gzip.decompress(content)
-    return Markup(content.decode())  # a file of this package
+    """A file of the pages' own, such as ``report.js``, unpacked."""
+    content = _file(name)
+    return Markup((gzip.decompress(content) if name.endswith(".gz") else content).decode())  # a file of this package
+
+
+def _file(name: str) -> bytes:
+    return resources.files("ajuste.report").joinpath("templates", name).read_bytes()
 
 
 def _shown(value: Any) -> Any:
