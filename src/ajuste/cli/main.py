@@ -34,6 +34,9 @@ COMMANDS: Final = MappingProxyType(
         "report": "List runs, show one, or compare several.",
         "serve": "Open the lab page: see, compare and start runs.",
         "store": "Check, back up, clean up or salvage the store of all runs.",
+        "bundle": "Put runs into one file, to share them.",
+        "import": "Take the runs of a bundle into the store.",
+        "verify": "Measure a run again, and compare the digests.",
         "why": "Explain why a configuration differs from the baseline.",
         "analyse": "Give verdicts on results measured elsewhere.",
         "export": "Write the winner as a profile, a file or a script.",
@@ -60,8 +63,9 @@ group ``app``."""
 HELP_WIDTH: Final = 80
 """Columns of a terminal for which ``help.json`` is written; help is never wider."""
 
-_MODULES: Final = {"worker": "cluster", "scheduler": "cluster"}
-"""Of the commands that share one."""
+_MODULES: Final = {"worker": "cluster", "scheduler": "cluster", "import": "importing"}
+"""Of the commands that share one, or whose name is a keyword."""
+_FUNCTIONS: Final = {"import": "import_"}
 
 
 def application(words: Sequence[str] = ()) -> typer.Typer:
@@ -101,7 +105,7 @@ def _add(app: typer.Typer, name: str) -> None:
     if hasattr(module, "app") and name not in _MODULES:
         app.add_typer(module.app, name=name)
     else:
-        app.command(name)(getattr(module, name))
+        app.command(name)(getattr(module, _FUNCTIONS.get(name, name)))
 
 
 def _nothing() -> None: ...

@@ -131,9 +131,20 @@ class Store:
             environment=environment,
             base=base,
         )
+        return self._begin(run, kernel, workload)
+
+    def adopt(self, run: Run, *, kernel: str = "", workload: str = "") -> Run:
+        """Begin a run of another store, under its own id and with no trials yet. Raises RequestError if a run has that
+        id already.
+        """
+        return self._begin(replace(run, stopped="", stopped_because="", base="", answer=""), kernel, workload)
+
+    def _begin(self, run: Run, kernel: str, workload: str) -> Run:
         own = {"kernel": kernel, "workload": workload, "deleted": False, "unverified_before": False}
         with self._writing() as session:
             counted = tally(session, STORE, RUNS, to_change=True)  # Of two that begin at once one is the first.
+            if session.get(RunRow, run.id) is not None:
+                raise RequestError(f"run {run.id} is in the store already")
             turn = next_turn(session)
             row = sealed(RunRow(**vars(run), **own, tags="", size_bytes=0, begun=turn, taken_up=turn))
             session.add(row)

@@ -1,0 +1,275 @@
+"""Bundles: runs as one compressed file that another store takes, and that says itself whether it is whole.
+
+Lines of JSON, compressed with Zstandard: a header; of each run what it is, its trials, its recordings, and
+what was said of it; and last the SHA-256 of all lines before. What is read is a stranger's: everything has a limit, and
+each line must be exactly what this program writes of it. docs/reference/bundle.md describes it for other programs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from ajuste.machine.files import open_kept
+from ajuste.model.error import RequestError
+from ajuste.model.results import Results
+from ajuste.model.scheduling import Recorded
+from ajuste.model.trial import Trial
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+FORMAT: Final = "ajuste bundle"
+BUNDLE_VERSION: Final = 1
+MOST_RUNS: Final = 1_000
+MOST_TRIALS: Final = 1_000_000
+"""Of one run."""
+MOST_RECORDED: Final = 10_000
+LARGEST_FILE: Final = 256 << 20
+LARGEST_CONTENT: Final = 4 << 30
+"""Bytes when it is unpacked."""
+LARGEST_LINE: Final = 64 << 20
+_LEVEL: Final = 15
+_COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True)
+_WRONG: Final = (ValueError, TypeError, RecursionError)
+"""What reading and checking a line of JSON raises (pydantic's error is a ValueError)."""
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def _moment(text: str) -> str:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("a time without its zone")
+    return text
+
+
+def _no_id(text: str) -> str:
+    if _ID.fullmatch(text):
+        raise ValueError("a study called like a run")
+    return text
+
+
+_ID: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}(\.\d{1,6})?")
+Short = Annotated[str, Field(max_length=100_000)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+class Header(_Line):
+    """The first line. Whatever a later version changes, it begins with these two."""
+
+    format: Literal["ajuste bundle"]
+    version: Annotated[int, Field(ge=1)]
+
+
+class Contents(Header):
+    """The first line of this version: how many ``runs`` follow."""
+
+    runs: Annotated[int, Field(ge=1, le=MOST_RUNS)]
+
+
+class BundledRun(_Line):
+    """A run that ended, as the store has it (see ``store.store.Run``), with the trials of its base. ``machines`` says
+    by block who measured it, if there were several; so many ``trials`` and recordings follow.
+    """
+
+    id: Annotated[str, Field(pattern=f"^{_ID.pattern}$")]
+    study: Annotated[str, Field(min_length=1, max_length=1_000), AfterValidator(_no_id)]
+    fingerprint: Annotated[str, Field(min_length=1, max_length=200)]
+    seed: Annotated[int, Field(ge=0, lt=1 << 63)]
+    created: Annotated[str, AfterValidator(_moment)]
+    ajuste: Annotated[str, Field(max_length=200)]
+    named: Short
+    resolved: str
+    stopped: Literal["decided", "budget", "time", "irrelevant", "failed"]
+    stopped_because: Short
+    kernel: Short
+    workload: Short
+    environment: dict[str, Any]
+    machines: dict[Annotated[str, Field(pattern=r"^\d{1,9}$")], Annotated[str, Field(max_length=1_000)]]
+    trials: Annotated[int, Field(ge=0, le=MOST_TRIALS)]
+    recorded: Annotated[int, Field(ge=0, le=MOST_RECORDED)]
+    digest: Sha256
+
+
+class _Trailer(_Line):
+    sha256: Sha256
+
+
+class Bundled(Protocol):
+    """A run to be written."""
+
+    @property
+    def head(self) -> BundledRun: ...
+
+    @property
+    def trials(self) -> Iterable[Trial]: ...
+
+    @property
+    def recorded(self) -> Iterable[Recorded]: ...
+
+    @property
+    def results(self) -> Results: ...
+
+
+def canonical(document: Mapping[str, Any]) -> bytes:
+    """The one way in which a document is written, as a line; the order of its parts is its own."""
+    return _COMPACT.encode(document).encode("ascii") + b"\n"
+
+
+def lines_of(run: Bundled) -> Iterator[bytes]:
+    """All that a bundle has of a run."""
+    yield canonical(run.head.model_dump())
+    for trial in run.trials:
+        yield canonical(trial.model_dump())
+    for recorded in run.recorded:
+        yield canonical(recorded.model_dump(mode="json"))
+    yield canonical(run.results.model_dump(mode="json"))
+
+
+def write_bundle(file: Path, runs: Iterable[Bundled], count: int) -> None:
+    """Write ``count`` runs to the new ``file``, whole or not at all: the same runs give the same bytes. Raises
+    RequestError if it is there already or cannot be written.
+    """
+    if file.exists():
+        raise RequestError(f"{file} exists; expected a new file", hint="choose another name, or remove the file")
+    if not file.absolute().parent.is_dir():
+        raise RequestError(f"{file}: expected a file in an existing directory")
+    try:
+        handle, name = tempfile.mkstemp(dir=file.absolute().parent, prefix=f".{file.name}.", suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as part, zstd.ZstdFile(part, "w", level=_LEVEL) as packed:
+                found = hashlib.sha256()
+                header = Contents(format=FORMAT, version=BUNDLE_VERSION, runs=count)
+                lines = (line for run in runs for line in lines_of(run))
+                for line in (canonical(header.model_dump()), *lines):
+                    packed.write(line)
+                    found.update(line)
+                packed.write(canonical({"sha256": found.hexdigest()}))
+            os.link(name, file)  # Nothing that was put there meanwhile is replaced.
+        finally:
+            Path(name).unlink(missing_ok=True)
+    except OSError as error:
+        raise RequestError(f"{file}: {error.strerror or error}", hint="choose a FILE that you can write") from error
+
+
+class BundleReader:
+    """The lines of a bundle in their order. Every method raises RequestError for what is not as it must be."""
+
+    def __init__(self, name: str, packed: zstd.ZstdFile) -> None:
+        self._name = name
+        self._packed = packed
+        self._left = LARGEST_CONTENT
+        self._found = hashlib.sha256()
+        self._number = 0
+        header = self._header()
+        self.runs = header.runs
+
+    def run(self) -> BundledRun:
+        """What the next run is."""
+        return self._next(BundledRun)
+
+    def trials(self, run: BundledRun) -> Iterator[Trial]:
+        """Its trials, in the order of the design."""
+        return (self._next(Trial) for _ in range(run.trials))
+
+    def recorded(self, run: BundledRun) -> Iterator[Recorded]:
+        """Its recordings."""
+        return (self._document(Recorded) for _ in range(run.recorded))
+
+    def results(self) -> Results:
+        """What was said of it."""
+        return self._document(Results)
+
+    def end(self) -> None:
+        """To be called after all: whether that was all, and as it was written."""
+        expected = self._found.hexdigest()
+        if self._next(_Trailer).sha256 != expected:
+            raise RequestError(f"{self._name} is damaged or forged: its checksum differs", hint=_AGAIN)
+        if self._line(may_end=True):
+            raise self._wrong("stands behind the end")
+
+    def _header(self) -> Contents:
+        line = self._line()
+        try:
+            found = json.loads(line)
+            known = Header.model_validate({name: found[name] for name in Header.model_fields})
+        except (*_WRONG, LookupError) as error:
+            raise RequestError(
+                f"{self._name} is not a bundle of Ajuste", hint="make one with ajuste bundle RUN -o FILE.ajuste"
+            ) from error
+        if known.version > BUNDLE_VERSION:
+            raise RequestError(
+                f"{self._name} has version {known.version} of the format; this Ajuste reads up to {BUNDLE_VERSION}",
+                hint="update Ajuste",
+            )
+        return self._read(Contents, line)
+
+    def _document(self, model: type[Model]) -> Model:
+        line = self._line()
+        try:
+            return model.model_validate_json(line)
+        except _WRONG as error:
+            raise self._wrong("is not as expected") from error
+
+    def _next(self, model: type[Model]) -> Model:
+        return self._read(model, self._line())
+
+    def _read(self, model: type[Model], line: bytes) -> Model:
+        try:
+            found = model.model_validate(json.loads(line))
+            if canonical(found.model_dump(exclude_unset=True)) == line:
+                return found
+        except _WRONG as error:
+            raise self._wrong("is not as expected") from error
+        raise self._wrong("is not as expected")
+
+    def _line(self, *, may_end: bool = False) -> bytes:
+        most = min(LARGEST_LINE, self._left)
+        try:
+            line: bytes = self._packed.readline(most + 1)
+        except (zstd.ZstdError, EOFError, OSError) as error:
+            what = "is not a bundle of Ajuste" if not self._number else "is damaged: it does not unpack"
+            raise RequestError(f"{self._name} {what}", hint=_AGAIN) from error
+        if len(line) > most:
+            raise RequestError(f"{self._name} is too large: more than {most >> 20} MiB in a line or in all")
+        if not line.endswith(b"\n") and not (may_end and not line):
+            raise RequestError(f"{self._name} is damaged: its end is missing", hint=_AGAIN)
+        self._left -= len(line)
+        self._number += 1
+        self._found.update(line)
+        return line
+
+    def _wrong(self, what: str) -> RequestError:
+        return RequestError(f"{self._name} is malformed: line {self._number} {what}", hint=_AGAIN)
+
+
+_AGAIN: Final = "have it made again with ajuste bundle"
+
+
+@contextmanager
+def open_bundle(file: Path) -> Iterator[BundleReader]:
+    """A bundle, to be read. Raises RequestError."""
+    try:
+        with open_kept(file) as opened:
+            if os.fstat(opened.fileno()).st_size > LARGEST_FILE:
+                raise RequestError(f"{file} is too large: a bundle has up to {LARGEST_FILE >> 20} MiB")
+            with zstd.ZstdFile(opened) as packed:
+                yield BundleReader(str(file), packed)
+    except OSError as error:
+        raise RequestError(f"{file}: {error.strerror or error}", hint="name a bundle, FILE.ajuste") from error

@@ -1,0 +1,174 @@
+"""Runs as bundles: there and back without a difference, and whatever a stranger makes of the file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from small_stores import DECIDED, DIGEST, GOING_ON, Commands, small_store
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    small_store(tmp_path / "home" / "data" / "store.sqlite")
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def commands(home: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
+    return Commands(home, monkeypatch)
+
+
+@pytest.fixture
+def bundle(commands: Commands, tmp_path: Path) -> Path:
+    commands.json("bundle", DECIDED, "-o", str(tmp_path / "runs.ajuste"))
+    return tmp_path / "runs.ajuste"
+
+
+def test_an_imported_run_has_the_same_report_to_the_byte(commands: Commands, bundle: Path, tmp_path: Path) -> None:
+    before = commands.run("report", DECIDED, "--verbose", "--html", str(tmp_path / "before.html"))
+    document = commands.json("report", DECIDED, "--html", str(tmp_path / "b.html"))
+    with pytest.MonkeyPatch.context() as patch:
+        other = Commands(tmp_path / "other", patch)
+        assert [one["new"] for one in other.json("import", str(bundle))["runs"]] == [True]
+        assert [one["new"] for one in other.json("import", str(bundle))["runs"]] == [False]
+        assert other.json("report", DECIDED, "--html", str(tmp_path / "a.html")) == document
+        after = other.run("report", DECIDED, "--verbose", "--html", str(tmp_path / "after.html"))
+        assert after[1].replace("after.html", "before.html") == before[1]
+        assert document["digest"] == DIGEST
+        assert (tmp_path / "after.html").read_bytes() == (tmp_path / "before.html").read_bytes()
+        assert len(other.json("report")) == 1
+        assert other.json("store", "check")["intact"]
+        assert other.json("report", DECIDED, "--trials")
+        again = tmp_path / "again.ajuste"
+        other.json("bundle", DECIDED, "-o", str(again))
+        assert again.read_bytes() == bundle.read_bytes()
+
+
+def test_a_run_that_is_here_stays_and_an_unfinished_one_is_refused(
+    commands: Commands, bundle: Path, tmp_path: Path
+) -> None:
+    assert [one["new"] for one in commands.json("import", str(bundle))["runs"]] == [False]
+    code, _, complained = commands.run("bundle", GOING_ON, "-o", str(tmp_path / "x.ajuste"))
+    assert (code, "not finished" in complained) == (2, True)
+    code, _, complained = commands.run("bundle", DECIDED, "-o", str(bundle))
+    assert (code, "exists" in complained) == (2, True)
+
+
+def lines(bundle: Path) -> list[Any]:
+    return [json.loads(line) for line in zstd.decompress(bundle.read_bytes()).splitlines()]
+
+
+def forged(file: Path, documents: list[Any]) -> None:
+    """Written as a bundle is, with the right checksum at the end."""
+    texts = [json.dumps(one, separators=(",", ":")) + "\n" for one in documents[:-1]]
+    last = json.dumps({"sha256": hashlib.sha256("".join(texts).encode()).hexdigest()}, separators=(",", ":")) + "\n"
+    file.write_bytes(zstd.compress("".join([*texts, last]).encode()))
+
+
+def set_(*keys: Any) -> Callable[[list[Any]], None]:
+    *way, last, value = keys
+
+    def change(documents: list[Any]) -> None:
+        at: Any = documents
+        for key in way:
+            at = at[key]
+        at[last] = value
+
+    return change
+
+
+FORGED: dict[str, Callable[[list[Any]], None]] = {
+    "a later version": set_(0, "version", 2),
+    "more runs than there are": set_(0, "runs", 2),
+    "no bundle": set_(0, "format", "zip"),
+    "an id that is a path": set_(1, "id", "../../../etc/cron.d/x"),
+    "a study named like a run": set_(1, "study", "20261122-163035-00b9d2"),
+    "a number as a text": set_(1, "seed", "1"),
+    "a field that there is not": set_(1, "command", "rm"),
+    "a run that can go on": set_(1, "stopped", ""),
+    "a time without a zone": set_(1, "created", "2026-11-22T16:30:35"),
+    "more trials than there are": set_(1, "trials", 1_000),
+    "a study that is none": set_(1, "resolved", "{}"),
+    "another digest": set_(1, "digest", "0" * 64),
+    "another figure": set_(2, "metrics", {"elapsed": 1.0}),
+    "a figure as a text": set_(2, "attempt", "0"),
+    "a trial twice": lambda documents: documents.__setitem__(3, documents[2]),
+    "results that are none": set_(-2, "verdicts", 1),
+    "more behind the end": lambda documents: documents.insert(-1, {"more": 1}),
+}
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_what_is_not_as_it_was_written_is_refused_and_nothing_changes(
+    commands: Commands, bundle: Path, what: str, tmp_path: Path
+) -> None:
+    documents = lines(bundle)
+    FORGED[what](documents)
+    forged(bundle, documents)
+    with pytest.MonkeyPatch.context() as patch:
+        other = Commands(tmp_path / "other", patch)
+        code, said, complained = other.run("import", str(bundle))
+        assert (code, said) == (2, ""), complained
+        assert complained.startswith("ajuste: ")
+        assert complained.count("\n") <= 2
+        assert other.json("report") == []
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[:-20], lambda b: b[:99] + bytes([b[99] ^ 1]) + b[100:], lambda b: b"x"])
+def test_a_damaged_file_is_refused(commands: Commands, bundle: Path, damage: Callable[[bytes], bytes]) -> None:
+    bundle.write_bytes(damage(bundle.read_bytes()))
+    code, _, complained = commands.run("import", str(bundle))
+    assert (code, str(bundle) in complained) == (2, True)
+
+
+def test_a_bomb_ends_early(commands: Commands, tmp_path: Path) -> None:
+    file = tmp_path / "bomb.ajuste"
+    file.write_bytes(zstd.compress(bytes(200 << 20)))
+    assert file.stat().st_size < 100_000
+    code, _, complained = commands.run("import", str(file))
+    assert (code, "too large" in complained) == (2, True)
+
+
+def test_verdicts_that_do_not_follow_from_the_trials_are_computed_again(
+    commands: Commands, bundle: Path, tmp_path: Path
+) -> None:
+    truth = commands.json("report", DECIDED)
+    documents = lines(bundle)
+    documents[-2]["answer"] = "Buy it: 90 % quicker."
+    forged(bundle, documents)
+    with pytest.MonkeyPatch.context() as patch:
+        other = Commands(tmp_path / "other", patch)
+        (one,) = other.json("import", str(bundle))["runs"]
+        assert one["said_anew"]
+        assert other.json("report", DECIDED)["answer"] == truth["answer"]
+
+
+def test_another_run_with_the_same_id_is_refused(commands: Commands, bundle: Path) -> None:
+    documents = lines(bundle)
+    documents[1]["named"] = "something else"
+    forged(bundle, documents)
+    code, _, complained = commands.run("import", str(bundle))
+    assert (code, "with other content" in complained) == (2, True)
+    assert commands.json("report", DECIDED)["digest"] == DIGEST
+
+
+def test_a_run_by_the_clock_of_the_world_cannot_be_verified(commands: Commands, bundle: Path) -> None:
+    documents = lines(bundle)
+    resolved = json.loads(documents[1]["resolved"])
+    resolved["study"]["target"]["clock"] = "wall"
+    documents[1]["resolved"] = json.dumps(resolved)
+    forged(bundle, documents)
+    code, _, complained = commands.run("verify", str(bundle))
+    assert (code, "no second measurement has the same digest" in complained) == (2, True)
