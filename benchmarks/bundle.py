@@ -35,6 +35,8 @@ kernel = "debian:5.10"
 min_blocks = {TRIALS // 2}
 max_blocks = {TRIALS // 2}
 max_minutes = 120
+[analysis]
+metrics = ["elapsed"]
 """
 
 

@@ -37,6 +37,7 @@ COMMANDS: Final = MappingProxyType(
         "bundle": "Put runs into one file, to share them.",
         "import": "Take the runs of a bundle into the store.",
         "verify": "Measure a run again, and compare the digests.",
+        "site": "Write reports of many runs as a static site.",
         "why": "Explain why a configuration differs from the baseline.",
         "analyse": "Give verdicts on results measured elsewhere.",
         "export": "Write the winner as a profile, a file or a script.",

@@ -46,7 +46,7 @@ def render_html(report: Report, of: str = "") -> str:
             style=Markup(page_style()),
             scripts=scripts,
             packed=Markup(base64.b64encode(library).decode()),  # no letter of HTML is in it
-            policy=_content_policy([*(script.encode() for script in scripts.values()), gzip.decompress(library)]),
+            policy=content_policy([*(script.encode() for script in scripts.values()), gzip.decompress(library)]),
             **page_context(report),
         )
     )
@@ -116,7 +116,7 @@ def page_style() -> str:
     return "\n".join(parts)
 
 
-def _content_policy(scripts: list[bytes]) -> str:
+def content_policy(scripts: list[bytes]) -> str:
     """Only our own scripts run and nothing is loaded: a second wall behind the escaping of text."""
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(script).digest()).decode()}'" for script in scripts)
     return (

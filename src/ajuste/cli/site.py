@@ -1,0 +1,96 @@
+"""``ajuste site``: the reports of many runs as a static site."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ajuste.cli.options import Json, example
+from ajuste.machine.home import home
+from ajuste.model.error import RequestError
+from ajuste.model.wording import visible_line
+from ajuste.report.format import count_of
+
+if TYPE_CHECKING:
+    from ajuste.report.document import Report
+    from ajuste.report.site import SiteEntry
+    from ajuste.store.head import Head
+    from ajuste.store.store import Store
+
+
+@example("ajuste site public")
+def site(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A new directory, or one that ajuste site wrote.", show_default=False)
+    ],
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[RUN]...", help="Only these runs (default: all that ended).", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a static site: a list of runs with search, and the report of each.
+
+    It needs no server, and opens from disk. The same runs give the same bytes.
+    """
+    from ajuste.report.site import INDEX, Site
+    from ajuste.store.store import Store
+
+    place = Site(directory)
+    with Store(home().store_url) as store:
+        wanted = _wanted(runs or (), store)
+        entries = [_entry(one, store) for one in wanted]
+        done = place.write(entries, _reports(wanted, store))
+        left_out = 0 if runs else len(store.runs()) - len(wanted)
+    if as_json:
+        said = {"directory": str(directory), "runs": [one.run for one in entries], "removed": list(done.removed)}
+        typer.echo(json.dumps(said, indent=2))
+        return
+    typer.echo(f"The site has {count_of(done.runs, 'run')}: {visible_line(str(directory / INDEX))}")
+    if left_out:
+        typer.echo(f"{count_of(left_out, 'unfinished run')} left out.")
+
+
+def _wanted(names: Sequence[str], store: Store) -> list[Head]:
+    """Those that ended, the newest first by the time at which they were begun. Raises RequestError."""
+    chosen = {store.find_run(name).id for name in names}
+    found = [one for one in store.runs() if (one.id in chosen if names else one.stopped)]
+    for one in found:
+        if not one.stopped:
+            raise RequestError(f"run {one.id} is not finished", hint="finish it with its own command")
+    if not found:
+        raise RequestError("there are no runs that ended", hint="run a study first, such as ajuste run granularity")
+    return sorted(found, key=lambda one: (one.created, one.id), reverse=True)
+
+
+def _entry(one: Head, store: Store) -> SiteEntry:
+    from ajuste.machine.installation import ajuste_version
+    from ajuste.report.site import SiteEntry
+    from ajuste.run.outcome import results_of
+
+    results = results_of(store.find_run(one.id), store)
+    contents = hashlib.sha256(f"{ajuste_version()} {results.model_dump_json()}".encode()).hexdigest()
+    return SiteEntry(
+        run=one.id,
+        study=one.study,
+        title=results.title,
+        answer=results.answer or results.stopped_because,
+        created=one.created,
+        kernel=one.kernel,
+        workload=one.workload,
+        tags=tuple(one.tags.split()),
+        contents=contents,
+    )
+
+
+def _reports(runs: Sequence[Head], store: Store) -> Iterator[Report]:
+    from ajuste.report.results import report_of
+    from ajuste.run.outcome import results_of
+
+    for one in runs:
+        yield report_of(results_of(store.find_run(one.id), store))
