@@ -15,7 +15,7 @@ from ajuste.model.wording import visible_line
 from ajuste.report.format import count_of
 
 
-@example("ajuste bundle compare -o runs.ajuste")
+@example("ajuste bundle nice -o runs.ajuste")
 def bundle(
     runs: Annotated[
         list[str], typer.Argument(metavar="RUN...", help="Runs, or studies (their newest runs).", show_default=False)

@@ -25,7 +25,7 @@ SUFFIX: Final = ".ajuste"
 _MOST_NAMED: Final = 5
 
 
-@example("ajuste verify granularity", "ajuste verify runs.ajuste")
+@example("ajuste verify runs.ajuste")
 def verify(
     run: Annotated[
         str, typer.Argument(metavar="RUN|FILE", help="A run, a study (its newest run), or a bundle: FILE.ajuste.")
