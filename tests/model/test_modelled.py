@@ -72,7 +72,7 @@ def test_every_machine_of_the_catalogue_has_sources() -> None:
         ({"l3": {"size_kib": 4, "ways": 3}}, "Extra inputs are not permitted"),
         ({"l1d": {"size_kib": "4", "ways": 2}}, "valid integer"),
         ({"llc": {"size_kib": 64, "ways": 4}}, "Field required"),
-        ({"memory_ns": 0}, "greater than 0"),
+        ({"memory_ns": -1}, "greater than or equal to 0"),
         ({"branches": {"history_bits": 60, "miss_cycles": 1}}, "less than or equal to 24"),
     ],
 )

@@ -135,7 +135,7 @@ class ModelledMachine(_Table):
     frequency_mhz: Annotated[int, Field(ge=1, le=100_000)]
     instructions_per_cycle: Annotated[int, Field(ge=1, le=64)]
     line_bytes: Annotated[int, Field(ge=16, le=1024)] = 64
-    memory_ns: Annotated[float, Field(gt=0, le=100_000, strict=False)]
+    memory_ns: Annotated[float, Field(ge=0, le=100_000, strict=False)]
     walk_cycles: _Cycles
     l1i: ModelledCache
     l1d: ModelledCache
