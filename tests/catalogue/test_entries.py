@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
+import socket
 import subprocess
+import time
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
@@ -185,12 +189,44 @@ def run(kind: WorkloadKind, given: dict[str, str]) -> set[str]:
         if kind.program != WORKLOADS and shutil.which(name) is None:
             pytest.skip(f"{name} is not installed (package {package})")
     assert program is not None
-    ended = subprocess.run([program, *arguments(kind, given)], capture_output=True, text=True, timeout=120)
+    for name in ("source", "directory"):
+        if name in kind.parameters and not Path(kind.parameters[name].default).is_dir():
+            pytest.skip(f"{kind.name} needs a directory that is not here: {kind.parameters[name].default}")
+    with served(kind) as port:
+        words = [word.replace("{port}", str(port)) for word in arguments(kind, given)]
+        ended = subprocess.run([program, *words], capture_output=True, text=True, timeout=120)
     if any(words in ended.stderr for words in ("(sch_netem)", "(it takes root)", "cannot be run as root")):
         # This machine's kernel may have no such queue, or give nobody a network. PostgreSQL refuses root.
         pytest.skip(ended.stderr)
     assert ended.returncode == 0, ended.stderr
     return set(parser(kind.parser)(ended.stdout)) if kind.parser else set()
+
+
+@contextmanager
+def served(kind: WorkloadKind) -> Iterator[int]:
+    """The port on which the workload's server listens meanwhile, if it needs one."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
+    servers = [
+        subprocess.Popen([word.replace("{port}", str(port)) for word in one.command], stdout=subprocess.DEVNULL)
+        for one in kind.services
+    ]
+    try:
+        end = time.monotonic() + 30
+        while servers and not listening(port):
+            assert time.monotonic() < end, f"{kind.services} does not listen"
+            time.sleep(0.02)
+        yield port
+    finally:
+        for server in servers:
+            server.terminate()
+            server.wait()
+
+
+def listening(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_every_parser_belongs_to_a_workload() -> None:

@@ -143,7 +143,7 @@ def test_an_interrupted_suite_keeps_what_was_measured_and_resumes(suite: Callabl
 
 def test_the_suites_are_listed(ajuste: Shell) -> None:
     names = {one["name"]: one["members"] for one in json.loads(ajuste("suite", "--json")[0])}
-    assert {"scheduler", "io", "database"} <= set(names)
+    assert {"scheduler", "io", "database", "web"} <= set(names)
     assert "hackbench-unix" in names["scheduler"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import geometric_mean
 
 import pytest
 
@@ -36,6 +37,16 @@ def found(name: str, program: str) -> dict[str, float]:
         ("dbench", "dbench.txt"),
         ("tbench", "tbench.txt"),
         ("iperf3", "iperf3.json"),
+        ("redis-benchmark", "redis-benchmark.csv"),
+        ("memtier-redis", "memtier-redis.txt"),
+        ("memtier-memcached", "memtier-memcached.txt"),
+        ("memcached", "memcslap.txt"),
+        ("netperf", "netperf.txt"),
+        ("stream", "stream.txt"),
+        ("will-it-scale", "will-it-scale.txt"),
+        ("rt-app", "rt-app.txt"),
+        ("perf-numa", "perf-bench-numa.txt"),
+        ("kernbench", "kernbench.txt"),
     ],
 )
 def test_every_figure_is_a_metric_of_the_catalogue(kind: str, name: str) -> None:
@@ -55,6 +66,36 @@ def test_stress_ng(name: str) -> None:
     cpu = read["stress-ng.user-time"] + read["stress-ng.system-time"]
     assert read["stress-ng.bogo-ops-per-cpu-second"] == pytest.approx(read["stress-ng.bogo-ops"] / cpu, rel=0.02)
     assert ("stress-ng.context-switch" in read) == (name == "switch")
+
+
+def test_unixbench_has_the_tests_that_ran_and_the_mean_of_their_indices() -> None:
+    read = found("unixbench.txt", "unixbench")
+    assert set(read) <= {metric.name for metric in catalogue().workloads["unixbench"].metrics}
+    ran = [value for name, value in read.items() if name.endswith("-index")]
+    assert len(ran) == 2
+    assert read["unixbench.index"] == pytest.approx(geometric_mean(ran), rel=0.001)
+    assert read["unixbench.pipe-index"] == pytest.approx(read["unixbench.pipe"] / 12440 * 10, rel=0.001)
+
+
+def test_figures_of_the_new_programs_agree_with_each_other() -> None:
+    redis = found("redis-benchmark.csv", "redis_benchmark")
+    order = [redis[f"redis-benchmark.get-latency-{one}"] for one in ("min", "p50", "p95", "p99", "max")]
+    assert order == sorted(order)
+    memtier = found("memtier-redis.txt", "memtier")
+    parts = memtier["memtier.sets-per-second"] + memtier["memtier.gets-per-second"]
+    assert memtier["memtier.totals-per-second"] == pytest.approx(parts, abs=0.02)
+    netperf = found("netperf.txt", "netperf")
+    assert 1 / netperf["netperf.latency"] == pytest.approx(netperf["netperf.transactions-per-second"], rel=0.05)
+    numa = found("perf-bench-numa.txt", "perf_bench")
+    assert numa["perf-bench.data"] == pytest.approx(2 * numa["perf-bench.thread-data"], rel=0.01)
+    stream = found("stream.txt", "stream")  # a copy moves each of two million numbers of 8 bytes in and out
+    assert stream["stream.copy"] == pytest.approx(32 / stream["stream.copy-time-min"], rel=0.001)
+    scale = found("will-it-scale.txt", "will_it_scale")
+    slowest, fastest = scale["will-it-scale.slowest-task"], scale["will-it-scale.fastest-task"]
+    assert slowest + fastest == pytest.approx(scale["will-it-scale.operations-per-second"], rel=0.001)
+    film = found("rt-app.txt", "rt_app")
+    assert film["rt-app.period"] == pytest.approx(0.01, rel=0.05)
+    assert film["rt-app.rounds"] == pytest.approx(2 * 1.0 / 0.01, rel=0.05)
 
 
 def test_times_of_perf_bench_are_in_seconds() -> None:
@@ -103,6 +144,11 @@ def test_sysbench_mutex_has_the_figures_of_its_workload() -> None:
             "stress-ng failed: cannot fork",
         ),
         ("dbench", "dbench version 4.00\n", "has no throughput"),
+        ("redis_benchmark", '"test","rps","avg_latency_ms"\n', "measured no command"),
+        ("will_it_scale", "testcase:x\nwarmup\nmin:1 max:2 total:3\n", "no complete measurement"),
+        ("rt_app", "#idx perf run\n", "logged no round"),
+        ("stream", "STREAM version $Revision: 5.10 $\nFailed Validation on array a[]\n", "computed wrong results"),
+        ("netperf", "MIGRATED TCP STREAM TEST from x\nnetperf: cannot connect\n", "netperf failed: cannot connect"),
         ("iperf3", "nothing", "no JSON"),
         ("iperf3", '{"error": "unable to connect"}', "iperf3 failed"),
         ("iperf3", '{"end": 3}', 'no table "end"'),

@@ -267,10 +267,10 @@ def arguments(kind: WorkloadKind, given: Mapping[str, str]) -> tuple[str, ...]:
     words: list[str] = []
     for argument in kind.arguments:
         whole = PLACEHOLDER.fullmatch(argument)
-        if whole and kind.parameters[whole[1]].choices:
+        if whole and whole[1] in values and kind.parameters[whole[1]].choices:
             words += kind.parameters[whole[1]].choices[values[whole[1]]]
         else:
-            words.append(PLACEHOLDER.sub(lambda match: values[match[1]], argument))
+            words.append(PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), argument))  # or a {port}
     return tuple(words)
 
 

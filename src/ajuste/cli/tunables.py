@@ -19,6 +19,8 @@ from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
 from ajuste.report.console import Console
+from ajuste.study.job import AttributesTable
+from ajuste.study.settings import SERVICE_PREFIX
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -54,7 +56,8 @@ def tunables(
         list_here(as_json)
         return
     version = _version(kernel) if kernel else None
-    _list([t for t in catalogue().tunables.values() if version is None or t.place_in(version)], version, as_json)
+    known = [*catalogue().tunables.values(), *_of_services()]
+    _list([t for t in known if version is None or t.place_in(version)], version, as_json)
 
 
 @app.command()
@@ -67,7 +70,11 @@ def search(
 
     Example: $ ajuste tunables search dirty memory
     """
-    found = catalogue().search(words)
+    of_services = {one.name.removeprefix(SERVICE_PREFIX): one for one in _of_services()}
+    rest = [word for word in words if word.lower() not in ("service", "services")]
+    found = catalogue().search(rest) if rest else []
+    if len(rest) < len(words):
+        found = [of_services[one.name] for one in found if one.name in of_services] if rest else [*of_services.values()]
     if not found:
         raise RequestError(f"no tunable matches {' '.join(words)}", hint="list all with ajuste tunables")
     _list(found, None, as_json, grouped=False)
@@ -85,10 +92,32 @@ def show(
 
     Example: $ ajuste tunables show 'net.gro[lo]'
     """
-    tunable = catalogue().find_tunable(name)
+    services = {one.name: one for one in _of_services()}
+    tunable = services.get(name) or catalogue().find_tunable(name)
     from ajuste.cli.tunable_sheet import show_sheet
 
     show_sheet(tunable, kernel, cpus, as_json=as_json)
+
+
+def _of_services() -> list[Tunable]:
+    """The attributes of processes that services have, too: ``service.nice`` and the others."""
+    tunables = catalogue().tunables
+    return [
+        tunables[name].model_copy(
+            update={
+                "name": f"{SERVICE_PREFIX}{name}",
+                "title": _title(tunables[name].title),
+                "subsystem": "service",
+            }
+        )
+        for name in AttributesTable.model_fields
+        if name in tunables
+    ]
+
+
+def _title(title: str) -> str:
+    """... of a service instead of the workload."""
+    return title.replace("the workload", "a service") if "the workload" in title else f"{title} of a service"
 
 
 def _list(found: list[Tunable], version: KernelVersion | None, as_json: bool, *, grouped: bool = True) -> None:

@@ -47,11 +47,23 @@ class Parameter(BaseModel):
         return self
 
 
+class KindService(BaseModel):
+    """A server that a workload needs, as in a study's ``[[workload.service]]``: ``{port}`` is its port there and in the
+    workload's arguments.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str
+    command: tuple[str, ...]
+    ready: str | tuple[str, ...] | None = None
+    stop: str = "TERM"
+
+
 class WorkloadKind(BaseModel):
     """A catalogue entry. ``parser`` names a module of ``ajuste.outputs``; ``package`` the Debian package of
     ``program``, ``needs`` more programs that it starts, with theirs. ``endless`` workloads never end by themselves:
     they are for the background. One that ``writes`` files runs where Ajuste was called, others need no place. ``main``
-    is the one of ``metrics`` that people ask for.
+    is the one of ``metrics`` that people ask for. ``services`` are the servers of a study that names none itself.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -68,11 +80,12 @@ class WorkloadKind(BaseModel):
     main: str = ""
     endless: bool = False
     writes: bool = False
+    services: tuple[KindService, ...] = Field(default=(), alias="service")
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
         used = {name for argument in self.arguments for name in PLACEHOLDER.findall(argument)}
-        if used != set(self.parameters):
+        if used - ({"port"} if self.services else set()) != set(self.parameters):
             raise ValueError(f"arguments use {sorted(used)}, parameters are {sorted(self.parameters)}")
         if self.main and self.main not in {metric.name for metric in self.metrics}:
             raise ValueError(f"the main metric {self.main} is not among the metrics")

@@ -104,6 +104,8 @@ def _job(path: KeyPath, job: WorkloadTable | BackgroundTable, study: Study, cata
         return
     if kind.endless and isinstance(job, WorkloadTable):
         yield Problem((*path, "kind"), f'"{job.kind}" never ends; use it only as a background load')
+    if kind.services and isinstance(job, BackgroundTable):
+        yield Problem((*path, "kind"), f'"{job.kind}" needs a server of its own; use it only as the workload')
     tables = {"parameters": job.parameters}
     if isinstance(job, WorkloadTable):
         tables["host_parameters"] = job.host_parameters

@@ -341,4 +341,6 @@ class Commands:
 
     def _package(self, name: str) -> str:
         """The Debian package of a program that the catalogue knows."""
-        return next((kind.package for kind in self._catalogue.workloads.values() if kind.program == name), "")
+        kinds = self._catalogue.workloads.values()
+        package = next((kind.package for kind in kinds if kind.program == name), "")
+        return package or next((kind.needs[name] for kind in kinds if name in kind.needs), "")

@@ -21,6 +21,7 @@ from ajuste.study.location import HINT, KeyPath, StudyOrigin, StudySource
 from ajuste.study.problem import Problem, error, from_validation
 from ajuste.study.ranges import with_levels
 from ajuste.study.schema import Study
+from ajuste.study.services import with_services
 from ajuste.study.settings import WORKLOAD_PREFIX
 
 _LOG: Final = logging.getLogger(__name__)
@@ -121,7 +122,8 @@ def checked_study(
     """The study in ``document``, checked as by ``read_study``; without ``with_files`` its files may not be there
     yet.
     """
-    study, problems = with_levels(parse_study(document, source).at(source), known)
+    asked = with_services(parse_study(document, source).at(source), known)
+    study, problems = with_levels(asked, known)
     wrong = {problem.path[:2] for problem in problems}
     problems += [found for found in check(study, known, parse_kernel) if found.path[:2] not in wrong]
     problems += check_files(study) if with_files else []

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Protocol
 
+from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.plan import Attributes, Command, User
 from ajuste.study.factors import check_attributes
@@ -64,6 +65,15 @@ def _having(study: Study, kind: str) -> tuple[str, ...]:
     own = {one.called for one in study.workload.services if (kind, "") in _named(_words_of(one))}
     with_data = {one.called for one in study.workload.services if kind == "data" and one.data}
     return tuple(one.called for one in study.workload.services if one.called in asked | own | with_data)
+
+
+def with_services(study: Study, known: Catalogue) -> Study:
+    """``study`` with the services that the workload of the catalogue needs, unless it has services itself."""
+    kind = known.workloads.get(study.workload.kind or "")
+    if kind is None or not kind.services or study.workload.services:
+        return study
+    tables = tuple(ServiceTable.model_validate(one.model_dump(exclude_unset=True)) for one in kind.services)
+    return study.model_copy(update={"workload": study.workload.model_copy(update={"services": tables})})
 
 
 def check_services(study: Study) -> Iterator[Problem]:

@@ -1,6 +1,7 @@
-"""perf bench: messages, pipes, system calls, futexes, epoll, and the bandwidth of memory.
+"""perf bench: messages, pipes, system calls, futexes, epoll, and the bandwidth of memory and of NUMA nodes.
 
-Source: Linux 6.1, tools/perf/bench/*.c. Its GB/sec are 2^30 bytes per second (mem-functions.c, print_bps).
+Source: Linux 6.1, tools/perf/bench/*.c. Its GB/sec are 2^30 bytes per second (mem-functions.c, print_bps),
+but 10^9 in bench numa.
 """
 
 from __future__ import annotations
@@ -60,13 +61,26 @@ _MEMORY: Final = (
     ),
 )
 
+_NUMA: Final = (
+    _row(r"\s+", r" secs slowest \(max\) thread-runtime", "runtime-max", "s", "lower", step=1e-3),
+    _row(r"\s+", r" secs fastest \(min\) thread-runtime", "runtime-min", "s", "none", step=1e-3),
+    _row(r"\s+", r" secs average thread-runtime", "runtime", "s", "none", step=1e-3),
+    _row(r"\s+", r" % difference between max/avg runtime", "runtime-difference", "%", "lower", step=1e-3),
+    _row(r"\s+", r" GB data processed, per thread", "thread-data", "GB", "none", step=1e-3),
+    _row(r"\s+", r" GB data processed, total", "data", "GB", "none", step=1e-3),
+    _row(r"\s+", r" nsecs/byte/thread runtime", "time-per-byte", "s", "lower", factor=1e-9, step=1e-12),
+    _row(r"\s+", r" GB/sec/thread speed", "thread-bandwidth", "GB/s", "higher", step=1e-3),
+    _row(r"\s+", r" GB/sec total speed", "bandwidth", "GB/s", "higher", step=1e-3),
+)
+"""Its GB are 10^9 bytes (numa.c, __bench_numa). These go before the bandwidth of copies, which ends alike."""
+
 REPORT: Final = PrintedReport(
     name="perf-bench",
     title="perf bench",
     begins=r"^# Running '[a-z]+/[a-z_-]+' benchmark:",
     needed=(),
-    main=r"time|operations-per-second|wake-time|requeue-time|wake-latency|default",
-    rows=(*_SCHEDULING, *_FUTEX, *_EPOLL, *_MEMORY),
+    main=r"time|operations-per-second|wake-time|requeue-time|wake-latency|bandwidth|default",
+    rows=(*_NUMA, *_SCHEDULING, *_FUTEX, *_EPOLL, *_MEMORY),
     heading=r"^# function '([a-z0-9-]{1,40})'",
 )
 parse = REPORT.parse

@@ -1,0 +1,103 @@
+"""Every workload of the catalogue, for real: on this machine once, with what came of it, or why it cannot run here.
+
+``python -m benchmarks members`` prints the table of docs/how-to/suite.md. ``AJUSTE_MEMBERS`` names those to run, by commas
+(default: all). Programs that are not packaged are found by PATH; ``kernbench``, ``unixbench`` and ``will-it-scale`` look
+for their directories in the one where this was called.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.model.workload import WorkloadKind
+from benchmarks.comparison import Comparison
+
+_AJUSTE: Final = Path(sys.executable).parent / "ajuste"
+_LIMIT_S: Final = 300
+_SHORTEST: Final = {"seconds": 1, "milliseconds": 500}
+_BUSY: Final = "another experiment is running"
+_TURNS: Final = 600
+"""How often, at most, a workload waits a second for the experiments of others on this machine."""
+_MISSING: Final = re.compile(
+    r"not found|No such file|needs root|takes root|not supported|sch_netem|cannot be run as root"
+)
+"""What a workload says where the machine lacks something: this is no failure of Ajuste."""
+
+
+class Ran(NamedTuple):
+    """What came of a workload: its main figure, or why there is none. ``failed`` if that is no lack of the machine."""
+
+    name: str
+    seconds: float
+    said: str
+    failed: bool = False
+
+
+def measure() -> tuple[Comparison, ...]:
+    """How many ran, with a row for each."""
+    wanted = tuple(filter(None, os.environ.get("AJUSTE_MEMBERS", "").split(",")))
+    found: list[Ran] = []
+    for one in _all(wanted):
+        print(f"| `{one.name}` | {one.seconds:.1f} s | {one.said} |", file=sys.stderr, flush=True)
+        found.append(one)
+    ran = [one for one in found if one.said.startswith("ran")]
+    failed = [one.name for one in found if one.failed]
+    return (
+        Comparison(
+            name="members",
+            what=f"{len(ran)} of {len(found)} workloads ran here; failed: {', '.join(failed) or 'none'}",
+            unit="s",
+            figures={"one run": [one.seconds for one in ran]},
+            goal="every workload runs, or the machine lacks something that it names",
+            reached=not failed,
+        ),
+    )
+
+
+def _all(wanted: tuple[str, ...]) -> Iterator[Ran]:
+    for name, kind in sorted(catalogue().workloads.items()):
+        if not kind.endless and (not wanted or name in wanted):
+            yield _once(kind)
+
+
+def _once(kind: WorkloadKind) -> Ran:
+    """One block, in which everything is short; a display is made for what needs one."""
+    parameters = kind.parameters
+    given = [
+        f"{name}={max(value, parameters[name].minimum or 0)}" for name, value in _SHORTEST.items() if name in parameters
+    ]
+    words = [str(_AJUSTE), "compare", "--blocks", "1", "--quiet", "--json", "--fresh", "--", kind.name, *given]
+    if kind.name == "glxgears" and "DISPLAY" not in os.environ and shutil.which("xvfb-run"):
+        words = ["xvfb-run", "-a", *words]
+    for _ in range(_TURNS):
+        began = time.monotonic()
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+        except subprocess.TimeoutExpired:
+            return Ran(kind.name, float(_LIMIT_S), "did not end", failed=True)
+        if _BUSY not in done.stderr:
+            break
+        time.sleep(1)
+    took = time.monotonic() - began
+    if done.returncode == 0:
+        return Ran(kind.name, took, _figure(kind, done.stdout))
+    said = " ".join(done.stderr.split()).removeprefix("ajuste: ")[:200]
+    return Ran(kind.name, took, f"not run: {said}", failed=_MISSING.search(done.stderr) is None)
+
+
+def _figure(kind: WorkloadKind, output: str) -> str:
+    (configuration,) = json.loads(output)["configurations"]
+    main = configuration["metrics"].get(kind.main or "elapsed")
+    metric = next((one for one in kind.metrics if one.name == kind.main), None)
+    unit = metric.unit if metric else "s"
+    return f"ran: {metric.title if metric else 'Elapsed time'} {main['mean']:.4g} {unit}".rstrip() if main else "ran"
