@@ -50,4 +50,5 @@ def _run(home: Path, name: str) -> float:
     ajuste = str(Path(sys.executable).with_name("ajuste"))
     command = [sys.executable, "-c", "pass"] if name == EMPTY else [ajuste, *name.split()]
     environment = {**os.environ, "AJUSTE_HOME": str(home)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # Else every start compiles the whole program again.
     return 1e3 * seconds(lambda: subprocess.run(command, env=environment, check=False, capture_output=True))

@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from sqlalchemy.orm import Session
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.machine.home import Home
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.kernel import KernelVersion
-from ajuste.store.engine import WRITING, connect
+from ajuste.store.checks import serialised
+from ajuste.store.engine import open_database
 from ajuste.store.record import KeptRecord
 from ajuste.store.rows import keep_trials
 from ajuste.store.store import Run, Store
@@ -105,15 +105,15 @@ def fill(store: Store, resolved: ResolvedStudy, blocks: int) -> Run:
         resolved=resolved.model_dump_json(),
         environment={},
     )
-    engine = connect(store.url)
+    database = open_database(store.url)
     rows: list[dict[str, Any]] = []
     for block in range(blocks):
         rows += _block(run.id, resolved.names, block)
         if len(rows) >= _AT_ONCE or block == blocks - 1:
-            with Session(engine.execution_options(**{WRITING: True})) as session, session.begin():
-                keep_trials(session, run.id, rows)
+            with database.transaction(writes=True) as transaction:
+                keep_trials(transaction, run.id, rows)
             rows.clear()
-    engine.dispose()
+    database.close()
     store.stop_run(run, "budget", f"the budget of {blocks} blocks is spent")
     return store.find_run(run.id)
 
@@ -169,9 +169,9 @@ def _block(run_id: str, names: tuple[str, ...], block: int) -> Iterator[dict[str
             "warm_up": False,
             "status": "flagged" if flagged[position] else "ok",
             "reason": f"other work took {noise.random():.2f} CPUs, usually 0.02" if flagged[position] else "",
-            "metrics": metrics,
-            "not_supported": {},
-            "written": writes,
+            "metrics": serialised(metrics),
+            "not_supported": serialised({}),
+            "written": serialised(writes),
             "events": _events(block, position, metrics),
             "console": "",
             "started": "2026-01-01T00:00:00.000+00:00",

@@ -75,6 +75,7 @@ def _ajuste() -> tuple[float, ...]:
         (root / "short.toml").write_text(STUDY)
         command = [str(Path(sys.executable).parent / "ajuste"), "run", str(root / "short.toml"), "--quiet"]
         environment = {**os.environ, "AJUSTE_HOME": directory}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # Else every start compiles the whole program again.
         whole = seconds(lambda: subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL))
         with Store(f"sqlite:///{root / 'data' / 'store.sqlite'}") as store:
             trials = store.trials(store.runs()[0])

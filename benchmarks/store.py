@@ -13,11 +13,9 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from sqlalchemy.orm import Session
-
-from ajuste.store.engine import WRITING, open_engine
-from ajuste.store.rows import RUNS, STORE, TRIALS, TrialTally, keep_tally, sealed
-from ajuste.store.schema import RunRow, TallyRow
+from ajuste.store.engine import open_database
+from ajuste.store.schema import RunRow, put
+from ajuste.store.tallies import RUNS, STORE, TRIALS, TrialTally, keep_tally, sealed
 from benchmarks.comparison import Comparison, by_turns, seconds
 
 MOST_RUNS = 10_000
@@ -30,18 +28,16 @@ _RESOLVED = "{" + " " * 20_000 + "}"
 
 def make(file: Path, count: int = MOST_RUNS) -> None:
     """A store of so many runs, as the store itself would keep them one by one."""
-    engine = open_engine(f"sqlite:///{file}")
-    with Session(engine.execution_options(**{WRITING: True})) as session, session.begin():
+    database = open_database(f"sqlite:///{file}")
+    with database.transaction(writes=True) as transaction:
         counted = TrialTally()
         for number in range(1, count + 1):
             row = sealed(_row(number))
-            session.add_all((row, sealed(TallyRow(run_id=row.id, kind=TRIALS, rows=0, total=0))))
+            put(transaction, row)
+            keep_tally(transaction, row.id, TRIALS, TrialTally())
             counted = counted.plus([row.check])
-            if number % 1000 == 0:
-                session.flush()
-                session.expunge_all()
-        keep_tally(session, STORE, RUNS, counted)
-    engine.dispose()
+        keep_tally(transaction, STORE, RUNS, counted)
+    database.close()
 
 
 def _row(number: int) -> RunRow:
@@ -83,6 +79,7 @@ def measure() -> tuple[Comparison, ...]:
         make(file)
         ajuste = Path(sys.executable).with_name("ajuste")
         environment = {**os.environ, "AJUSTE_HOME": home, "AJUSTE_STORE": ""}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # Else every start compiles the whole program again.
 
         def once(words: list[str]) -> float:
             return seconds(lambda: subprocess.run([ajuste, *words], env=environment, check=True, capture_output=True))

@@ -265,7 +265,7 @@ from ajuste.study.read import read_study
 
 known, place = catalogue(), Home(*(Path("home") / name for name in ("data", "cache", "state")))
 # What is loaded only when it is needed, is loaded now.
-with Store("sqlite://"):
+with Store(f"sqlite:///{Path('warm.sqlite').absolute()}"):
     ajuste_version(), take_inventory(), email.message_from_string("")
 os.setgroups([]), os.setresgid(65534, 65534, 65534), os.setresuid(65534, 65534, 65534)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from typing import Any, NoReturn
 
@@ -31,15 +33,16 @@ def test_it_is_shown_again_without_computing_it(commands: Commands, said: Any) -
     assert "cuts involuntary context switches from 101 to" in commands.run("report", DECIDED)[1]
 
 
-def test_it_is_read_without_the_database_library(
-    commands: Commands, said: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: Any) -> NoReturn:
-        raise AssertionError("the store is opened")
-
-    monkeypatch.setattr(Store, "__init__", fail)
-    assert commands.json("report", DECIDED) == said
-    assert "the store is opened" in commands.run("report", GOING_ON)[2]
+def test_it_is_shown_without_loading_what_computes_it(commands: Commands, said: Any) -> None:
+    program = "import sys; from ajuste.cli.main import main; sys.argv[0] = 'ajuste'; main()"
+    for words in (["report"], ["report", DECIDED, "--json"]):
+        done = subprocess.run(
+            [sys.executable, "-X", "importtime", "-c", program, *words], capture_output=True, text=True, check=True
+        )
+        assert DECIDED in done.stdout
+        loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+        assert "ajuste.store.store" in loaded
+        assert not loaded & {"numpy", "sqlalchemy", "ajuste.store.columns", "ajuste.run.outcome"}
 
 
 def test_a_run_that_can_go_on_is_computed_each_time(commands: Commands, said: Any) -> None:

@@ -15,7 +15,8 @@ from ajuste.analysis.record import digest
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Written
 from ajuste.model.trial import Slot, Trial
-from ajuste.store.engine import connect, lock_name, only_one
+from ajuste.store.database import database_at
+from ajuste.store.engine import lock_name, only_one
 from ajuste.store.head import HEAD
 from ajuste.store.record import KeptRecord
 from ajuste.store.salvage import inspect_store
@@ -222,8 +223,8 @@ def test_a_figure_that_changed_in_a_server_is_noticed_too(postgresql: Server) ->
     with Store(url) as store:
         run = begin(store)
         store.add_trials(run, [trial(0, 0, metrics={"elapsed": 1.5}), trial(0, 1, metrics={"elapsed": 2.5})])
-        with connect(url).begin() as connection:
-            connection.exec_driver_sql("UPDATE trials SET metrics = '{\"elapsed\": 1.25}' WHERE position = 0")
+        with database_at(url).transaction(writes=True) as other:
+            other.run("UPDATE trials SET metrics = '{\"elapsed\": 1.25}' WHERE position = 0")
         for reading in (store.measurements, store.trials, lambda run: list(store.each_measured(run))):
             with pytest.raises(RunError, match=r"the figures of run .*, block 0, trial 0"):
                 reading(run)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,57 +16,14 @@ from ajuste.machine.files import write_text
 from ajuste.machine.home import Home, home
 from ajuste.machine.installation import require_extra
 from ajuste.model.error import RequestError
-from ajuste.model.results import Results
-from ajuste.model.suite import PREFIX, SuiteRecord
-from ajuste.model.wording import visible, visible_line
-from ajuste.report.console import Console, Sheet, plain_table, sheet
-from ajuste.report.format import NOTHING, count_of
-from ajuste.run.outcome import results_of
-from ajuste.store.head import quick_heads, quick_results
-from ajuste.store.store import Run, Store
+from ajuste.model.wording import visible
+from ajuste.store.store import Store
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
+if TYPE_CHECKING:  # The list of runs needs no more than the standard library.
     from ajuste.model.results import Results
+    from ajuste.model.suite import SuiteRecord
     from ajuste.store.head import Head
-    from ajuste.store.store import Run, Store
-
-
-# Several runs side by side: their answers, their effects, and what differs between their environments.
-
-
-def show_side_by_side(runs: Sequence[Run], store: Store, *, as_json: bool) -> None:
-    """Print them: the answers first."""
-    from ajuste.report.side_by_side import effect_text, side_by_side, side_by_side_document
-
-    compared = side_by_side([results_of(run, store) for run in runs])
-    if as_json:
-        typer.echo(json.dumps(side_by_side_document(compared), indent=2))
-        return
-    effects = (
-        (f"{metric}, {configuration}", [effect_text(one) for one in verdicts])
-        for (configuration, metric), verdicts in compared.effects.items()
-    )
-    with sheet(Console(file=sys.stdout)) as page:
-        for name, one in zip(compared.names, compared.results, strict=True):
-            page.line(f"{name}  {one.run}  {visible_line(one.study)}")
-            page.say(one.answer or one.stopped_because, indent=3)
-        _table(page, "Effects", ["", *compared.names], effects)
-        _table(page, "What differs between their environments", ["", *compared.names], compared.differing)
-
-
-def _table(page: Sheet, title: str, head: Sequence[str], rows: Iterable[tuple[str, Sequence[str | None]]]) -> None:
-    page.heading(title)
-    table = plain_table()
-    for name in head:
-        table.add_column(name, overflow="fold")
-    for name, values in rows:
-        table.add_row(visible_line(name), *(NOTHING if value is None else visible_line(value) for value in values))
-    if table.row_count:
-        page.table(table)
-    else:
-        page.say("Nothing.", indent=2)
+    from ajuste.store.store import Run
 
 
 @example(
@@ -138,7 +95,7 @@ def report(
     if not runs:
         show_list(_listed(place.store_url), wanted, as_json=as_json)
         return
-    if len(runs) == 1 and runs[0].startswith(PREFIX) and (record := _suite(place, runs[0])) is not None:
+    if len(runs) == 1 and (record := _suite(place, runs[0])) is not None:
         if pictures is not None or metric or trials:
             raise RequestError(
                 "--pictures, --metric and --trials apply to one run; found a suite", hint="name a member's run"
@@ -147,9 +104,7 @@ def report(
 
         show_stored(record, place, html, markdown, lkml=form == "lkml", verbose=verbose, as_json=as_json)
         return
-    results = _said(place.store_url, runs[0]) if len(runs) == 1 and not trials else None
-    if results is None:
-        results = _computed(place.store_url, runs, trials=trials, as_json=as_json)
+    results = _results(place.store_url, runs, trials=trials, as_json=as_json)
     if results is None:
         return
     from ajuste.cli.showing import show_results
@@ -161,6 +116,7 @@ def report(
         return
     show_results(results, html or place.reports / f"{results.run}.html", as_json=as_json, verbose=verbose)
     if pictures is not None:
+        from ajuste.report.format import count_of
         from ajuste.report.pictures.files import write_pictures
         from ajuste.report.results import report_of
 
@@ -170,48 +126,39 @@ def report(
 
 
 def _suite(place: Home, text: str) -> SuiteRecord | None:
-    from ajuste.run.suite import find_record
+    from ajuste.model.suite import PREFIX
+
+    if not text.startswith(PREFIX):
+        return None
+    from ajuste.run.suite import find_record  # few runs are suites
 
     return find_record(place, text)
 
 
-def _said(url: str, name: str) -> Results | None:
-    """What was said of a run, if it can be read quickly."""
-    document = quick_results(url, name)
-    if document is None:
-        return None
-    from ajuste.model.results import Results
-
-    try:
-        return Results.model_validate_json(document)
-    except ValueError:  # Another Ajuste may have written it otherwise.
-        return None
-
-
-def _computed(url: str, runs: Sequence[str], *, trials: bool, as_json: bool) -> Results | None:
+def _results(url: str, runs: Sequence[str], *, trials: bool, as_json: bool) -> Results | None:
     """The results of the one of ``runs``; None where several were compared or the outputs of trials shown instead."""
-    from ajuste.store.store import Store  # The list needs no more than the standard library.
-
     with Store(url) as store:
         if len(runs) > 1:
+            from ajuste.cli.side_by_side import show_side_by_side
+
             show_side_by_side([store.find_run(run) for run in runs], store, as_json=as_json)
             return None
         found = store.find_run(runs[0])
         if trials:
             _trials(store, found, as_json)
             return None
-        from ajuste.run.outcome import results_of  # only here: listing runs needs no statistics
+        if (kept := store.results(found)) is not None:  # Then nothing is computed.
+            from ajuste.model.results import Results
+
+            with suppress(ValueError):  # Another Ajuste may have written it otherwise.
+                return Results.model_validate_json(kept)
+        from ajuste.run.outcome import results_of
 
         return results_of(found, store)
 
 
 def _listed(url: str) -> Iterable[Head]:
     """What is listed of all runs that were not deleted, the newest first."""
-    found = quick_heads(url)
-    if found is not None:
-        return [head for head in found if not head.deleted]
-    from ajuste.store.store import Store
-
     with Store(url) as store:
         return store.runs()
 

@@ -19,7 +19,8 @@ from ajuste.machine.home import home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import visible_line
 from ajuste.report.format import count_of
-from ajuste.store.engine import lock_name, only_one, shown
+from ajuste.store.database import shown
+from ajuste.store.engine import lock_name, only_one
 from ajuste.store.head import Head
 from ajuste.store.salvage import inspect_store
 from ajuste.store.salvage import salvage as salvage_store

@@ -36,7 +36,7 @@ class Home:
 
     @property
     def store_url(self) -> str:
-        """The SQLAlchemy URL of the store."""
+        """The URL of the store."""
         return self.shared_store or f"sqlite:///{self.data / 'store.sqlite'}"
 
     @property

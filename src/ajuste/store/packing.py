@@ -14,11 +14,13 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Dialect, String
-from sqlalchemy.types import TypeDecorator
 
 from ajuste.model.event import Written
 from ajuste.model.measurements import Categorical, Measurements
+from ajuste.store.checks import DamageError
+from ajuste.store.database import Transaction
+from ajuste.store.schema import ColumnRow, found_rows, put
+from ajuste.store.tallies import all_trials, sealed, verified
 
 T = TypeVar("T")
 
@@ -95,34 +97,26 @@ def _bytes(numbers: NDArray[Any]) -> bytes:
     return file.getvalue()
 
 
-# Texts of other programs, kept to the byte whatever the database takes.
+def kept_measurements(transaction: Transaction, run_id: str) -> Measurements | None:
+    """The figures of a run as they were kept, if they are of all the trials that it has. Raises DamageError."""
+    counted = all_trials(transaction, run_id)
+    rows = [verified(row) for row in found_rows(transaction, ColumnRow, "run_id = ? ORDER BY place", run_id)]
+    if not rows or (rows[0].trials, rows[0].total) != (counted.rows, counted.total):
+        return None
+    if len(rows) != rows[0].columns:
+        raise DamageError(f"run {run_id} has {len(rows)} of {rows[0].columns} packed columns")
+    try:
+        return unpacked(PackedColumn(row.name, row.words, row.numbers) for row in rows)
+    except (ValueError, KeyError):  # Another Ajuste may keep them otherwise.
+        return None
 
 
-_NUL: Final = "\0"
-_MARK: Final = "\ue000"
-"""Begins an escape; of the private use area, so that hardly any text has it."""
-
-
-def escaped(text: str) -> str:
-    """``text`` without NUL, which PostgreSQL takes in no text (manual, 8.3 Character Types)."""
-    if _NUL not in text and _MARK not in text:
-        return text
-    return text.replace(_MARK, _MARK + "1").replace(_NUL, _MARK + "0")
-
-
-def unescaped(text: str) -> str:
-    """What ``escaped`` was given."""
-    return text.replace(_MARK + "0", _NUL).replace(_MARK + "1", _MARK) if _MARK in text else text
-
-
-class ExactText(TypeDecorator[str]):
-    """Any text, which comes back as it was."""
-
-    impl = String
-    cache_ok = True
-
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        return value if value is None or dialect.name == "sqlite" else escaped(value)
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
-        return value if value is None or dialect.name == "sqlite" else unescaped(value)
+def keep_measurements(transaction: Transaction, run_id: str, found: Measurements) -> None:
+    """Keep the figures of all trials that a run has now, unless it has gone on meanwhile."""
+    counted, columns = all_trials(transaction, run_id), list(packed(found))
+    if counted.rows != len(found):
+        return
+    transaction.run(f"DELETE FROM {ColumnRow.table} WHERE run_id = ?", run_id)
+    own: dict[str, Any] = {"run_id": run_id, "trials": counted.rows, "total": counted.total, "columns": len(columns)}
+    for place, column in enumerate(columns):
+        put(transaction, sealed(ColumnRow(place=place, **own, **vars(column))))

@@ -2,53 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, TypeVar
-
-from pydantic_core import from_json
-from sqlalchemy import Connection, Engine, Text, cast, inspect, literal_column, select, text
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DatabaseError
-from sqlalchemy.orm import DeclarativeBase, Session
+from typing import Any, Final
 
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.store.checks import UNREADABLE, DamageError
-from ajuste.store.engine import WRITING, connect, open_engine, shown
+from ajuste.store.database import Database, Transaction, database_at, file_of, shown
+from ajuste.store.engine import open_database
 from ajuste.store.head import STORE_VERSION
-from ajuste.store.rows import (
-    KINDS,
-    RUNS,
-    STORE,
-    TRIALS,
-    WHOLE,
-    TrialTally,
-    columns_of,
-    keep_tally,
-    keep_trials,
-    sealed,
-    tally,
-    verified,
-    verify_trials,
-)
+from ajuste.store.rows import WHOLE, keep_trials, verify_trials
 from ajuste.store.schema import (
-    SQLITE,
     ColumnRow,
-    DigestRow,
+    Kept,
     MachineRow,
     RecordedRow,
-    ResultsRow,
     RunRow,
+    StoredRow,
     TallyRow,
     TrialRow,
+    put,
 )
+from ajuste.store.tallies import KINDS, RUNS, SMALL, STORE, TRIALS, TrialTally, keep_tally, sealed, tally, verified
 
 # What is intact of a store, read row by row, whatever is damaged between: for checking and for salvaging.
 
@@ -58,8 +39,6 @@ _MOST: Final = 100
 _MOST_MISSED: Final = 1_000
 """So many places after one another are tried where nothing can be read, the later ones ever further apart."""
 _PATIENCE: Final = 64
-SMALL: Final = (MachineRow, RecordedRow, DigestRow, ColumnRow, ResultsRow)
-Row = TypeVar("Row", bound=DeclarativeBase)
 
 
 @dataclass
@@ -68,45 +47,46 @@ class Remains:
     everything was read.
     """
 
-    connection: Connection
+    source: Transaction
     damaged: list[str] = field(default_factory=list)
 
     @property
-    def _sqlite(self) -> bool:
-        return self.connection.dialect.name == SQLITE
+    def _is_file(self) -> bool:
+        return self.source.database.file is not None
+
+    @property
+    def errors(self) -> type[Exception]:
+        """What is raised where nothing can be read."""
+        return self.source.database.errors
 
     def check_file(self) -> None:
         """What the database itself finds: pages, indexes, references. A server checks its own files."""
-        if not self._sqlite:
+        if not self._is_file:
             return
         for pragma in (f"integrity_check({_MOST})", "foreign_key_check"):
             try:
-                found = [tuple(row) for row in self.connection.exec_driver_sql(f"PRAGMA {pragma}") if row[0] != "ok"]
-            except (DatabaseError, UnicodeError) as error:
-                found = [(str(getattr(error, "orig", error)),)]
+                found = [row for row in self.source.rows(f"PRAGMA {pragma}") if row[0] != "ok"]
+            except (self.errors, UnicodeError) as error:
+                found = [(str(error),)]
             words = "the file" if pragma[0] == "i" else "a row that belongs to none"
             for row in found:
                 self.damaged += [f"{words}: {line}" for line in " ".join(map(str, row)).splitlines()]
 
-    def small(self, table: type[Row]) -> Iterator[Row]:
+    def small(self, table: type[Kept]) -> Iterator[Kept]:
         """The rows of a table of few."""
-        names = [column.key for column in table.__mapper__.column_attrs]
-        for values in self._each(table, [_plain(getattr(table, name)) for name in names]):
-            fields = dict(zip(names, values, strict=True))
+        for values in self._each(table, table.selected):
             try:
-                if "environment" in fields:
-                    fields["environment"] = json.loads(fields["environment"])
-                row: Row = verified(table(**fields))
+                row: Kept = verified(table.of(values))
             except DamageError as error:
                 self.damaged.append(str(error))
             except UNREADABLE as error:
-                self.damaged.append(f"a row of the table {table.__tablename__} cannot be read: {error}")
+                self.damaged.append(f"a row of the table {table.table} cannot be read: {error}")
             else:
                 yield row
 
     def trials(self) -> Iterator[tuple[str, Sequence[Any]]]:
         """Rows of ``WHOLE``, each with its run."""
-        for run_id, *row in self._each(TrialRow, [TrialRow.run_id, *WHOLE]):
+        for run_id, *row in self._each(TrialRow, f"run_id, {WHOLE}"):
             try:
                 verify_trials(run_id, [row])
             except DamageError as error:
@@ -114,22 +94,21 @@ class Remains:
             else:
                 yield run_id, row
 
-    def _each(self, table: type[DeclarativeBase], columns: Sequence[Any]) -> Iterator[Sequence[Any]]:
-        if not self._sqlite:
-            yield from self.connection.execute(select(*columns).execution_options(yield_per=_AT_ONCE))
+    def _each(self, table: type[StoredRow], columns: str) -> Iterator[Sequence[Any]]:
+        if not self._is_file:
+            for rows in self.source.parts(f"SELECT {columns} FROM {table.table}", size=_AT_ONCE):
+                yield from rows
             return
-        number: Any = literal_column(f'"{table.__tablename__}".rowid')
-        query = select(number, *columns).select_from(table).order_by(number)
+        query = f"SELECT rowid, {columns} FROM {table.table} WHERE rowid > ? ORDER BY rowid"
         last, missed = -1, 0
         while missed < _MOST_MISSED:
             try:
-                for row in self.connection.execute(query.where(number > last).execution_options(yield_per=_AT_ONCE)):
+                for row in self.source.run(query, last):
                     last, missed = row[0], 0
                     yield row[1:]
-            except (DatabaseError, *UNREADABLE) as error:
-                said = error.orig if isinstance(error, DatabaseError) else error
-                self.damaged.append(f"rows of the table {table.__tablename__} cannot be read: {said}")
-                if isinstance(said, sqlite3.OperationalError) and "no such" in str(said):
+            except (self.errors, *UNREADABLE) as error:
+                self.damaged.append(f"rows of the table {table.table} cannot be read: {error}")
+                if isinstance(error, sqlite3.OperationalError) and "no such" in str(error):
                     return
                 last, missed = last + 1 + missed // _PATIENCE, missed + 1
             else:
@@ -150,22 +129,22 @@ def inspect_store(url: str) -> Findings:
     """Everything that the store at ``url`` keeps, verified. Raises RequestError where there is none, and nothing for
     what is damaged.
     """
-    file = make_url(url).database if make_url(url).get_backend_name() == SQLITE else None
-    if file is not None and not Path(file).is_file():
+    file = file_of(url)
+    if file is not None and not file.is_file():
         raise RequestError(f"store {file} not found", hint="run a study first, or set AJUSTE_STORE or AJUSTE_HOME")
     damaged: list[str] = []
     try:
-        engine = open_engine(url)
+        database = open_database(url)
     except RunError as error:
         damaged.append(str(error))
-        engine = connect(url)
+        database = database_at(url)
     try:
-        with engine.connect() as connection:
-            return _inspected(Remains(connection, damaged))
-    except (DatabaseError, UnicodeError) as error:
-        return Findings(damaged=[*damaged, str(getattr(error, "orig", error))])
+        with database.transaction() as source:
+            return _inspected(Remains(source, damaged))
+    except (database.errors, UnicodeError) as error:
+        return Findings(damaged=[*damaged, str(error)])
     finally:
-        engine.dispose()
+        database.close()
 
 
 def _inspected(remains: Remains) -> Findings:
@@ -212,10 +191,6 @@ def _inspected(remains: Remains) -> Findings:
     return found
 
 
-def _plain(column: Any) -> Any:
-    return cast(column, Text) if column.key == "environment" else column
-
-
 _AT_ONCE: Final = 1_000
 _COUNTED: Final[tuple[type[MachineRow | RecordedRow], ...]] = (MachineRow, RecordedRow)
 _SIDE_FILES: Final = ("-wal", "-journal")
@@ -238,45 +213,42 @@ def salvage(url: str, file: Path) -> Salvaged:
     if file.exists():
         raise RequestError(f"{file} exists; expected a new file", hint="choose another name, or remove the file")
     done = Salvaged()
-    target = open_engine(f"sqlite:///{file}")
+    target = open_database(f"sqlite:///{file}")
     try:
-        writing = target.execution_options(**{WRITING: True})
-        with _readable(url, done) as source, Session(writing) as session, session.begin():
-            _copy(Remains(source, done.lost), session, done)
+        with _readable(url, done) as source, target.transaction(writes=True) as copied:
+            _copy(Remains(source, done.lost), copied, done)
     except BaseException:
-        target.dispose()
+        target.close()
         for name in (file, *(Path(f"{file}{end}") for end in (*_SIDE_FILES, "-shm"))):
             name.unlink(missing_ok=True)
         raise
-    target.dispose()
+    target.close()
     done.lost = list(dict.fromkeys(done.lost))
     return done
 
 
-def _copy(remains: Remains, session: Session, done: Salvaged) -> None:
+def _copy(remains: Remains, copied: Transaction, done: Salvaged) -> None:
     kept: dict[tuple[str, str], TrialTally] = {}
-    with suppress(DatabaseError):
+    with suppress(remains.errors):
         kept = {(one.run_id, one.kind): TrialTally(one.rows, one.total) for one in remains.small(TallyRow)}
     runs: dict[str, RunRow] = {}
     for run in remains.small(RunRow):
-        runs[run.id] = RunRow(**columns_of(run))
-        keep_tally(session, run.id, TRIALS, TrialTally())
-    for run in runs.values():
-        session.add(run)
-    session.flush()
-    _copy_trials(remains, session, runs, done)
+        runs[run.id] = run
+        put(copied, run)
+        keep_tally(copied, run.id, TRIALS, TrialTally())
+    _copy_trials(remains, copied, runs, done)
     for table in _COUNTED:
         tallies: defaultdict[str, TrialTally] = defaultdict(TrialTally)
         for one in remains.small(table):
             if one.run_id in runs:
-                session.add(table(**columns_of(one)))
+                put(copied, one)
                 tallies[one.run_id] = tallies[one.run_id].plus([one.check])
         for run_id, counted in tallies.items():
-            keep_tally(session, run_id, KINDS[table], counted)
+            keep_tally(copied, run_id, KINDS[table], counted)
     done.runs = len(runs)
     whole: set[str] = set()
     for run in sorted(runs.values(), key=lambda run: run.begun):
-        there, before = tally(session, run.id, TRIALS), kept.get((run.id, TRIALS))
+        there, before = tally(copied, run.id, TRIALS), kept.get((run.id, TRIALS))
         missing = f"{before.rows - there.rows} of {before.rows}" if before else "an unknown number of"
         if run.base and run.base not in whole:
             missing = f"its share of run {run.base}'s"
@@ -285,13 +257,13 @@ def _copy(remains: Remains, session: Session, done: Salvaged) -> None:
             continue
         done.lost.append(f"run {run.id}: {missing} trials; it can go on")
         run.base = run.stopped = run.stopped_because = run.answer = ""
-        sealed(run)
+        put(copied, sealed(run))
     if (before := kept.get((STORE, RUNS))) is not None and before.rows != len(runs):
         done.lost.append(f"{before.rows - len(runs)} of {before.rows} runs")
-    keep_tally(session, STORE, RUNS, TrialTally().plus(run.check for run in runs.values()))
+    keep_tally(copied, STORE, RUNS, TrialTally().plus(run.check for run in runs.values()))
 
 
-def _copy_trials(remains: Remains, session: Session, runs: Collection[str], done: Salvaged) -> None:
+def _copy_trials(remains: Remains, copied: Transaction, runs: Collection[str], done: Salvaged) -> None:
     strays: defaultdict[str, int] = defaultdict(int)
     batch: list[dict[str, Any]] = []
     seen: set[tuple[Any, ...]] = set()  # Pages that refer to the wrong ones may show a row twice.
@@ -303,12 +275,12 @@ def _copy_trials(remains: Remains, session: Session, runs: Collection[str], done
             strays[run_id] += 1
             continue
         if batch and (batch[0]["run_id"] != run_id or len(batch) >= _AT_ONCE):
-            keep_trials(session, batch[0]["run_id"], batch)
+            keep_trials(copied, batch[0]["run_id"], batch)
             batch = []
         batch.append(_trial(run_id, row))
         done.trials += 1
     if batch:
-        keep_trials(session, batch[0]["run_id"], batch)
+        keep_trials(copied, batch[0]["run_id"], batch)
     done.lost += [f"{count} trials of run {run_id}, which itself is lost" for run_id, count in strays.items()]
 
 
@@ -316,21 +288,18 @@ def _trial(run_id: str, row: Sequence[Any]) -> dict[str, Any]:
     names = ("block", "position", "attempt", "warm_up", "seed", "status", "metrics", "not_supported", "written")
     found = dict(zip((*names, "configuration", "reason"), row, strict=False))
     found |= dict(zip(("started", "host_seconds", "events", "console"), row[12:], strict=False))
-    documents = {name: from_json(found[name]) for name in ("metrics", "not_supported", "written")}
-    return {**found, **documents, "run_id": run_id, "warm_up": bool(found["warm_up"])}
+    return {**found, "run_id": run_id, "warm_up": bool(found["warm_up"])}
 
 
 @contextmanager
-def _readable(url: str, done: Salvaged) -> Iterator[Connection]:
+def _readable(url: str, done: Salvaged) -> Iterator[Transaction]:
     """The store, or of a file a copy, so that not even SQLite's own recovery changes the original."""
-    parsed = make_url(url)
-    if parsed.get_backend_name() != SQLITE:
-        engine = connect(url)
-        with engine.connect() as connection:
-            yield connection
-        engine.dispose()
+    original = file_of(url)
+    if original is None:
+        database = database_at(url)
+        with closing(database), database.transaction() as source:
+            yield source
         return
-    original = Path(parsed.database or "")
     if not original.is_file():
         raise RequestError(f"store {original} not found", hint="set AJUSTE_STORE or AJUSTE_HOME to its place")
     with TemporaryDirectory(prefix="ajuste-salvage-") as directory:
@@ -338,41 +307,37 @@ def _readable(url: str, done: Salvaged) -> Iterator[Connection]:
         for end in ("", *_SIDE_FILES):
             with suppress(FileNotFoundError):
                 shutil.copyfile(f"{original}{end}", f"{copy}{end}")
-        engine = _opened(copy, done)
-        try:
-            with engine.connect() as connection:
-                yield connection
-        finally:
-            engine.dispose()
+        with closing(_opened(copy, done)) as database, database.transaction() as source:
+            yield source
 
 
-def _opened(copy: Path, done: Salvaged) -> Engine:
-    """An engine for the copy, brought to this layout, without the runs that stand in the way of that."""
+def _opened(copy: Path, done: Salvaged) -> Database:
+    """The copy, brought to this layout, without the runs that stand in the way of that."""
     url = f"sqlite:///{copy}"
-    engine = connect(url)
+    database = database_at(url)
     try:
-        with engine.connect() as connection:
-            layout = connection.execute(text("SELECT version FROM store_version")).scalar() or 1
-    except DatabaseError:
+        with database.transaction() as source:
+            layout = source.value("SELECT version FROM store_version") or 1
+    except database.errors:
         layout = STORE_VERSION  # Its tables say what can be read.
     while 1 <= layout < STORE_VERSION:
-        engine.dispose()
+        database.close()
         try:
-            return open_engine(url)
+            return open_database(url)
         except AjusteError as error:
             damage = error.__cause__
             if not isinstance(damage, DamageError) or not damage.run_id:
                 raise RunError(f"{shown(url)}: cannot salvage a damaged store of layout {layout}") from error
             done.lost.append(f"run {damage.run_id}: {damage}")
-            engine = connect(url)
-            _remove(engine, damage.run_id)
-    return engine
+            database = database_at(url)
+            _remove(database, damage.run_id)
+    return database
 
 
-def _remove(engine: Engine, run_id: str) -> None:
-    with engine.execution_options(**{WRITING: True}).begin() as connection:
-        there = set(inspect(connection).get_table_names())
+def _remove(database: Database, run_id: str) -> None:
+    with database.transaction(writes=True) as transaction:
+        there = {name for (name,) in transaction.rows(database.tables)}
         for table in ("columns", "digests", "machines", "recorded", "taken_up", "trials"):
             if table in there:
-                connection.execute(text(f'DELETE FROM "{table}" WHERE run_id = :run'), {"run": run_id})
-        connection.execute(text("DELETE FROM runs WHERE id = :run"), {"run": run_id})
+                transaction.run(f'DELETE FROM "{table}" WHERE run_id = ?', run_id)
+        transaction.run("DELETE FROM runs WHERE id = ?", run_id)

@@ -1,46 +1,131 @@
-"""The tables. Every trial is kept for ever; what is shown can be computed again from here."""
+"""The tables, and their rows. Every trial is kept for ever; what is shown can be computed again from here."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Self, TypeAlias, TypeVar
 
-from sqlalchemy import JSON, BigInteger, ForeignKey, Index, Integer, LargeBinary, UniqueConstraint, false
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from ajuste.store.checks import serialised
+from ajuste.store.database import Database, Transaction
+from ajuste.store.head import HEAD
 
-from ajuste.store.packing import ExactText
-
-SQLITE: Final = "sqlite"
-POSTGRESQL: Final = "postgresql"
-_BIG = BigInteger().with_variant(Integer, "sqlite")  # SQLite's integers have 64 bits, PostgreSQL's only 32
-
-
-class Base(DeclarativeBase):
-    """The base of all tables."""
-
-    type_annotation_map = {dict[str, Any]: JSON, list[Any]: JSON, str: ExactText}  # noqa: RUF012 - SQLAlchemy's own way
+Big: TypeAlias = int
+"""An integer of 64 bits."""
+Serial: TypeAlias = int
+"""One that the database counts."""
+Document: TypeAlias = dict[str, Any]
+"""Kept as JSON."""
 
 
-class VersionRow(Base):
+_TYPES: Final = MappingProxyType(
+    {
+        "str": "VARCHAR",
+        "int": "INTEGER",
+        "bool": "BOOLEAN",
+        "Document": "JSON",
+        "Big": "{big}",
+        "Serial": "{serial}",
+        "float": "{real}",
+        "bytes": "{bytes}",
+    }
+)
+_READ: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType({"bool": bool, "Document": json.loads})
+
+
+@dataclass(kw_only=True, eq=False)
+class StoredRow:
+    """A row of a table: its fields are the columns. ``key``: those that tell rows apart."""
+
+    table: ClassVar[str]
+    key: ClassVar[tuple[str, ...]]
+    rules: ClassVar[tuple[str, ...]] = ()
+    added: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """What columns have in rows that are older than they."""
+    indexed: ClassVar[tuple[str, ...]] = ()
+    covering: ClassVar[tuple[str, tuple[str, ...]] | None] = None
+    """An index with all that is read of many rows, without what is most of a row: SQLite reads it alone. PostgreSQL
+    keeps long texts apart by itself, and its indexes have no room for them.
+    """
+    kinds: ClassVar[Mapping[str, str]]
+    """The columns, by name which of the types above they have."""
+    selected: ClassVar[str]
+    """They, as a query asks for what ``of`` takes."""
+    inserted: ClassVar[str]
+    """The statement that adds a row with their values, but for a number that the database counts."""
+    kept: ClassVar[str]
+    """As ``inserted``, instead of a row with the same key."""
+
+    def __init_subclass__(cls) -> None:
+        cls.kinds = MappingProxyType(dict(cls.__annotations__))
+        cls.selected = ", ".join(
+            f"CAST({name} AS TEXT)" if kind == "Document" else spelt(name) for name, kind in cls.kinds.items()
+        )
+        names = [name for name, kind in cls.kinds.items() if kind != "Serial"]
+        cls.inserted = f"INSERT INTO {cls.table} ({listing(names)}) VALUES ({', '.join('?' * len(names))})"
+        changed = ", ".join(f"{spelt(name)} = excluded.{spelt(name)}" for name in names if name not in cls.key)
+        cls.kept = f"{cls.inserted} ON CONFLICT ({listing(cls.key)}) DO UPDATE SET {changed}"
+
+    @classmethod
+    def of(cls, values: Sequence[Any]) -> Self:
+        """The row with these values."""
+        read = (
+            _READ[kind](value) if kind in _READ else value
+            for kind, value in zip(cls.kinds.values(), values, strict=True)
+        )
+        return cls(**dict(zip(cls.kinds, read, strict=True)))
+
+    def values(self) -> list[Any]:
+        """All values as they are kept."""
+        return [
+            serialised(value) if kind == "Document" else value
+            for kind, value in zip(self.kinds.values(), vars(self).values(), strict=True)
+        ]
+
+
+def spelt(name: str) -> str:
+    """The name of a column, for a statement. SQLite takes a name in quotes that is none for a text."""
+    return '"check"' if name == "check" else name
+
+
+def listing(names: Iterable[str]) -> str:
+    """Names of columns, for a statement."""
+    return ", ".join(map(spelt, names))
+
+
+Kept = TypeVar("Kept", bound=StoredRow)
+_ADDED: Final = {"deleted": "false", "size_bytes": "0"}
+_OF_RUN: Final = ("FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE",)
+
+
+@dataclass(kw_only=True, eq=False)
+class VersionRow(StoredRow):
     """One row: which layout this store has. The tally ``LAYOUT`` says it once more, with a checksum."""
 
-    __tablename__ = "store_version"
-    version: Mapped[int] = mapped_column(primary_key=True)
+    table = "store_version"
+    key = ("version",)
+    version: int
 
 
-class TallyRow(Base):
+@dataclass(kw_only=True, eq=False)
+class TallyRow(StoredRow):
     """How many rows of a ``kind`` a run has (or the store, where ``run_id`` is empty), and the sum of their checksums:
     what tells that none is missing.
     """
 
-    __tablename__ = "tallies"
-    run_id: Mapped[str] = mapped_column(primary_key=True)
-    kind: Mapped[str] = mapped_column(primary_key=True)
-    rows: Mapped[int]
-    total: Mapped[int] = mapped_column(_BIG)
-    check: Mapped[int] = mapped_column(_BIG)
+    table = "tallies"
+    key = ("run_id", "kind")
+    run_id: str
+    kind: str
+    rows: int
+    total: Big
+    check: Big = 0
 
 
-class RunRow(Base):
+@dataclass(kw_only=True, eq=False)
+class RunRow(StoredRow):
     """One question and its answer, which the person ``named`` so (a built-in name or a file). ``fingerprint`` is of
     all that decides what is measured; ``stopped`` is empty while it can go on. A run that ended never changes: another
     question about what it measured is another run, whose trials are those of its ``base`` (the id of a run that
@@ -54,158 +139,192 @@ class RunRow(Base):
     are found, ``body_check`` of the others.
     """
 
-    __tablename__ = "runs"
-    id: Mapped[str] = mapped_column(primary_key=True)
-    study: Mapped[str] = mapped_column(index=True)
-    fingerprint: Mapped[str] = mapped_column(index=True)
-    seed: Mapped[int] = mapped_column(_BIG)
-    created: Mapped[str]
-    ajuste: Mapped[str]
-    begun: Mapped[int]
-    taken_up: Mapped[int]
-    unverified_before: Mapped[bool] = mapped_column(default=False)
-    base: Mapped[str] = mapped_column(default="", server_default="")
-    deleted: Mapped[bool] = mapped_column(default=False, server_default=false())
-    stopped: Mapped[str] = mapped_column(default="")
-    kernel: Mapped[str] = mapped_column(default="", server_default="")
-    workload: Mapped[str] = mapped_column(default="", server_default="")
-    answer: Mapped[str] = mapped_column(default="", server_default="")
-    tags: Mapped[str] = mapped_column(default="", server_default="")
-    size_bytes: Mapped[int] = mapped_column(_BIG, default=0, server_default="0")
-    check: Mapped[int] = mapped_column(_BIG)
-    named: Mapped[str]
-    resolved: Mapped[str]
-    environment: Mapped[dict[str, Any]]
-    stopped_because: Mapped[str] = mapped_column(default="")
-    body_check: Mapped[int] = mapped_column(_BIG)
+    table = "runs"
+    key = ("id",)
+    added = MappingProxyType(dict.fromkeys(("base", "kernel", "workload", "answer", "tags"), "''") | _ADDED)
+    indexed = ("study", "fingerprint")
+    covering = ("runs_listed", (*HEAD, "check"))
+    id: str
+    study: str
+    fingerprint: str
+    seed: Big
+    created: str
+    ajuste: str
+    begun: int
+    taken_up: int
+    unverified_before: bool = False
+    base: str = ""
+    deleted: bool = False
+    stopped: str = ""
+    kernel: str = ""
+    workload: str = ""
+    answer: str = ""
+    tags: str = ""
+    size_bytes: Big = 0
+    check: Big = 0
+    named: str
+    resolved: str
+    environment: Document
+    stopped_because: str = ""
+    body_check: Big = 0
 
 
-class TrialRow(Base):
+_MEASURED: Final = (
+    *("run_id", "block", "position", "attempt", "configuration", "seed", "warm_up", "status", "reason"),
+    *("metrics", "not_supported", "written", "check"),
+)
+
+
+@dataclass(kw_only=True, eq=False)
+class TrialRow(StoredRow):
     """One trial as asked, as read back, and as printed. ``events`` are the agent's lines. ``check`` is of what the
     analysis reads, ``outputs_check`` of the rest.
     """
 
-    __tablename__ = "trials"
-    __table_args__ = (UniqueConstraint("run_id", "block", "position", "attempt"),)
-    number: Mapped[int] = mapped_column(_BIG, primary_key=True)
-    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id"), index=True)
-    block: Mapped[int]
-    position: Mapped[int]
-    attempt: Mapped[int]
-    configuration: Mapped[str]
-    seed: Mapped[str]  # 64 bits do not fit SQLite's signed integers
-    warm_up: Mapped[bool]
-    status: Mapped[str]
-    reason: Mapped[str]
-    metrics: Mapped[dict[str, Any]]
-    not_supported: Mapped[dict[str, Any]]
-    written: Mapped[list[Any]]
-    events: Mapped[str]
-    console: Mapped[str]
-    started: Mapped[str]
-    host_seconds: Mapped[float]
-    check: Mapped[int] = mapped_column(_BIG)
-    outputs_check: Mapped[int] = mapped_column(_BIG)
+    table = "trials"
+    key = ("number",)
+    rules = ("UNIQUE (run_id, block, position, attempt)", "FOREIGN KEY(run_id) REFERENCES runs (id)")
+    indexed = ("run_id",)
+    covering = ("trials_measured", _MEASURED)
+    number: Serial
+    run_id: str
+    block: int
+    position: int
+    attempt: int
+    configuration: str
+    seed: str  # 64 bits do not fit SQLite's signed integers
+    warm_up: bool
+    status: str
+    reason: str
+    metrics: Document
+    not_supported: Document
+    written: Document
+    events: str
+    console: str
+    started: str
+    host_seconds: float
+    check: Big
+    outputs_check: Big
 
 
-class MachineRow(Base):
+@dataclass(kw_only=True, eq=False)
+class MachineRow(StoredRow):
     """Which of several machines has measured a block: all of it."""
 
-    __tablename__ = "machines"
-    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
-    block: Mapped[int] = mapped_column(primary_key=True)
-    machine: Mapped[str]
-    check: Mapped[int] = mapped_column(_BIG)
+    table = "machines"
+    key = ("run_id", "block")
+    rules = _OF_RUN
+    run_id: str
+    block: int
+    machine: str
+    check: Big = 0
 
 
-class DigestRow(Base):
+@dataclass(kw_only=True, eq=False)
+class DigestRow(StoredRow):
     """The digest of a run that ended, which holds as long as its tally is of so many ``trials`` and this ``total``."""
 
-    __tablename__ = "digests"
-    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
-    trials: Mapped[int]
-    total: Mapped[int] = mapped_column(_BIG)
-    digest: Mapped[str]
-    check: Mapped[int] = mapped_column(_BIG)
+    table = "digests"
+    key = ("run_id",)
+    rules = _OF_RUN
+    run_id: str
+    trials: int
+    total: Big
+    digest: str
+    check: Big = 0
 
 
-class ResultsRow(Base):
+@dataclass(kw_only=True, eq=False)
+class ResultsRow(StoredRow):
     """What was said of a run that ended: the document, compressed by zlib. It holds as long as its tally is of so many
     ``trials`` and this ``total``, and so many ``recorded``.
     """
 
-    __tablename__ = "results"
-    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
-    trials: Mapped[int]
-    total: Mapped[int] = mapped_column(_BIG)
-    recorded: Mapped[int] = mapped_column(_BIG)
-    document: Mapped[bytes] = mapped_column(LargeBinary)
-    check: Mapped[int] = mapped_column(_BIG)
+    table = "results"
+    key = ("run_id",)
+    rules = _OF_RUN
+    run_id: str
+    trials: int
+    total: Big
+    recorded: Big
+    document: bytes
+    check: Big = 0
 
 
-class ColumnRow(Base):
+@dataclass(kw_only=True, eq=False)
+class ColumnRow(StoredRow):
     """One of the ``columns`` of the figures of a run that ended (see ``packing``), which hold as long as its digest."""
 
-    __tablename__ = "columns"
-    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
-    place: Mapped[int] = mapped_column(primary_key=True)
-    trials: Mapped[int]
-    total: Mapped[int] = mapped_column(_BIG)
-    columns: Mapped[int]
-    name: Mapped[str]
-    words: Mapped[str]
-    numbers: Mapped[bytes] = mapped_column(LargeBinary)
-    check: Mapped[int] = mapped_column(_BIG)
+    table = "columns"
+    key = ("run_id", "place")
+    rules = _OF_RUN
+    run_id: str
+    place: int
+    trials: int
+    total: Big
+    columns: int
+    name: str
+    words: str
+    numbers: bytes
+    check: Big = 0
 
 
-class RecordedRow(Base):
+@dataclass(kw_only=True, eq=False)
+class RecordedRow(StoredRow):
     """A trial of a configuration that was carried out to be recorded (see ``model.scheduling.Recorded``)."""
 
-    __tablename__ = "recorded"
-    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
-    configuration: Mapped[str] = mapped_column(primary_key=True)
-    document: Mapped[str]
-    check: Mapped[int] = mapped_column(_BIG)
+    table = "recorded"
+    key = ("run_id", "configuration")
+    rules = _OF_RUN
+    run_id: str
+    configuration: str
+    document: str
+    check: Big = 0
 
 
-# What lists show of runs, without the studies and inventories, which are most of a row. As below.
-LISTED = Index(
-    "runs_listed",
-    RunRow.id,
-    RunRow.study,
-    RunRow.fingerprint,
-    RunRow.seed,
-    RunRow.created,
-    RunRow.ajuste,
-    RunRow.begun,
-    RunRow.taken_up,
-    RunRow.unverified_before,
-    RunRow.base,
-    RunRow.deleted,
-    RunRow.stopped,
-    RunRow.kernel,
-    RunRow.workload,
-    RunRow.answer,
-    RunRow.tags,
-    RunRow.size_bytes,
-    RunRow.check,
-).ddl_if(dialect="sqlite")
+TABLES: Final[tuple[type[StoredRow], ...]] = (
+    *(VersionRow, TallyRow, RunRow, TrialRow, MachineRow, DigestRow, ResultsRow, ColumnRow, RecordedRow),
+)
+"""Those that others refer to first."""
 
-# What the analysis reads of a trial, without the outputs, which are most of a row: SQLite reads the index alone.
-# PostgreSQL keeps long texts apart by itself, and its indexes have no room for them.
-MEASURED = Index(
-    "trials_measured",
-    TrialRow.run_id,
-    TrialRow.block,
-    TrialRow.position,
-    TrialRow.attempt,
-    TrialRow.configuration,
-    TrialRow.seed,
-    TrialRow.warm_up,
-    TrialRow.status,
-    TrialRow.reason,
-    TrialRow.metrics,
-    TrialRow.not_supported,
-    TrialRow.written,
-    TrialRow.check,
-).ddl_if(dialect="sqlite")
+
+def column(database: Database, table: type[StoredRow], name: str) -> str:
+    """What makes a column."""
+    kind = _TYPES[table.kinds[name]].format_map(database.types)
+    default = f" DEFAULT {table.added[name]}" if name in table.added else ""
+    return f"{spelt(name)} {kind}{default} NOT NULL"
+
+
+def create(transaction: Transaction, table: type[StoredRow]) -> None:
+    """Make a table and its indexes."""
+    parts = [column(transaction.database, table, name) for name in table.kinds]
+    parts += [f"PRIMARY KEY ({listing(table.key)})", *table.rules]
+    transaction.run(f"CREATE TABLE {table.table} ({', '.join(parts)})")
+    create_indexes(transaction, table)
+
+
+def create_indexes(transaction: Transaction, table: type[StoredRow]) -> None:
+    """Make the indexes that a table does not have."""
+    wanted: dict[str, tuple[str, ...]] = {f"ix_{table.table}_{name}": (name,) for name in table.indexed}
+    if table.covering and transaction.database.joins:
+        wanted |= dict([table.covering])
+    for name, columns in wanted.items():
+        transaction.run(f"CREATE INDEX IF NOT EXISTS {name} ON {table.table} ({listing(columns)})")
+
+
+def found_rows(transaction: Transaction, table: type[Kept], where: str, *values: Any) -> list[Kept]:
+    """The rows of a table that a condition, and what follows it, chooses."""
+    query = f"SELECT {table.selected} FROM {table.table} WHERE {where}"
+    return [table.of(row) for row in transaction.rows(query, *values)]
+
+
+def row_at(transaction: Transaction, table: type[Kept], *key: Any, to_change: bool = False) -> Kept | None:
+    """The row with this key; ``to_change`` has others who want to change it wait until the end of the transaction."""
+    where = " AND ".join(f"{name} = ?" for name in table.key)
+    end = transaction.database.locked if to_change else ""
+    return next(iter(found_rows(transaction, table, where + end, *key)), None)
+
+
+def put(transaction: Transaction, row: StoredRow) -> None:
+    """Keep a row, instead of one with the same key."""
+    transaction.run(row.kept, *row.values())

@@ -11,28 +11,24 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from sqlalchemy import func, select
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DatabaseError
-from sqlalchemy.orm import Session
-
 from ajuste.model.error import RequestError, RunError
 from ajuste.store.checks import DamageError
-from ajuste.store.engine import open_engine, shown, unusable
+from ajuste.store.database import file_of, shown
+from ajuste.store.engine import open_database, unusable
 from ajuste.store.head import Head
-from ajuste.store.rows import bytes_of, heads
 from ajuste.store.salvage import Findings, inspect_store
-from ajuste.store.schema import SQLITE, ColumnRow, RecordedRow, ResultsRow, RunRow, TrialRow
+from ajuste.store.schema import ColumnRow, RecordedRow, ResultsRow, RunRow, StoredRow, TrialRow
+from ajuste.store.tallies import bytes_of, heads
 
-_PARTS: Final = {
-    "outputs": (TrialRow.run_id, (TrialRow.events, TrialRow.console)),
-    "figures": (TrialRow.run_id, (TrialRow.metrics, TrialRow.written, TrialRow.not_supported, TrialRow.reason)),
-    "recordings": (RecordedRow.run_id, (RecordedRow.document,)),
-    "kept figures": (ColumnRow.run_id, (ColumnRow.words, ColumnRow.numbers)),
-    "results": (ResultsRow.run_id, (ResultsRow.document,)),
-    "study and machine": (RunRow.id, (RunRow.resolved, RunRow.environment, RunRow.named)),
+_PARTS: Final[dict[str, tuple[type[StoredRow], tuple[str, ...]]]] = {
+    "outputs": (TrialRow, ("events", "console")),
+    "figures": (TrialRow, ("metrics", "written", "not_supported", "reason")),
+    "recordings": (RecordedRow, ("document",)),
+    "kept figures": (ColumnRow, ("words", "numbers")),
+    "results": (ResultsRow, ("document",)),
+    "study and machine": (RunRow, ("resolved", "environment", "named")),
 }
-"""By kind of what a run takes room for: whose it is, and the texts."""
+"""By kind of what a run takes room for: the table and the texts."""
 
 
 def back_up(url: str, file: Path) -> Findings:
@@ -41,11 +37,10 @@ def back_up(url: str, file: Path) -> Findings:
     Raises RequestError if ``file`` is there already and for a server, RunError where the copy cannot be written or is
     not sound: then there is none.
     """
-    _require_file(url, f"back it up with pg_dump --format=custom --file={file} --dbname={shown(url)}")
+    original = _file(url, f"back it up with pg_dump --format=custom --file={file} --dbname={shown(url)}")
     if file.exists():
         raise RequestError(f"{file} exists; expected a new file", hint="choose another name, or remove the file")
-    original = make_url(url).database or ""
-    if not Path(original).is_file():
+    if not original.is_file():
         raise RequestError(f"store {original} not found", hint="run a study first, or set AJUSTE_STORE or AJUSTE_HOME")
     try:
         _copy(original, file)
@@ -75,9 +70,11 @@ def _remove(file: Path) -> None:
         Path(f"{file}{end}").unlink(missing_ok=True)
 
 
-def _require_file(url: str, hint: str) -> None:
-    if make_url(url).get_backend_name() != SQLITE:
+def _file(url: str, hint: str) -> Path:
+    file = file_of(url)
+    if file is None:
         raise RequestError(f"the store {shown(url)} is on a server; expected a file", hint=hint)
+    return file
 
 
 @dataclass(frozen=True)
@@ -90,23 +87,22 @@ class Sizes:
 
 def sizes(url: str) -> Sizes:
     """What takes how much room."""
-    engine = open_engine(url)
+    database = open_database(url)
     try:
-        with Session(engine) as session:
-            found: dict[str, dict[str, int]] = {head.id: {} for head in heads(session)}
-            for kind, (whose, columns) in _PARTS.items():
-                for run_id, size in session.execute(
-                    select(whose, func.sum(bytes_of(session, columns))).group_by(whose)
-                ):
+        with database.transaction() as transaction:
+            found: dict[str, dict[str, int]] = {head.id: {} for head in heads(transaction)}
+            for kind, (table, names) in _PARTS.items():
+                whose = "id" if table is RunRow else "run_id"
+                texts = bytes_of(database, table, names)
+                query = f"SELECT {whose}, SUM({texts}) FROM {table.table} GROUP BY {whose}"
+                for run_id, size in transaction.rows(query):
                     found.setdefault(run_id, {})[kind] = int(size or 0)
-    except (DatabaseError, DamageError) as error:
+    except (database.errors, DamageError) as error:
         raise unusable(url, error, "read") from error
     finally:
-        engine.dispose()
-    file = Path(make_url(url).database or "")
-    parts = (Path(f"{file}{end}") for end in ("", "-wal"))
-    is_file = make_url(url).get_backend_name() == SQLITE
-    return Sizes(found, sum(part.stat().st_size for part in parts if part.is_file()) if is_file else 0)
+        database.close()
+    parts = (Path(f"{database.file}{end}") for end in ("", "-wal"))
+    return Sizes(found, sum(part.stat().st_size for part in parts if part.is_file()) if database.file else 0)
 
 
 @dataclass(frozen=True)
@@ -126,10 +122,9 @@ class Unwanted:
 
 def shrink(url: str) -> None:
     """Give the room of what was removed back to the disk. What cannot be now is used again by later runs."""
-    if make_url(url).get_backend_name() != SQLITE:
+    if file_of(url) is None:
         return
-    engine = open_engine(url)
-    with suppress(sqlite3.Error), closing(engine.raw_connection()) as connection, closing(connection.cursor()) as own:
-        own.execute("VACUUM")
-        own.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    engine.dispose()
+    database = open_database(url)
+    with closing(database), suppress(database.errors), database.connection() as connection:
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
