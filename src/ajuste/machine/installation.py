@@ -7,7 +7,6 @@ import platform
 import shlex
 import struct
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -48,6 +47,8 @@ _MACHINES: Final = MappingProxyType({3: "i386", 40: "arm", 62: "x86_64", 183: "a
 
 def ajuste_version() -> str:
     """As installed; ``unknown`` where the package runs from a bare tree."""
+    from importlib.metadata import PackageNotFoundError, version  # It takes long to load, and few commands say it.
+
     try:
         return version("ajuste")
     except PackageNotFoundError:

@@ -22,7 +22,6 @@ from ajuste.report.plots.history import history_plot, line_name
 from ajuste.report.plots.plot import Plot
 from ajuste.report.plots.search import front_plot, importance_plot, search_history_plot, search_map
 from ajuste.report.plots.surface_curves import View, in_words, surface_curves, view_of
-from ajuste.report.plots.surface_map import surface_map
 from ajuste.report.plots.trials import trials_plot
 from ajuste.report.trials import Excerpt
 
@@ -68,6 +67,8 @@ def _title(view: View) -> str:
 
 
 def _own_plots(views: Sequence[View], name: str) -> Iterator[Plot]:
+    from ajuste.report.plots.surface_map import surface_map  # Few reports need NumPy.
+
     for place, view in enumerate(views):
         drawn = surface_map(view, f"{name}-{place}-map", wide=True)
         curves = (surface_curves(view, axis, f"{name}-{place}-curves-{axis}") for axis in _along(view))
@@ -76,6 +77,8 @@ def _own_plots(views: Sequence[View], name: str) -> Iterator[Plot]:
 
 def _explaining_plots(views: Sequence[View], name: str) -> Iterator[Plot]:
     """The same picture of each beside each other."""
+    from ajuste.report.plots.surface_map import surface_map  # Few reports need NumPy.
+
     maps = [surface_map(view, f"{name}-{place}-map") for place, view in enumerate(views)]
     curves = [
         surface_curves(view, axis, f"{name}-{place}-curves-{axis}")
