@@ -10,8 +10,8 @@ from rich.console import Console
 from benchmarks import (
     ablation,
     boot,
-    campaigns,
     bundle,
+    campaigns,
     cluster,
     cold_start,
     coverage,

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Final, Self
 
 from pydantic_core import from_json
-from sqlalchemy import select
 
-from ajuste.store.engine import open_engine, reading
-from ajuste.store.rows import owners
-from ajuste.store.schema import SQLITE, ResultsRow, RunRow, TrialRow
+from ajuste.store.database import SqliteFile
+from ajuste.store.engine import open_database, reading
+from ajuste.store.tallies import owners
 
 _AT_ONCE: Final = 100
+_FOLLOWED: Final = (
+    *("number", "block", "position", "attempt", "configuration"),
+    *("warm_up", "status", "reason", "started", "host_seconds"),
+)
+"""Columns of a trial that a watcher needs, beside its metrics."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +44,19 @@ class RunFollower:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._engine = open_engine(url)
+        self._database = open_database(url)
         self._version: object = None
-        self._connection = self._engine.connect() if self._engine.dialect.name == SQLITE else None
+        self._open = ExitStack()
+        self._connection = (
+            self._open.enter_context(self._database.connection()) if isinstance(self._database, SqliteFile) else None
+        )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        self._engine.dispose()
+        self._open.close()
+        self._database.close()
 
     def changed(self) -> bool:
         """Whether another process or connection may have written since this was asked last. It costs next to nothing.
@@ -59,44 +65,29 @@ class RunFollower:
         """
         if self._connection is None:
             return True
-        version = self._connection.exec_driver_sql("PRAGMA data_version").scalar()
-        self._connection.rollback()
+        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         before, self._version = self._version, version
         return version != before
 
     def since(self, run_id: str, number: int) -> Sequence[NewTrial]:
         """The trials of a run, and of those it is based on, that were kept after that with ``number``."""
-        columns = (
-            *(TrialRow.number, TrialRow.block, TrialRow.position, TrialRow.attempt, TrialRow.configuration),
-            *(TrialRow.warm_up, TrialRow.status, TrialRow.reason, TrialRow.started, TrialRow.host_seconds),
-        )
-        with reading(self._engine, self._url) as session:
-            own = (TrialRow.run_id.in_(owners(session, run_id)), TrialRow.number > number)
-            found = session.execute(select(*columns, TrialRow.metrics).where(*own).order_by(TrialRow.number)).all()
-        return [
-            NewTrial(
-                number=row.number,
-                block=row.block,
-                position=row.position,
-                attempt=row.attempt,
-                configuration=row.configuration,
-                warm_up=bool(row.warm_up),
-                status=row.status,
-                reason=row.reason,
-                started=row.started,
-                host_seconds=row.host_seconds,
-                metrics=_figures(row.metrics),
+        with reading(self._database, self._url) as transaction:
+            own = owners(transaction, run_id)
+            found = transaction.rows(
+                f"SELECT {', '.join(_FOLLOWED)}, metrics FROM trials"
+                f" WHERE run_id IN ({_places(own)}) AND number > ? ORDER BY number",
+                *own,
+                number,
             )
-            for row in found
+        return [
+            NewTrial(**dict(zip(_FOLLOWED, row[:-1], strict=True)) | {"metrics": _figures(row[-1])}) for row in found
         ]
 
     def stopped(self, run_id: str) -> tuple[str, str] | None:
         """Why a run ended, also in words; empty while it goes on. None where it is gone."""
-        with reading(self._engine, self._url) as session:
-            row = session.execute(
-                select(RunRow.stopped, RunRow.stopped_because).where(RunRow.id == run_id)
-            ).one_or_none()
-        return None if row is None else (row[0], row[1])
+        with reading(self._database, self._url) as transaction:
+            rows = transaction.rows("SELECT stopped, stopped_because FROM runs WHERE id = ?", run_id)
+        return next(((stopped, because) for stopped, because in rows), None)
 
     def documents(self, run_ids: Sequence[str]) -> Iterator[tuple[str, str, str]]:
         """Of each run what it was asked (its resolved study) and what was said of it, as documents; the second is empty
@@ -104,13 +95,19 @@ class RunFollower:
         """
         for start in range(0, len(run_ids), _AT_ONCE):
             some = run_ids[start : start + _AT_ONCE]
-            joined = select(RunRow.id, RunRow.resolved, ResultsRow.document)
-            wanted = joined.outerjoin(ResultsRow, ResultsRow.run_id == RunRow.id).where(RunRow.id.in_(some))
-            with reading(self._engine, self._url) as session:
-                rows = session.execute(wanted).all()
+            with reading(self._database, self._url) as transaction:
+                rows = transaction.rows(
+                    "SELECT runs.id, runs.resolved, results.document FROM runs"
+                    f" LEFT JOIN results ON results.run_id = runs.id WHERE runs.id IN ({_places(some)})",
+                    *some,
+                )
             for run_id, resolved, document in rows:
                 with suppress(zlib.error, UnicodeError):
                     yield run_id, resolved, zlib.decompress(document).decode() if document else ""
+
+
+def _places(values: Sequence[str]) -> str:
+    return ", ".join("?" for _ in values)
 
 
 def _figures(kept: object) -> dict[str, float]:

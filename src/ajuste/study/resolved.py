@@ -11,8 +11,8 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from ajuste.design.search.goal import Search
-from ajuste.model.live import LiveDesign
 from ajuste.model.boot import BootState
+from ajuste.model.live import LiveDesign
 from ajuste.model.metric import Metric
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Command, Sampler, Scratch, Write
