@@ -28,7 +28,7 @@ FOUND: Final = 0.95
 
 FALSE: Final = {
     "before/after": "before_after",
-    "by turns": "by_turns",
+    "alternately": "by_turns",
     "Ajuste": "false",
     "Ajuste with control": "false_at_load",
     "falsely equivalent": "false_equivalent",
@@ -126,7 +126,7 @@ def judged(cells: Sequence[SwitchbackCell]) -> tuple[Comparison, ...]:
             figures={
                 **own,
                 "before and after, Welch's t": shares("before_after"),
-                "by turns, paired t and looks": shares("by_turns"),
+                "alternately, paired t and looks": shares("by_turns"),
             },
             goal=f"Ajuste at most {100 * ALPHA:g} % on each service",
             reached=max(max(figures) for figures in own.values()) <= 100 * ALPHA,

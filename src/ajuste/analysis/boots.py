@@ -53,8 +53,8 @@ class BootValue:
 class BootVariance:
     """Where the scatter of one configuration comes from, as standard deviations of the logarithm (or in the metric's
     unit, as ``scale`` says): ``within_sd`` within a boot, ``between_sd`` between boots. ``share`` is the part of the
-    variance that is between boots, ``p_value`` that of boots which do not differ. All are ``None`` where they cannot be
-    told apart: of one boot only, or of one value in each.
+    variance that is between boots, ``p_value`` that of boots which do not differ. All are ``None`` where they are not
+    known: of one boot only, or of one value in each.
 
     With ``of_effect`` it is the scatter of the difference from the baseline, where both share boots.
     """

@@ -40,6 +40,7 @@ COMMANDS: Final = MappingProxyType(
         "site": "Write reports of many runs as a static site.",
         "why": "Explain why a configuration differs from the baseline.",
         "analyse": "Give verdicts on results measured elsewhere.",
+        "transfer": "Compare the answers of a guest with those of the host.",
         "export": "Write the winner as a profile, a file or a script.",
         "studies": "List the built-in studies.",
         "tunables": "List the settings that Ajuste knows, or explain one.",

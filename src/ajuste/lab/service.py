@@ -22,7 +22,7 @@ from ajuste.model.results import Results
 from ajuste.report.plan import PlannedStudy
 from ajuste.run.outcome import results_of
 from ajuste.store.engine import lock_name, only_one
-from ajuste.store.head import Head, quick_heads
+from ajuste.store.head import Head
 from ajuste.store.store import Run, Store
 from ajuste.study.location import StudySource
 from ajuste.study.problem import error
@@ -60,8 +60,7 @@ class LabService:
 
     def runs(self) -> list[Head]:
         """What is listed of all runs, the one begun last first."""
-        found = quick_heads(self.home.store_url)
-        return self.store.runs() if found is None else [head for head in found if not head.deleted]
+        return self.store.runs()
 
     def head(self, run: str) -> Head:
         """What is listed of the run with that id. Raises RequestError."""

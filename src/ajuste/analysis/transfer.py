@@ -1,0 +1,153 @@
+"""Transfer: the verdicts of a run in a guest and of one on the host, question by question."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from ajuste.model.error import RequestError
+from ajuste.model.results import Results
+from ajuste.model.transfer import (
+    SizeAgreement,
+    Transfer,
+    TransferAgreement,
+    TransferRow,
+    TransferRun,
+    TransferSide,
+)
+from ajuste.model.verdict import Verdict
+from ajuste.model.wording import listed
+
+MOST_NAMED: Final = 3
+"""So many questions with different answers are named in the answer."""
+
+
+def transfer(guest: Results, host: Results) -> Transfer:
+    """Compare what both runs say of the same configurations and metrics.
+
+    RequestError if they have no question in common, or another baseline.
+    """
+    if guest.run == host.run:
+        raise RequestError(f"{guest.run}: both runs are the same; expected two", hint="name the run on the host second")
+    mine, theirs = ({(one.configuration, one.metric): one for one in run.verdicts} for run in (guest, host))
+    common = [key for key in mine if key in theirs]
+    if not common:
+        raise RequestError(
+            f"{guest.run} and {host.run} have no configuration and metric in common",
+            hint="measure the same settings with the same workload in both",
+        )
+    rows = tuple(_row(mine[key], theirs[key]) for key in common)
+    return Transfer(
+        answer=_answer(rows),
+        guest=_run(guest),
+        host=_run(host),
+        rows=rows,
+        only_guest=tuple(_question(one) for key, one in mine.items() if key not in theirs),
+        only_host=tuple(_question(one) for key, one in theirs.items() if key not in mine),
+        notes=tuple(_notes(guest, host)),
+    )
+
+
+def _run(results: Results) -> TransferRun:
+    return TransferRun(
+        run=results.run,
+        study=results.study,
+        clock=results.clock or "wall",
+        digest=results.digest,
+        level=results.level,
+    )
+
+
+def _row(guest: Verdict, host: Verdict) -> TransferRow:
+    agreement = _agreement(guest, host)
+    return TransferRow(
+        configuration=guest.configuration,
+        metric=guest.metric,
+        unit=guest.unit,
+        direction=guest.direction,
+        scale=guest.scale,
+        deciding=guest.deciding and host.deciding,
+        guest=_side(guest),
+        host=_side(host),
+        agreement=agreement,
+        size=_size(guest, host) if agreement == "same" and guest.verdict != "equivalent" else None,
+    )
+
+
+def _side(verdict: Verdict) -> TransferSide:
+    return TransferSide(
+        verdict=verdict.verdict,
+        estimate=verdict.estimate,
+        low=verdict.low,
+        high=verdict.high,
+        blocks=verdict.blocks,
+    )
+
+
+def _agreement(guest: Verdict, host: Verdict) -> TransferAgreement:
+    if "undecided" in (guest.verdict, host.verdict):
+        return "undecided"
+    if (guest.verdict == "equivalent") != (host.verdict == "equivalent"):
+        return "different"
+    if guest.verdict == "equivalent" or (_effect(guest) > 0) == (_effect(host) > 0):
+        return "same"
+    return "opposite"
+
+
+def _effect(verdict: Verdict) -> float:
+    """Above zero where the figure rises."""
+    if verdict.estimate is None:
+        return 0.0
+    return math.log(verdict.estimate) if verdict.scale == "ratio" else verdict.estimate
+
+
+def _size(guest: Verdict, host: Verdict) -> SizeAgreement | None:
+    """How the effects compare; ``None`` where they are on different scales, or unbounded."""
+    if guest.scale != host.scale or None in (guest.low, guest.high, host.low, host.high):
+        return None
+    bounds = [(one.low or 0.0, one.high or 0.0) for one in (guest, host)]
+    if bounds[0][0] <= bounds[1][1] and bounds[1][0] <= bounds[0][1]:
+        return "alike"
+    return "larger on the host" if abs(_effect(host)) > abs(_effect(guest)) else "smaller on the host"
+
+
+def _answer(rows: Sequence[TransferRow]) -> str:
+    """How many of the questions that decide were answered alike; of all, where none decides."""
+    asked = [row for row in rows if row.deciding] or list(rows)
+    counts = Counter(row.agreement for row in asked)
+    known = len(asked) - counts["undecided"]
+    if not known:
+        return f"Nothing is known yet: at least one run is undecided on {_questions(len(asked), 'each of ')}."
+    parts = [f"The guest answered {counts['same']} of {_questions(known)} as the host did"]
+    for agreement, words in (("opposite", "the opposite"), ("different", "an effect in only one of them")):
+        own = [f"{row.configuration} on {row.metric}" for row in asked if row.agreement == agreement]
+        if own:
+            more = [f"{len(own) - MOST_NAMED} more"] if len(own) > MOST_NAMED else []
+            parts.append(f"{words} for {listed([*own[:MOST_NAMED], *more])}")
+    text = "; ".join(parts) + "."
+    if counts["undecided"]:
+        text += f" On {_questions(counts['undecided'])} at least one run is undecided."
+    return text
+
+
+def _questions(count: int, each: str = "") -> str:
+    return "1 question" if count == 1 else f"{each}{count} questions"
+
+
+def _question(verdict: Verdict) -> str:
+    return f"{verdict.configuration} on {verdict.metric}"
+
+
+def _notes(guest: Results, host: Results) -> list[str]:
+    notes = []
+    if host.clock == "virtual":
+        notes.append(f"{host.run} has the virtual clock: it was measured in a guest, not on the host.")
+    if guest.clock == "virtual":
+        notes.append(
+            "The guest counts instructions instead of time: sizes need not be those of the hardware, signs should be."
+        )
+    if guest.smallest_effect != host.smallest_effect:
+        notes.append("The runs have different smallest effects: equivalent does not mean the same in both.")
+    return notes

@@ -1,0 +1,118 @@
+"""Transfer: two runs of the same questions, and what the command prints of them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ajuste.analysis.transfer import transfer
+from ajuste.model.error import RequestError
+from ajuste.model.results import Results
+from ajuste.model.verdict import Verdict, Word
+from ajuste.report.html import render_html
+from ajuste.report.markdown import markdown
+from ajuste.report.transfer import transfer_report
+from small_stores import DECIDED, GOING_ON, Commands, small_store
+
+
+def verdict(word: Word, percent: float, half: float = 1.0, **more: Any) -> Verdict:
+    low, estimate, high = (math.exp((percent + side * half) / 100) for side in (-1, 0, 1))
+    return Verdict(
+        **{
+            "configuration": "nice=10", "metric": "elapsed", "unit": "s", "direction": "lower", "scale": "ratio",
+            "verdict": word, "estimate": estimate, "low": low, "high": high, "level": 0.95, "blocks": 10, "reason": "",
+        }
+        | more
+    )  # fmt: skip
+
+
+def results(run: str, *verdicts: Verdict, **more: Any) -> Results:
+    return Results(
+        **{
+            "study": "nice", "title": "Nice", "question": "", "answer": "", "run": run, "seed": 1, "clock": "wall",
+            "digest": run, "stopped": "decided", "stopped_because": "", "level": 0.95, "smallest_effect": 0.02,
+            "correction": "", "blocks": 10, "verdicts": verdicts, "configurations": (), "factors": (), "metrics": (),
+            "trials": (),
+        }
+        | more
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("guest", "host", "agreement", "size"),
+    [
+        (verdict("worsens", 50), verdict("worsens", 50.5), "same", "alike"),
+        (verdict("worsens", 50), verdict("worsens", 90), "same", "larger on the host"),
+        (verdict("improves", -50), verdict("improves", -10), "same", "smaller on the host"),
+        (verdict("equivalent", 0), verdict("equivalent", 0.5), "same", None),
+        (verdict("worsens", 5), verdict("improves", -5), "opposite", None),
+        (verdict("differs", 5), verdict("differs", -5), "opposite", None),
+        (verdict("equivalent", 0), verdict("worsens", 9), "different", None),
+        (verdict("undecided", 3, 9), verdict("worsens", 9), "undecided", None),
+    ],
+)
+def test_a_question_is_answered_alike_or_not(guest: Verdict, host: Verdict, agreement: str, size: str | None) -> None:
+    (row,) = transfer(results("g", guest), results("h", host)).rows
+    assert (row.agreement, row.size) == (agreement, size)
+
+
+def test_the_answer_counts_what_decides_and_names_what_differs() -> None:
+    found = transfer(
+        results(
+            "g", verdict("worsens", 50), verdict("equivalent", 0, metric="faults"),
+            verdict("worsens", 5, metric="rss", deciding=False),
+        ),
+        results(
+            "h", verdict("worsens", 55), verdict("worsens", 9, metric="faults"),
+            verdict("improves", -5, metric="rss", deciding=False),
+        ),
+    )  # fmt: skip
+    assert found.answer == (
+        "The guest answered 1 of 2 questions as the host did; an effect in only one of them for nice=10 on faults."
+    )
+
+
+def test_nothing_known_and_questions_of_one_run_are_said() -> None:
+    found = transfer(
+        results("g", verdict("undecided", 0, 9), verdict("worsens", 1, metric="rss")),
+        results("h", verdict("worsens", 9), verdict("worsens", 1, metric="faults"), clock="virtual"),
+    )
+    assert found.answer.startswith("Nothing is known yet")
+    assert (found.only_guest, found.only_host) == (("nice=10 on rss",), ("nice=10 on faults",))
+    assert found.notes == ("h has the virtual clock: it was measured in a guest, not on the host.",)
+
+
+def test_runs_without_a_common_question_and_a_run_against_itself_are_refused() -> None:
+    with pytest.raises(RequestError, match="no configuration and metric in common"):
+        transfer(results("g", verdict("worsens", 1)), results("h", verdict("worsens", 1, metric="rss")))
+    with pytest.raises(RequestError, match="both runs are the same"):
+        transfer(results("g", verdict("worsens", 1)), results("g", verdict("worsens", 1)))
+
+
+def test_the_report_shows_both_sides_and_hides_nothing_hostile() -> None:
+    hostile = "</script><script>alert(1)</script>"
+    report = transfer_report(
+        transfer(
+            results("g", verdict("worsens", 50, configuration=hostile)),
+            results("h", verdict("improves", -10, configuration=hostile)),
+        )
+    )
+    page = render_html(report)
+    assert hostile not in page
+    assert "OPPOSITE" in page
+    assert "worsens +64.9 % (+63.2 % to +66.5 %)" in markdown(report)
+
+
+def test_the_command_prints_the_answer_or_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands(tmp_path, monkeypatch)
+    small_store(commands.store)
+    code, said, complained = commands.run("transfer", DECIDED, GOING_ON)
+    assert code == 0, complained
+    assert "Guest and host side by side" in said
+    document = commands.json("transfer", DECIDED, GOING_ON)
+    assert document["guest"]["run"] == DECIDED
+    assert {row["agreement"] for row in document["rows"]} <= {"same", "opposite", "different", "undecided"}
+    assert commands.run("transfer", DECIDED, DECIDED)[0] == 2
