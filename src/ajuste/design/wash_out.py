@@ -20,7 +20,7 @@ LEFT: Final = 0.05
 LEVEL: Final = 0.05
 """How often a wash-out is found of a system that does not respond."""
 FEWEST: Final = 3
-"""Changes between the same two configurations, with fewer of which noise cannot be told from a response."""
+"""Changes between the same two configurations, with fewer of which noise cannot be distinguished from a response."""
 CONSTANTS: Final = 16
 
 
