@@ -34,6 +34,7 @@ from ajuste.report.format import count_of
 from ajuste.report.headline import Headline, headlines
 from ajuste.report.labels import Labels, fixed_levels, labels_of
 from ajuste.report.listings import listings_of
+from ajuste.report.live import live_headline, live_sections
 from ajuste.report.method import (
     clock_name,
     data_of,
@@ -100,6 +101,7 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
         *_lines(results, decided),
         *_effects(results, decided, labels),
         *told,
+        *live_sections(results, labels),
         *_notes(results),
         *listings_of(shown, labels),
         *search_sections(results, labels),
@@ -119,7 +121,7 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
     )
     return Report(
         title=results.title,
-        headline=found[0].sentence if found else results.answer or "Nothing was measured.",
+        headline=live_headline(results) or (found[0].sentence if found else results.answer or "Nothing was measured."),
         question=results.question,
         lead=(
             *(Paragraph(one.sentence) for one in found[1:]),

@@ -1,0 +1,96 @@
+"""A good and a useless setting on a live redis whose load drifts, told from each other by ajuste live.
+
+Redis and its clients (``benchmarks.live.load``) have a network of their own. Larger receive buffers are truly good for
+large values; fewer retransmissions before a connection is given up change nothing on a loopback that loses nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from ajuste.model.error import RequestError
+from benchmarks.comparison import Comparison
+
+SLICE_S: Final = 5
+FOR_S: Final = 540
+DAY_S: Final = 97
+"""No multiple of a block."""
+GOOD: Final = "net.ipv4.tcp_rmem=4096 131072 6291456"
+USELESS: Final = "net.ipv4.tcp_retries2=8"
+_SETTINGS: Final = ("net.ipv4.tcp_rmem=4096 16384 65536,4096 131072 6291456", "net.ipv4.tcp_retries2=15,8")
+_REDIS, _METRICS = 21791, 21792
+_PAGE: Final = f"http://127.0.0.1:{_METRICS}/metrics"
+_ALONE: Final = (
+    "set -eu; for place in /run /var/log /var/lib/ajuste; do mount -t tmpfs -o mode=0755 none $place; done; "
+    "mkdir /run/lock; mount -t sysfs none /sys; ip link set lo up\n"
+)
+_SCRIPT: Final = """\
+redis-server --port {redis} --bind 127.0.0.1 --save "" >/dev/null &
+sleep 1
+{python} -m benchmarks.live.load {redis} {port} {day} &
+sleep 2
+"$@"
+"""
+
+
+def measure() -> Iterable[Comparison]:
+    """One experiment on both settings, in a network of its own. Needs root and redis-server."""
+    document = experiment()
+    figures = {one["configuration"]: one for one in document["verdicts"]}
+    verdicts = {name: one["verdict"] for name, one in figures.items()}
+    right = {GOOD: "improves", USELESS: "equivalent"}
+    changes = {name: [100 * (one["estimate"] - 1)] for name, one in figures.items() if one["estimate"]}
+    slices = len(document["live"]["slices"])
+    yield Comparison(
+        name="live-redis",
+        what=f"change of the latency of a live redis under drifting load ({slices} slices of {SLICE_S} s): "
+        + ", ".join(f"{name}: {word}" for name, word in verdicts.items()),
+        unit="%",
+        figures=changes,
+        goal="the good setting improves, the useless one is equivalent",
+        reached=verdicts == right,
+    )
+
+
+def experiment(report: Path | None = None) -> dict[str, Any]:
+    """What ``ajuste live --json`` printed. Raises RequestError where there is no root."""
+    if os.geteuid() != 0:
+        raise RequestError("a network of its own needs root")
+    Path("/var/lib/ajuste").mkdir(exist_ok=True)
+    ajuste = [str(Path(sys.executable).with_name("ajuste")), "live", "--json", "--one-at-a-time"]
+    ajuste += [word for setting in _SETTINGS for word in ("--set", setting)]
+    ajuste += ["--slice", f"{SLICE_S}s", "--washout", "1s", "--for", f"{FOR_S}s", "--min-effect", "15%"]
+    ajuste += ["--metric", f"latency,s,lower=prometheus:{_PAGE}#demo_latency_seconds"]
+    ajuste += ["--watch", f"p99,s=prometheus:{_PAGE}#demo_latency_seconds@p99", "--guard", "p99 < 2s"]
+    ajuste += ["--control", f"requests,1/s=prometheus:{_PAGE}#demo_requests"]
+    ajuste += ["--report", str(report)] if report else []
+    script = _SCRIPT.format(python=sys.executable, redis=_REDIS, port=_METRICS, day=DAY_S)
+    with tempfile.TemporaryDirectory(prefix="ajuste-live-") as directory:
+        done = subprocess.run(
+            [
+                "unshare",
+                "--mount",
+                "--net",
+                "--pid",
+                "--fork",
+                "--mount-proc",
+                "sh",
+                "-c",
+                _ALONE + script,
+                "sh",
+                *ajuste,
+            ],
+            env={**os.environ, "AJUSTE_HOME": directory},
+            stdout=subprocess.PIPE,
+            check=True,
+            timeout=2 * FOR_S + 120,
+        )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found

@@ -1,0 +1,98 @@
+"""``ajuste live`` as a person uses it, in a network of its own: a service that feels a setting, guards, a crash."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from namespace import in_namespace, needs_root
+
+SERVICE = """\
+import http.server, pathlib, sys
+setting, here = pathlib.Path("/proc/sys/net/ipv4/tcp_retries2"), pathlib.Path(sys.argv[1])
+total = count = 0.0
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        global total, count
+        planted = setting.read_text().strip() == "8"
+        count += 100
+        total += 100 * (0.008 if planted else 0.010) * (1 + (count % 700) / 7000)
+        bad = planted and (here / "bad").exists()
+        body = f"# TYPE took summary\\ntook_sum {total}\\ntook_count {count}\\n"
+        body += f"# TYPE worst gauge\\nworst {9 if bad else 1}\\n"
+        self.send_response(200); self.end_headers(); self.wfile.write(body.encode())
+    def log_message(self, *_): pass
+http.server.ThreadingHTTPServer(("127.0.0.1", 21793), Handler).serve_forever()
+"""
+BEGIN = """\
+mkdir -p /run/lock
+{python} service.py . & sleep 1
+value() {{ cat /proc/sys/net/ipv4/tcp_retries2; }}
+live() {{
+    {ajuste} live --set net.ipv4.tcp_retries2=15,8 --slice 2s --washout 0 --for 10m --min-effect 5% \\
+    --metric "took,s,lower=prometheus:http://127.0.0.1:21793/#took" \\
+    --watch "worst,s=prometheus:http://127.0.0.1:21793/#worst" --guard "worst < 5s" "$@"
+}}
+"""
+
+pytestmark = [needs_root, pytest.mark.machine]
+
+
+def run(script: str, directory: Path, *, limit_s: float = 200) -> str:
+    (directory / "service.py").write_text(SERVICE)
+    ajuste = f"AJUSTE_HOME={directory}/home {Path(sys.executable).with_name('ajuste')}"
+    begin = BEGIN.format(python=sys.executable, ajuste=ajuste)
+    return in_namespace(begin + script, directory, limit_s=limit_s)
+
+
+def test_a_planted_setting_is_found_through_a_kill_and_everything_is_restored(tmp_path: Path) -> None:
+    said = run(
+        """\
+        live >first.txt 2>&1 & killed=$!
+        while [ "$(value)" != 8 ]; do sleep 0.05; done
+        kill -9 $(pgrep -P $killed || echo $killed) $killed || true
+        for try in $(seq 100); do [ "$(value)" = 15 ] && break; sleep 0.1; done
+        value
+        live --json >result.json 2>progress.txt
+        value
+        """,
+        tmp_path,
+    )
+    assert said.split() == ["15", "15"]
+    document = json.loads((tmp_path / "result.json").read_text())
+    assert [(one["configuration"], one["verdict"]) for one in document["verdicts"]] == [
+        ("net.ipv4.tcp_retries2=8", "improves")
+    ]
+    assert document["stopped"] == "decided"
+    slices = document["live"]["slices"]
+    assert [one["number"] for one in slices] == list(range(len(slices)))
+    assert document["live"]["lines"][0]["at_s"]
+
+
+def test_a_broken_guard_restores_and_the_configuration_is_not_tried_again(tmp_path: Path) -> None:
+    (tmp_path / "bad").touch()
+    run("live --json >result.json 2>/dev/null; value >after.txt", tmp_path)
+    document = json.loads((tmp_path / "result.json").read_text())
+    assert (tmp_path / "after.txt").read_text().strip() == "15"
+    assert "broke the guard worst < 5s (worst is 9 s)" in document["answer"]
+    tried = [one for one in document["live"]["slices"] if one["configuration"] == "net.ipv4.tcp_retries2=8"]
+    assert len(tried) == 1
+
+
+def test_nobody_who_checks_the_guards_ends_the_slice(tmp_path: Path) -> None:
+    said = run(
+        """\
+        live >first.txt 2>&1 & sleep 1
+        while [ "$(value)" != 8 ]; do sleep 0.05; done
+        hung=$(pgrep -f '[l]ive --set' | head -1)
+        kill -STOP $hung
+        for try in $(seq 100); do [ "$(value)" = 15 ] && break; sleep 0.1; done
+        value
+        kill -9 $hung
+        """,
+        tmp_path,
+    )
+    assert said.split() == ["15"]

@@ -1,0 +1,158 @@
+"""Metrics where they are: a real endpoint on the loopback, logs that are followed, files of the kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from ajuste.model.error import RequestError
+from ajuste.model.live import LiveMetric
+from ajuste.model.metric import Metric
+from ajuste.run.live.reading import Reading
+from ajuste.run.live.source import NothingShownError, Source
+from ajuste.run.live.sources import open_metric
+
+PAGE = """\
+# TYPE took histogram
+took_bucket{{le="0.1"}} {few}
+took_bucket{{le="0.2"}} {all}
+took_bucket{{le="+Inf"}} {all}
+took_sum {sum}
+took_count {all}
+# TYPE requests counter
+requests_total{{code="200"}} {all}
+requests_total{{code="500"}} 7
+# TYPE heat gauge
+heat{{core="0"}} 40
+heat{{core="1"}} {all}
+# TYPE old summary
+old{{quantile="0.99"}} 0.5
+old_sum 3
+old_count 2
+"""
+
+
+class Service:
+    """What an endpoint shows; it can be down."""
+
+    def __init__(self) -> None:
+        self.body = ""
+        self.show(all=10, few=10, sum=1)
+        service = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                query = self.path.startswith("/api/v1/query?query=up")
+                body = json.dumps({"data": {"resultType": "scalar", "result": [1, "4.5"]}}) if query else service.body
+                self.send_response(200 if body else 500)
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def show(self, **figures: float) -> None:
+        self.body = PAGE.format(**figures)
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    found = Service()
+    yield found
+    found.server.shutdown()
+    found.server.server_close()
+
+
+def opened(kind: str, where: str) -> Source:
+    return open_metric(
+        LiveMetric(metric=Metric(name="m", title="m", unit="", direction="lower"), kind=kind, where=where)
+    )
+
+
+def between(source: Source, change: object) -> float | None:
+    first = Reading(0.0, source.read())
+    assert callable(change)
+    change()
+    return source.fold([first, Reading(2.0, source.read())])
+
+
+@pytest.mark.parametrize(
+    ("series", "figure"),
+    [
+        ("took", 3.0 / 20),
+        ("took@p75", 0.15),
+        ("requests", 10.0),
+        ('requests_total{code="200"}', 10.0),
+        ('heat{core="1"}', 20.0),
+        ("old@p99", 0.5),
+    ],
+)
+def test_series_of_prometheus_become_figures_of_the_time_between(service: Service, series: str, figure: float) -> None:
+    source = opened("prometheus", f"{service.url}/metrics#{series}")
+    assert between(source, lambda: service.show(all=30, few=20, sum=4)) == pytest.approx(figure)
+
+
+@pytest.mark.parametrize(
+    ("series", "said"),
+    [
+        ("nothing", "series nothing not found"),
+        ("heat", "heat stands for 2 series"),
+        ('heat{core="9"}', "no series of these labels"),
+        ("heat@p99", "has no quantiles"),
+        ("old@p50", "shows 0 series for the quantile 0.5"),
+        ("a b", "is not a series"),
+    ],
+)
+def test_what_is_not_there_is_refused_before_anything_begins(service: Service, series: str, said: str) -> None:
+    with pytest.raises(RequestError, match=said):
+        opened("prometheus", f"{service.url}/metrics#{series}")
+
+
+def test_an_endpoint_that_is_down_is_refused_and_later_noticed(service: Service) -> None:
+    source = opened("prometheus", f"{service.url}/metrics#took")
+    service.body = ""
+    with pytest.raises(NothingShownError, match="500"):
+        source.read()
+    with pytest.raises(RequestError, match="does not answer"):
+        opened("prometheus", "http://127.0.0.1:1/metrics#took")
+    with pytest.raises(RequestError, match="not a URL"):
+        opened("prometheus", "file:///etc/passwd#took")
+
+
+def test_a_query_to_prometheus_itself(service: Service) -> None:
+    assert opened("promql", f"{service.url}#up").read() == (4.5,)
+
+
+def test_logs_are_followed_also_when_they_are_rotated(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    log.write_text("took 9 s\n")
+    numbers, pointers = opened("regex", f"{log}#took ([0-9.]+) s"), opened("json", f"{log}#/request/s")
+
+    def write() -> None:
+        with log.open("a") as file:
+            file.write('took 1 s\n{"request": {"s": 5}}\n')
+        log.rename(tmp_path / "x.log.1")
+        log.write_text("took 3 s\ntook 4")
+
+    assert between(numbers, write) == 2
+    assert pointers.read() == (5.0,)
+
+
+def test_commands_and_files_of_the_kernel() -> None:
+    assert opened("command", "echo a 1 b 2.5").read() == (2.5,)
+    assert opened("proc", "vmstat.pgfault").read()[0] > 0
+    assert opened("proc", "meminfo.MemTotal").read() == (os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),)
+    assert opened("process", f"{os.getpid()}#rss").read()[0] > 1e6
+    for kind, where in (("command", "false"), ("proc", "vmstat.nothing"), ("process", "no such#cpu"), ("tea", "x")):
+        with pytest.raises(RequestError):
+            opened(kind, where)

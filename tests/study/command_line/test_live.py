@@ -1,0 +1,57 @@
+"""``ajuste live`` on the command line: metrics, guards and slices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ajuste.model.error import RequestError
+from ajuste.study.command_line.live import LiveRequest, live_design
+
+URL = "http://127.0.0.1:1/metrics"
+REQUEST = LiveRequest(
+    set=("vm.swappiness=10,60",),
+    slice="60s",
+    metric=(f"latency,s,lower=prometheus:{URL}#took",),
+    watch=("errors,1/s,lower=proc:vmstat.pgfault",),
+    control="requests=proc:stat.ctxt",
+    guard=("latency < 50ms", "errors not worse than 1%"),
+    washout="5s",
+    for_="6h",
+)
+
+
+def test_a_request_says_what_is_read_and_when() -> None:
+    design = live_design(REQUEST)
+    assert (design.slice_s, design.washout_s, design.for_s) == (60, 5, 6 * 3600)
+    assert [(one.metric.name, one.metric.direction, one.kind) for one in design.all_metrics] == [
+        ("latency", "lower", "prometheus"),
+        ("errors", "lower", "proc"),
+        ("requests", "none", "proc"),
+    ]
+    assert design.metrics[0].where == f"{URL}#took"
+    assert [(one.metric, one.sign, one.limit) for one in design.guards] == [
+        ("latency", "<", 0.05),
+        ("errors", None, 0.01),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"metric": ()}, "--metric is missing"),
+        ({"metric": ("latency",)}, "SOURCE:WHERE"),
+        ({"watch": ("latency,s=proc:vmstat.pgfault",)}, "two metrics are called latency"),
+        ({"guard": ("memory < 5",)}, "metric memory is not read"),
+        ({"guard": ("latency around 5",)}, "METRIC < LIMIT"),
+        ({"guard": ("latency < 5 apples",)}, "apples"),
+        ({"washout": "31s"}, "at most half of a slice"),
+        ({"slice": "1s"}, "at least 2 s"),
+        ({"for_": "30s"}, "at least one slice"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(wrong: dict[str, object], said: str) -> None:
+    with pytest.raises(RequestError) as failure:
+        live_design(replace(REQUEST, **wrong))  # type: ignore[arg-type]
+    assert said in str(failure.value)
