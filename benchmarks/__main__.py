@@ -45,6 +45,7 @@ from benchmarks import (
     verdicts,
 )
 from benchmarks.comparison import Comparison, show
+from benchmarks.live import guards, redis
 
 BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "ablation": ablation.measure,
@@ -64,6 +65,8 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "install": install.measure,
     "kernel-build": kernel_build.measure,
     "latency": latency.measure,
+    "live-guards": guards.measure,
+    "live-redis": redis.measure,
     "lens": lens.measure,
     "members": members.measure,
     "packages": packages.measure,

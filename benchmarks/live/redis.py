@@ -27,7 +27,7 @@ USELESS: Final = "net.ipv4.tcp_retries2=8"
 _SETTINGS: Final = ("net.ipv4.tcp_rmem=4096 16384 65536,4096 131072 6291456", "net.ipv4.tcp_retries2=15,8")
 _REDIS, _METRICS = 21791, 21792
 _PAGE: Final = f"http://127.0.0.1:{_METRICS}/metrics"
-_ALONE: Final = (
+ALONE: Final = (
     "set -eu; for place in /run /var/log /var/lib/ajuste; do mount -t tmpfs -o mode=0755 none $place; done; "
     "mkdir /run/lock; mount -t sysfs none /sys; ip link set lo up\n"
 )
@@ -83,7 +83,7 @@ def experiment(report: Path | None = None) -> dict[str, Any]:
                 "--mount-proc",
                 "sh",
                 "-c",
-                _ALONE + script,
+                ALONE + script,
                 "sh",
                 *ajuste,
             ],
