@@ -1,8 +1,8 @@
 """How long a broken guard stays: from the breach to the restored value, also with Ajuste's Python killed or stopped.
 
-A service in a network of its own shows a figure that breaks its guard at a moment that it notes. Another process looks
-at the setting all the time. A third of the breaches happen while Ajuste is killed (SIGKILL), a third while it is stopped
-(SIGSTOP) so that nobody checks the guards any more.
+A service in a network of its own shows a figure that breaks its guard at a moment that it notes, and looks at the
+setting all the time. With a third of the breaches Ajuste is killed (SIGKILL), with a third it is stopped (SIGSTOP), so
+that nobody checks the guards any more.
 """
 
 from __future__ import annotations
