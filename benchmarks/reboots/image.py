@@ -133,6 +133,7 @@ def _make_disk(tree: Path, disk: Path) -> None:
             file.truncate((SIZE_MIB << 20) + _SECTOR * 512)
         run("mkfs.ext4", "-q", "-d", str(tree), "-E", f"offset={_SECTOR * 512}", str(raw), f"{SIZE_MIB}M")
         run("sfdisk", "--quiet", str(raw), given=f"start={_SECTOR},type=83,bootable\n")
+        run("sync", str(raw))  # Data that are not on the disk yet can look like a hole.
         run("qemu-img", "convert", "-O", "qcow2", str(raw), str(disk))
 
 

@@ -13,11 +13,11 @@ from ajuste.study.schema import Study
 from ajuste.study.settings import is_tunable, names_set
 
 FEWEST_ROUNDS: Final = 3
-"""Rounds of boots, where nobody says how many: no interval can be told from fewer."""
+"""Rounds of boots by default: fewer give no interval."""
 MOST_ROUNDS: Final = 12
 
 BOOT_SECONDS: Final = 60
-"""About how long a reboot takes, where nobody knows better."""
+"""About how long a reboot takes."""
 
 
 def check_boots(study: Study) -> Iterator[Problem]:
