@@ -28,6 +28,7 @@ from tests.report.simulated import (
 
 from ajuste.model.results import Explained, Results, SampledFigure, SampledLine, TimelineMark
 from ajuste.model.trial import Factor
+from headless import chromium
 
 EXPLAINED_MIN = Explained(
     name=MIN_GRANULARITY,
@@ -265,19 +266,5 @@ def hostile(granularity: Results) -> Results:
 
 @pytest.fixture(scope="module")  # while it is open no other event loop can run in this process
 def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    arguments = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-    ]
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=arguments)
-        yield chromium
-        chromium.close()
+    with chromium() as started:
+        yield started

@@ -187,18 +187,21 @@ class Access:
         return None
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send, headers: dict[str, str]) -> None:
-        received, begun = 0, False
+        received, begun, too_large = 0, False, False
 
         async def counted() -> Message:
-            nonlocal received
+            nonlocal received, too_large
             message = await receive()
             received += len(message.get("body", b""))
             if received > LARGEST_BODY:
+                too_large = True
                 raise _TooLarge
             return message
 
         async def guarded(message: Message) -> None:
             nonlocal begun
+            if too_large and not begun:  # What the application says of that is no answer for people.
+                return
             if message["type"] == "http.response.start":
                 begun = True
                 given = {name.lower() for name, _ in message["headers"]}

@@ -1,0 +1,182 @@
+"""Who may ask what of the lab page. Truth: what a browser of another site, or another person, can send."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from ajuste.lab.access import LARGEST_BODY, viewer_token
+from ajuste.lab.application import application
+from ajuste.lab.service import LabService
+from ajuste.machine.home import Home
+from ajuste.store.store import Store
+from shell import SMALL
+from small_stores import DECIDED, GOING_ON, run_of, small_store
+
+TOKEN = "t" * 32
+HOSTILE = '<script>document.title = "owned"</script><img src=x onerror=alert(1)>'
+OWN = {"origin": "http://127.0.0.1:8642", "sec-fetch-site": "same-origin"}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    small_store(tmp_path / "data" / "store.sqlite")
+    return Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
+
+
+@pytest.fixture
+def stranger(home: Home) -> Iterator[TestClient]:
+    """Who has no token."""
+    service = LabService(home)
+    with TestClient(application(service, token=TOKEN, port=8642), base_url="http://127.0.0.1:8642") as client:
+        yield client
+
+
+@pytest.fixture
+def person(stranger: TestClient) -> TestClient:
+    """Who has opened the address."""
+    assert stranger.get(f"/?token={TOKEN}").status_code == 200
+    return stranger
+
+
+def tags(home: Home) -> list[str]:
+    with Store(home.store_url) as store:
+        return [run.tags for run in store.runs() if run.id == DECIDED]
+
+
+def test_the_token_is_required_and_then_kept_in_a_cookie_that_other_sites_cannot_use(stranger: TestClient) -> None:
+    assert stranger.get("/").status_code == 403
+    assert stranger.get("/?token=wrong").status_code == 403
+    answer = stranger.get(f"/?token={TOKEN}&find=small", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/?find=small")
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert stranger.get("/").status_code == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example:8642", "127.0.0.1:9999", "127.0.0.1.evil.example:8642", ""])
+def test_a_name_that_another_site_lets_point_here_is_refused(person: TestClient, host: str) -> None:
+    assert person.get("/", headers={"host": host}).status_code == 421
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://evil.example"},
+        {"origin": "http://127.0.0.1:8000", "sec-fetch-site": "same-site"},
+        {"sec-fetch-site": "cross-site"},
+        {"origin": "null"},
+        {},
+    ],
+)
+def test_no_other_site_changes_anything(person: TestClient, home: Home, headers: dict[str, str]) -> None:
+    assert person.post(f"/runs/{DECIDED}/keep", data={"tags": "mine"}, headers=headers).status_code == 403
+    assert tags(home) == [""]
+
+
+def test_the_page_itself_changes_what_it_is_told(person: TestClient, home: Home) -> None:
+    said = {"tags": "mine, second", "pinned": "yes", "note": "see the mail"}
+    assert person.post(f"/runs/{DECIDED}/keep", data=said, headers=OWN).status_code == 200
+    assert tags(home) == ["mine pinned second"]
+    assert "see the mail" in person.get(f"/runs/{DECIDED}").text
+
+
+def test_who_may_only_look_sees_all_and_changes_nothing(stranger: TestClient, home: Home) -> None:
+    page = stranger.get(f"/?token={viewer_token(TOKEN)}")
+    assert page.status_code == 200
+    assert TOKEN not in page.text
+    assert "Delete chosen" not in page.text
+    assert stranger.post(f"/runs/{DECIDED}/keep", data={"tags": "mine"}, headers=OWN).status_code == 403
+    assert tags(home) == [""]
+
+
+def test_a_request_that_is_too_large_is_refused(person: TestClient) -> None:
+    data = {"text": "x" * (LARGEST_BODY + 1)}
+    assert person.post("/new/plan", data=data, headers=OWN).status_code == 413
+
+    def parts() -> Iterator[bytes]:  # without its length
+        for _ in range(LARGEST_BODY // 65_536 + 2):
+            yield b"x" * 65_536
+
+    assert person.post("/new/plan", content=parts(), headers=OWN).status_code == 413
+
+
+def test_a_flood_is_refused(person: TestClient) -> None:
+    answers = {person.post("/runs", data={}, headers=OWN).status_code for _ in range(60)}
+    assert answers == {400, 429}
+
+
+def test_what_is_deleted_is_asked_about_first(person: TestClient, home: Home) -> None:
+    first = person.post("/runs", data={"run": DECIDED, "action": "delete"}, headers=OWN)
+    assert "cannot be undone" in first.text
+    assert tags(home) == [""]
+    person.post("/runs", data={"run": DECIDED, "action": "delete", "sure": "yes"}, headers=OWN)
+    assert tags(home) == []
+
+
+def test_a_study_of_this_machine_is_not_run(person: TestClient, home: Home) -> None:
+    text = SMALL.replace('kernel = "debian:5.10"\ninstruction_ns = 8', 'kind = "host"')
+    for place in ("/new/plan", "/new/run"):
+        answer = person.post(place, data={"text": text}, headers=OWN)
+        assert answer.status_code == 400
+        assert "may only use guests" in answer.text
+    assert not [*(home.state / "lab").glob("*/job.json")]
+
+
+@pytest.mark.parametrize("text", ["", "schema = ", 'name = "../../x"', "a." * 40 + "b = 1", "[" * 5000])
+def test_a_study_that_is_wrong_is_told_with_its_text_kept(person: TestClient, text: str) -> None:
+    answer = person.post("/new/plan", data={"text": text}, headers=OWN)
+    assert answer.status_code == 400
+    assert 'role="alert"' in answer.text
+
+
+@pytest.mark.parametrize(
+    "place", ["/runs/..%2f..%2fetc", "/runs/x", "/jobs/..%2fx", "/static/..%2faccess.py", "/tunables/x%00", "/nothing"]
+)
+def test_what_is_not_there_is_not_found(person: TestClient, place: str) -> None:
+    assert person.get(place).status_code in (400, 404)
+
+
+def test_hostile_text_is_text(person: TestClient, home: Home, tmp_path: Path) -> None:
+    text = SMALL.replace('name = "small"\n', f"name = \"small\"\ntitle = '{HOSTILE}'\n")
+    with Store(home.store_url) as store:
+        run = run_of(text, store, tmp_path)
+        store.tag(run, [HOSTILE.split()[0].replace("#", "")])
+    for place in ("/", f"/runs/{run.id}", f"/?find={HOSTILE}", f"/runs/{run.id}/explore", f"/compare?run={run.id}"):
+        answer = person.get(place)
+        assert answer.status_code == 200, place
+        assert "<script>document" not in answer.text
+        assert "<img" not in answer.text
+        policy = answer.headers["content-security-policy"]
+        assert "script-src 'self';" in policy
+        assert "frame-ancestors 'none'" in policy
+
+
+def test_a_run_that_nobody_measures_can_be_ended_for_good(person: TestClient, home: Home) -> None:
+    person.post(f"/runs/{GOING_ON}/act", data={"action": "stop"}, headers=OWN)
+    with Store(home.store_url) as store:
+        assert store.find_run(GOING_ON).stopped == "interrupted"
+
+
+def test_a_form_becomes_the_study_that_the_command_line_would_write(person: TestClient) -> None:
+    said = {
+        "setting_0": "nice",
+        "levels_0": "0, 10",
+        "workload": "matrix size=60 repetitions=1",
+        "background": "spin",
+        "kernel": "debian:5.10",
+        "blocks": "3..9",
+        "title": "A <b> title",
+    }
+    answer = person.post("/new/plan", data=said, headers=OWN)
+    assert answer.status_code == 200, answer.text
+    assert "Nothing was done yet" in answer.text
+    assert "name = &#34;a-b-title&#34;" in answer.text
+    assert "levels = [&#34;0&#34;, &#34;10&#34;]" in answer.text
+    wrong = person.post("/new/plan", data={**said, "levels_0": "0, 99"}, headers=OWN)
+    assert wrong.status_code == 400
+    assert 'value="0, 99"' in wrong.text
