@@ -55,6 +55,7 @@ deb: dist ## ... and a Debian package beside it, for the Debian that this machin
 
 demo: setup ## does scheduler granularity matter? on a real 5.10 kernel, to a verdict and a report
 	$(AJUSTE) run granularity
+	@echo; echo 'See, compare and start runs in a browser: $(AJUSTE) serve'
 
 gallery: setup ## carry out every study of docs/gallery, and put figures, verdicts and pictures into its pages
 	.venv/bin/python -m benchmarks.gallery

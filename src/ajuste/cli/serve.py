@@ -34,7 +34,7 @@ def serve(
 ) -> None:
     """Open the lab page: see runs, watch and compare them, and start new ones.
 
-    Listens on this machine only. The address has a token; whoever has it may use the page. Press Ctrl-C to stop; runs
+    Listens on this machine only. The address has a token; all who have it may use the page. Press Ctrl-C to stop; runs
     that were started go on.
     """
     require_extra("serve")

@@ -78,7 +78,7 @@ class LabService:
         return results_of(run, self.store)
 
     def is_going_on(self, run: Run | Head) -> bool:
-        """Whether a process measures it now, whoever started that."""
+        """Whether a process measures it now, also where somebody else started it."""
         if run.stopped:
             return False
         return _is_locked(self.home.state / lock_name(run.fingerprint, run.seed))
@@ -125,7 +125,7 @@ class LabService:
         file = directory / STUDY_FILE
         try:
             file.write_text(text, encoding="utf-8")
-            return read_toml(file, "study", "see ajuste schema, or docs/reference/study.md")[0]
+            return read_toml(file, "study", "see ajuste schema, or docs/reference/study-files.md")[0]
         except RequestError as problem:
             raise _without(directory, problem) from None
         finally:

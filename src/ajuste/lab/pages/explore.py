@@ -44,12 +44,18 @@ def _about(run: Run, resolved: ResolvedStudy, measured: Measurements) -> dict[st
     deciding = [metric.name for metric in resolved.deciding]
     names = sorted(measured.metrics, key=lambda name: (name not in deciding, name))
     levels = {one.configuration.name: one.configuration.levels for one in resolved.configurations}
+    hues = {name: place for place, name in enumerate(sorted(levels, key=lambda name: name != resolved.baseline))}
     return {
         "run": run.id,
         "count": len(measured),
         "configurations": [
-            {"name": name, "levels": levels.get(name, {}), "baseline": name == resolved.baseline}
-            for name in measured.configuration.values
+            {
+                "name": name,
+                "levels": levels.get(name, {}),
+                "baseline": name == resolved.baseline,
+                "hue": hues.get(name, place),
+            }
+            for place, name in enumerate(measured.configuration.values)
         ],
         "metrics": [_metric(name, known.get(name)) for name in names],
         "factors": [factor.name for factor in resolved.factors],

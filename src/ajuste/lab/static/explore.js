@@ -24,6 +24,7 @@
     return columns.get(address);
   }
 
+  const hue = (at) => axes.series(about.configurations[at].hue);
   const metricOf = (name) => about.metrics.find((one) => one.name === name) || { title: name, unit: "" };
   const titled = (name) => { const one = metricOf(name); return one.unit && one.unit !== "1" && one.unit !== "count" ? `${one.title}, ${one.unit}` : one.title; };
 
@@ -147,7 +148,7 @@
         xs[count] = own.x(valuesX ? valuesX[trial] : trial);
         ys[count++] = own.y(y[trial]);
       }
-      if (count) pen.dots(xs, ys, count, axes.series(at), size, alpha);
+      if (count) pen.dots(xs, ys, count, hue(at), size, alpha);
     });
   }
 
@@ -166,7 +167,7 @@
         points.push([own.x(values[n]), own.y((n + 1) / values.length)]);
       }
       points.push([own.x(values[values.length - 1]), own.y(1)]);
-      pen.line(points, axes.series(at), 2, alpha);
+      pen.line(points, hue(at), 2, alpha);
     });
   }
   const lists = { sorted: [] };
@@ -238,7 +239,7 @@
           if (!Number.isFinite(value)) return;
           const points = levels.map((one, n) => [own.x(n), own.y(one.at(about.configurations[at]))]);
           points.push([own.x(levels.length), own.y((value - own.low) / (own.high - own.low))]);
-          pen.line(points, axes.series(at), about.configurations.length > 60 ? 1 : 2, alpha * 0.85);
+          pen.line(points, hue(at), about.configurations.length > 60 ? 1 : 2, alpha * 0.85);
         });
       },
       // The axis in the middle of the rectangle decides.
@@ -412,7 +413,7 @@
         button.type = "button";
         button.setAttribute("aria-pressed", String(!off.has(at)));
         swatch.className = "swatch";
-        swatch.style.background = axes.series(at);
+        swatch.style.background = hue(at);
         button.append(swatch, one.name + (one.baseline ? " (baseline)" : ""));
         button.addEventListener("click", () => {
           if (off.has(at)) off.delete(at);
