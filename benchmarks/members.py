@@ -1,8 +1,8 @@
 """Every workload of the catalogue, for real: on this machine once, with what came of it, or why it cannot run here.
 
-``python -m benchmarks members`` prints the table of docs/how-to/suite.md. ``AJUSTE_MEMBERS`` names those to run, by commas
-(default: all). Programs that are not packaged are found by PATH; ``kernbench``, ``unixbench`` and ``will-it-scale`` look
-for their directories in the one where this was called.
+``python -m benchmarks members`` prints the table of docs/how-to/suite.md. ``AJUSTE_MEMBERS`` names those to run, by
+commas (default: all). Programs that are not packaged are found by PATH; ``kernbench``, ``unixbench`` and
+``will-it-scale`` look for their directories in the one where this was called.
 """
 
 from __future__ import annotations

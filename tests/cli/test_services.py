@@ -108,7 +108,7 @@ class TestHere:
             port = str(busy.getsockname()[1])
             ready = ("--ready", f"port:{port}")
             _, said = programs("compare", "--service", server(programs.directory, port), *ready, "--", "true", expect=1)
-        assert f"port {port} is already in use by another program" in said
+        assert f"port {port} is already in use by another program; write {{port}} instead of the number" in said
 
     def test_a_free_port_is_taken_instead_of_one_in_use(self, programs: Shell) -> None:
         where = programs.directory

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from ajuste.catalogue.loader import Catalogue
+from ajuste.catalogue.loader import catalogue as real_catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import User
+from ajuste.study.command_line.request import Request
+from ajuste.study.command_line.study import adhoc_study
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.site import GUEST, Site
@@ -76,6 +79,19 @@ def test_a_service_is_started_before_the_workload_and_stopped_after_it(resolved:
     ]
     assert study.programs == ("/bin/redis-server", "/bin/client")
     assert {"service-cpu", "service-peak-rss"} <= {metric.name for metric in study.described}
+
+
+@pytest.mark.parametrize(("own", "expected"), [((), ["redis"]), (("valkey {port}",), ["valkey"])])
+def test_a_workload_of_the_catalogue_brings_its_service_unless_the_study_has_one(
+    own: tuple[str, ...], expected: list[str]
+) -> None:
+    known = real_catalogue()
+    study = adhoc_study(Request(commands=(("redis-benchmark",),), nice="0,5", service=own), known)
+    one = resolve(study, known, {HOST_KERNEL: KernelVersion.parse("6.1.0")}, lambda name: f"/bin/{name}", HERE)
+    served = one.configurations[0]
+    assert [service.name for service in served.services] == expected
+    port = served.services[0].command.argv[-1 if own else 2]
+    assert served.workload.argv[:5] == ("/bin/redis-benchmark", "-h", "127.0.0.1", "-p", port)
 
 
 def test_without_services_nothing_is_added(resolved: Resolving) -> None:

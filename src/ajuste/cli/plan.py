@@ -28,7 +28,7 @@ from ajuste.executor.host.disk import disk_in_plan
 from ajuste.executor.host.host import HostExecutor
 from ajuste.machine.home import home
 from ajuste.report.console import Console
-from ajuste.report.plan import PlannedPackageSet, plan_report
+from ajuste.report.plan import PlannedPackageSet, PlannedStudy, plan_report
 from ajuste.report.terminal import print_report
 from ajuste.run.experiment import resolved_study
 from ajuste.run.planning import planned_study
@@ -73,19 +73,23 @@ def plan(
 
 def show_plan(study: Study, catalogue: Catalogue, means: RunOptions, *, as_json: bool) -> None:
     """Print every write, command and trial of ``study``, and do nothing."""
+    planned = plan_of(study, catalogue, means)
+    if as_json:
+        typer.echo(planned.model_dump_json(indent=2))
+    else:
+        print_report(plan_report(planned), Console(file=sys.stdout))
+
+
+def plan_of(study: Study, catalogue: Catalogue, means: RunOptions) -> PlannedStudy:
+    """Every write, command and trial of ``study``."""
     means = replace(means, dry=True)
     resolved = resolved_study(study, catalogue, means)
     no_chance = chances_before(resolved, catalogue)
     if study.target.kind == "host":
         now = _values_here(resolved, catalogue)
-        planned = planned_study(resolved, catalogue, now, user_here(), no_chance)
-    else:
-        planned = planned_study(resolved, catalogue, no_chance=no_chance)
-        planned = planned.model_copy(update={"packages": _packages(study, means)})
-    if as_json:
-        typer.echo(planned.model_dump_json(indent=2))
-    else:
-        print_report(plan_report(planned), Console(file=sys.stdout))
+        return planned_study(resolved, catalogue, now, user_here(), no_chance)
+    planned = planned_study(resolved, catalogue, no_chance=no_chance)
+    return planned.model_copy(update={"packages": _packages(study, means)})
 
 
 def _packages(study: Study, means: RunOptions) -> PlannedPackageSet | None:

@@ -12,6 +12,7 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.options import Json, example
+from ajuste.executor.host.caller import remove_left_services
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.journals import (
     JournalLeft,
@@ -73,10 +74,13 @@ def restore(
             _show_steps(journals, allowed, as_json)
             return
         restoration = restore_from(scope, allowed)
+        left = () if lock.found else remove_left_services()  # others may be using theirs
     if as_json:
-        typer.echo(json.dumps({"done": restoration.done, "events": restoration.events}, indent=2))
+        typer.echo(
+            json.dumps({"done": restoration.done, "events": restoration.events, "removed": [*map(str, left)]}, indent=2)
+        )
     else:
-        _show(journals, restoration.events)
+        _show(journals, restoration.events, left)
     if not restoration.done:
         raise _not_all()
 
@@ -120,9 +124,11 @@ def _not_all() -> RunError:
     )
 
 
-def _show(journals: tuple[JournalLeft, ...], events: tuple[dict[str, Any], ...]) -> None:
-    if not journals and not events:
+def _show(journals: tuple[JournalLeft, ...], events: tuple[dict[str, Any], ...], left: Sequence[Path]) -> None:
+    if not journals and not events and not left:
         typer.echo("Nothing to restore.")
+    for directory in left:
+        typer.echo(visible_line(f"Removed {directory}, which services of a killed experiment left."))
     for event in events:
         match event:
             case {"event": "restored", "tunable": name, "found": found, "value": value}:

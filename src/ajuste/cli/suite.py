@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -44,7 +45,7 @@ from ajuste.cli.options import (
     example,
     option,
 )
-from ajuste.cli.plan import show_plan
+from ajuste.cli.plan import plan_of, show_plan
 from ajuste.cli.showing import command_line, telling
 from ajuste.machine.cache import REPORTS, make_room
 from ajuste.machine.files import write_text
@@ -63,6 +64,7 @@ from ajuste.run.suite import SuiteRequest, SuiteRun, stored_result
 from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Store
 from ajuste.study.command_line.request import Request
+from ajuste.study.schema import Study
 from ajuste.study.suite import builtin_suites, find_suite
 
 
@@ -156,8 +158,7 @@ def suite(
     wanted = SuiteRequest(chosen, chosen.chosen(tuple(members or ())), request, keep_going=keep_going, fresh=fresh)
     run = SuiteRun(wanted, catalogue(), means, command_line(), quiet=silent)
     if dry_run:
-        for study in run.studies.values():
-            show_plan(study, catalogue(), means, as_json=as_json)
+        _show_plans(chosen.table.name, run.studies, means, as_json=as_json)
         return 0
     first = next(iter(run.studies.values()))
     if names := built_for(first, catalogue(), means, quiet=silent):
@@ -172,6 +173,16 @@ def suite(
         raise
     showing.show(result, place)
     return 1 if run.failed else 0
+
+
+def _show_plans(name: str, studies: Mapping[str, Study], means: RunOptions, *, as_json: bool) -> None:
+    """The plan of each member; as one document, by the members' names."""
+    if not as_json:
+        for study in studies.values():
+            show_plan(study, catalogue(), means, as_json=False)
+        return
+    plans = {member: plan_of(study, catalogue(), means).model_dump(mode="json") for member, study in studies.items()}
+    typer.echo(json.dumps({"suite": name, "members": plans}, indent=2, ensure_ascii=False))
 
 
 def _list_suites(*, as_json: bool) -> None:

@@ -5,6 +5,7 @@ The same JSON is described in ``native/services/src/report.rs``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
@@ -115,6 +116,21 @@ def service_problem(events: Iterable[object]) -> str:
     if dead is None:
         return ""
     return _with_log(f"service {dead.name} {dead.died} before the workload's end", dead.log)
+
+
+_ADVICE: Final = (
+    (r"port \d+ is already in use by another program", "write {port} instead of the number, or stop the other program"),
+    (
+        r"No space left on device|Disk quota exceeded|could not extend file",
+        "free space where the services' data is: below /var/tmp here, in the memory of a guest (--memory)",
+    ),
+)
+
+
+def with_advice(problem: str) -> str:
+    """``problem`` with what to do about it, where that is known of services."""
+    advice = next((advice for pattern, advice in _ADVICE if re.search(pattern, problem)), "")
+    return f"{problem}; {advice}" if advice else problem
 
 
 def service_notes(events: Iterable[object]) -> list[str]:

@@ -27,7 +27,7 @@ from ajuste.model.tunable import same_value
 from ajuste.outputs.base import ParseError, base_metrics, exact_metrics, shares
 from ajuste.outputs.pattern import Pattern, Pointer, pointed, search
 from ajuste.outputs.registry import parser
-from ajuste.outputs.services import is_report, service_notes, service_problem, service_values
+from ajuste.outputs.services import is_report, service_notes, service_problem, service_values, with_advice
 from ajuste.outputs.timeline import Timeline, measure_all
 
 # What is kept of what programs print in a trial: of a long text both ends, of what is no text the beginning.
@@ -166,7 +166,7 @@ def trial(
     findings = _Findings()
     exited = _exit_of_workload(observation)
     if problem := observation.problem or (service_problem(observation.events) if reading.services else ""):
-        findings.failed.append(problem)
+        findings.failed.append(with_advice(problem) if reading.services else problem)
     else:
         _check_stream(plan, observation, exited, findings)
     written = tuple(event for event in observation.events if isinstance(event, Written))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.executor.host.caller import callers_environment, host_site, invoking_user, plan_text
+from ajuste.executor.host.caller import callers_environment, host_site, invoking_user, plan_text, remove_left_services
 from ajuste.model.error import RequestError
 from ajuste.model.plan import Command, User
 
@@ -115,3 +115,20 @@ def test_the_site_is_this_machine_from_here() -> None:
     assert site.in_place
     assert site.directory == os.getcwd()  # noqa: PTH109 - an independent way to know it
     assert site.cpus == os.sched_getaffinity(0)
+
+
+def test_what_services_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    mine = tmp_path / f"services-{os.geteuid()}"
+    (mine / "one" / "data").mkdir(parents=True)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (mine / "one" / "link").symlink_to(elsewhere)
+    others = [tmp_path / "services-4294967294", tmp_path / "services-x", tmp_path / "other"]
+    for other in others:
+        other.mkdir()
+    assert remove_left_services(tmp_path / "services") == (mine,)
+    assert not mine.exists()
+    assert all(one.is_dir() for one in (elsewhere, *others))
+    mine.symlink_to(elsewhere)
+    assert remove_left_services(tmp_path / "services") == ()
+    assert elsewhere.is_dir()

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
+import shutil
 import socket
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.host.availability import why_not_writable
@@ -20,6 +24,7 @@ from ajuste.model.plan import Command, Location, Plan, User, Write
 from ajuste.model.tunable import Tunable
 from ajuste.study.site import Site
 
+SERVICES: Final = Path("/var/tmp/ajuste-services")  # noqa: S108 - each user has a directory there, with the UID appended
 _OWN = (b"AJUSTE_", b"SUDO_")
 _LAST_PORT = 32768
 """Where those of clients begin (net.ipv4.ip_local_port_range)."""
@@ -36,7 +41,7 @@ def host_site() -> Site:
         user=invoking_user(),
         cpus=frozenset(os.sched_getaffinity(0)),
         uid=os.geteuid(),
-        services="/var/tmp/ajuste-services",  # noqa: S108 - each user has a directory there that nobody else can use
+        services=str(SERVICES),
         free_port=free_port,
         find_user=user_here_called,
     )
@@ -206,3 +211,32 @@ class Completion:
 
     def _can_change(self, tunable: Tunable) -> bool:
         return not why_not_writable(self._catalogue, tunable, self._machine)
+
+
+def remove_left_services(services: Path = SERVICES) -> tuple[Path, ...]:
+    """Remove what services of experiments that were killed left: our directory, and as root those of all users. Call it
+    only while no experiment runs. A directory that is not its user's own is left alone.
+    """
+    mine = os.geteuid()
+    return tuple(
+        directory
+        for directory in services.parent.glob(f"{services.name}-*")
+        if (uid := re.fullmatch(r"\d{1,10}", directory.name.removeprefix(f"{services.name}-")))
+        and mine in (0, int(uid[0]))
+        and _is_directory_of(directory, int(uid[0]))
+        and _removed(directory)
+    )
+
+
+def _is_directory_of(directory: Path, uid: int) -> bool:
+    try:
+        found = directory.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == uid
+
+
+def _removed(directory: Path) -> bool:
+    """Whether it is gone; names that lead elsewhere are not followed."""
+    shutil.rmtree(directory, ignore_errors=True)
+    return not directory.exists()

@@ -17,6 +17,7 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Failed
 from ajuste.model.plan import Command, Plan, Write
 from ajuste.model.wording import Say
+from ajuste.outputs.services import with_advice
 from ajuste.outputs.trial import with_last_words
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 
@@ -88,7 +89,7 @@ class PreparedHost(HostExecutor):
         failures = [event.message for event in observation.events if isinstance(event, Failed)]
         if failures or observation.problem:
             why = with_last_words("; ".join(failures) or observation.problem, observation.events)
-            raise RunError(f"the {name} command failed: {why}")
+            raise RunError(with_advice(f"the {name} command failed: {why}"))
 
 
 def prepared_for(
