@@ -38,10 +38,10 @@ def site(
 
     It needs no server, and opens from disk. The same runs give the same bytes.
     """
-    from ajuste.report.site import INDEX, Site
+    from ajuste.report.site import INDEX, StaticSite
     from ajuste.store.store import Store
 
-    place = Site(directory)
+    place = StaticSite(directory)
     with Store(home().store_url) as store:
         wanted = _wanted(runs or (), store)
         entries = [_entry(one, store) for one in wanted]

@@ -51,7 +51,7 @@ class SiteFiles:
     removed: tuple[str, ...]
 
 
-class Site:
+class StaticSite:
     """A directory for a site: new, empty, or one that is a site already. Raises RequestError for any other, and for one
     whose files somebody has changed since.
     """

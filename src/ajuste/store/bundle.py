@@ -70,14 +70,14 @@ class _Line(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
 
-class Header(_Line):
+class BundleHeader(_Line):
     """The first line. Whatever a later version changes, it begins with these two."""
 
     format: Literal["ajuste bundle"]
     version: Annotated[int, Field(ge=1)]
 
 
-class Contents(Header):
+class BundleContents(BundleHeader):
     """The first line of this version: how many ``runs`` follow."""
 
     runs: Annotated[int, Field(ge=1, le=MOST_RUNS)]
@@ -155,7 +155,7 @@ def write_bundle(file: Path, runs: Iterable[Bundled], count: int) -> None:
         try:
             with os.fdopen(handle, "wb") as part, zstd.ZstdFile(part, "w", level=_LEVEL) as packed:
                 found = hashlib.sha256()
-                header = Contents(format=FORMAT, version=BUNDLE_VERSION, runs=count)
+                header = BundleContents(format=FORMAT, version=BUNDLE_VERSION, runs=count)
                 lines = (line for run in runs for line in lines_of(run))
                 for line in (canonical(header.model_dump()), *lines):
                     packed.write(line)
@@ -204,11 +204,11 @@ class BundleReader:
         if self._line(may_end=True):
             raise self._wrong("stands behind the end")
 
-    def _header(self) -> Contents:
+    def _header(self) -> BundleContents:
         line = self._line()
         try:
             found = json.loads(line)
-            known = Header.model_validate({name: found[name] for name in Header.model_fields})
+            known = BundleHeader.model_validate({name: found[name] for name in BundleHeader.model_fields})
         except (*_WRONG, LookupError) as error:
             raise RequestError(
                 f"{self._name} is not a bundle of Ajuste", hint="make one with ajuste bundle RUN -o FILE.ajuste"
@@ -218,7 +218,7 @@ class BundleReader:
                 f"{self._name} has version {known.version} of the format; this Ajuste reads up to {BUNDLE_VERSION}",
                 hint="update Ajuste",
             )
-        return self._read(Contents, line)
+        return self._read(BundleContents, line)
 
     def _document(self, model: type[Model]) -> Model:
         line = self._line()
