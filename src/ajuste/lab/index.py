@@ -72,8 +72,10 @@ class RunIndex:
         checks = {head.id: head.check for head in heads}
         with self._lock, suppress(AjusteError), RunFollower(self._url) as follower:
             for run_id, resolved, results in follower.documents(list(checks)):
-                with suppress(ValueError, TypeError, AttributeError, KeyError):
+                try:
                     self._known[run_id] = _facts(checks[run_id], json.loads(resolved), json.loads(results or "{}"))
+                except (ValueError, TypeError, AttributeError, KeyError):  # Another Ajuste may keep them otherwise.
+                    self._known[run_id] = RunFacts(checks[run_id])
         self._keep()
 
     def _keep(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +23,7 @@ from ajuste.model.results import Results
 from ajuste.report.plan import PlannedStudy
 from ajuste.run.outcome import results_of
 from ajuste.store.engine import lock_name, only_one
+from ajuste.store.following import RunFollower
 from ajuste.store.head import Head
 from ajuste.store.store import Run, Store
 from ajuste.study.location import StudySource
@@ -51,16 +53,23 @@ class LabService:
         self.allow_host = allow_host
         self.jobs = Jobs(home, command)
         self.store = Store(home.store_url)
+        self._follower = RunFollower(home.store_url)
+        self._lock = threading.Lock()
+        self._heads: list[Head] | None = None
 
     def close(self) -> None:
         """The jobs go on."""
         self.store.__exit__(None, None, None)
+        self._follower.__exit__(None, None, None)
 
     # Looking.
 
     def runs(self) -> list[Head]:
-        """What is listed of all runs, the one begun last first."""
-        return self.store.runs()
+        """What is listed of all runs, the one begun last first. It is read again once anything was written."""
+        with self._lock:
+            if self._follower.changed() or self._heads is None:
+                self._heads = self.store.runs()
+            return list(self._heads)
 
     def head(self, run: str) -> Head:
         """What is listed of the run with that id. Raises RequestError."""

@@ -48,8 +48,6 @@ class Wanted:
         return Wanted(**{one.name: query.get(one.name, "").strip()[:200] for one in fields(Wanted)})
 
     def takes(self, head: Head, facts: RunFacts) -> bool:
-        texts = (head.id, head.study, head.answer, facts.title, facts.question, *facts.settings)
-        words = self.find.casefold().split()
         return (
             (not self.kernel or self.kernel == head.kernel)
             and (not self.workload or self.workload == head.workload)
@@ -58,8 +56,13 @@ class Wanted:
             and (not self.tag or self.tag in head.tags.split())
             and (not self.state or (self.state == "failed") == (head.stopped == "failed"))
             and (self.state not in ("running", "unfinished") or not head.stopped)
-            and all(any(word in text.casefold() for text in texts) for word in words)
+            and (not self.find or self._is_about(head, facts))
         )
+
+    def _is_about(self, head: Head, facts: RunFacts) -> bool:
+        parts = (head.id, head.study, head.answer, facts.title, facts.question, *facts.settings)
+        text = "\n".join(parts).casefold()
+        return all(word in text for word in self.find.casefold().split())
 
 
 @dataclass(frozen=True)
