@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ajuste.lab.index import RunFacts, RunIndex
-from ajuste.lab.notes import Notes
+from ajuste.lab.notes import RunNotes
 from ajuste.lab.quietness import Quietness
 from ajuste.lab.service import LabService
 from ajuste.lab.watch import Watches
@@ -21,7 +21,7 @@ class Laboratory:
     token: str
     address: str
     index: RunIndex = field(init=False)
-    notes: Notes = field(init=False)
+    notes: RunNotes = field(init=False)
     quietness: Quietness = field(init=False)
     watches: Watches = field(init=False)
     kept_kernels: tuple[float, dict[str, Any]] | None = None
@@ -29,7 +29,7 @@ class Laboratory:
 
     def __post_init__(self) -> None:
         home = self.service.home
-        self.index, self.notes = RunIndex(home), Notes(home)
+        self.index, self.notes = RunIndex(home), RunNotes(home)
         self.quietness, self.watches = Quietness(home, self.service.jobs), Watches(self.service)
 
     def runs(self) -> tuple[list[Head], dict[str, RunFacts]]:

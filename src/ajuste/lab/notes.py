@@ -14,7 +14,7 @@ LONGEST: Final = 10_000
 _RUN: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z.-]{0,99}")
 
 
-class Notes:
+class RunNotes:
     """By the id of the run."""
 
     def __init__(self, home: Home) -> None:
