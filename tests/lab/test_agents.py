@@ -14,11 +14,13 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.lab.access import viewer_token
 from ajuste.lab.agents.budget import AgentBudget, AgentLimits
 from ajuste.lab.agents.desk import AgentDesk
 from ajuste.lab.agents.operations import MOST_BYTES, OPERATIONS, find_operation, schema_of
 from ajuste.lab.agents.protocol import answered
 from ajuste.lab.api import api_routes, openapi
+from ajuste.lab.application import application
 from ajuste.lab.service import LabService
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
@@ -239,3 +241,17 @@ def test_the_description_has_every_operation_with_the_schema_of_its_arguments(cl
     assert set(found["paths"]) == {f"/api/{name}" for name in OPERATIONS}
     for operation in OPERATIONS.values():
         assert schema_of(operation)["type"] == "object"
+
+
+def test_the_lab_page_has_the_api_behind_its_token(service: LabService) -> None:
+    within = application(service, token="right", port=80)  # noqa: S106
+    client = TestClient(within, base_url="http://127.0.0.1")
+    asked = {"search": "swappiness"}
+
+    def status(method: str, token: str, name: str = "tunables") -> int:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return client.request(method, f"/api/{name}", headers=headers, json=asked).status_code
+
+    assert [status("POST", token) for token in ("", "wrong", "right")] == [403, 403, 200]
+    assert status("GET", viewer_token("right"), "studies") == 200
+    assert status("POST", viewer_token("right"), "run") == 403

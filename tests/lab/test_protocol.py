@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
@@ -135,7 +136,7 @@ def test_by_http_only_who_has_the_token_is_served(tmp_path: Path) -> None:
     async def ask(place: dict[str, Any]) -> list[str]:
         headers = {"Authorization": f"Bearer {place['token']}"}
         async with (
-            httpx.AsyncClient(headers=headers) as within,
+            httpx2.AsyncClient(headers=headers) as within,
             Client(streamable_http_client(place["address"], http_client=within)) as client,
         ):
             found = await client.call_tool("tunables", {"search": "swappiness"})

@@ -36,7 +36,7 @@ def _record(number: int, entries: Sequence[CampaignEntry]) -> ProposalRecord:
     return ProposalRecord(
         proposal=number,
         settings=entries[0].settings,
-        status=_status(found.keys() & {"refused"}, ended, explored),
+        status=_status("refused" in found, ended, explored),
         explored=explored.explored if explored else (),
         level=found["confirming"].level if "confirming" in found else None,
         e_value=ended.e_value if ended else None,
@@ -44,7 +44,7 @@ def _record(number: int, entries: Sequence[CampaignEntry]) -> ProposalRecord:
     )
 
 
-def _status(refused: set[str], ended: CampaignEntry | None, explored: CampaignEntry | None) -> ProposalStatus:
+def _status(refused: bool, ended: CampaignEntry | None, explored: CampaignEntry | None) -> ProposalStatus:
     if refused:
         return "refused"
     if ended is not None:
