@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.analysis.campaign.evidence import improvement_log_value
-from ajuste.analysis.campaign.spending import ErrorBudget, is_promoted
+from ajuste.analysis.campaign.standing import ErrorBudget, is_promoted
 from ajuste.model.campaign import Campaign
 from ajuste.model.distributions import student_quantile
 from benchmarks.campaigns.played import CHEATS, GUESSED, HONEST, NOISE, promoted

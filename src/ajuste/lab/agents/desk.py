@@ -12,8 +12,7 @@ from typing import Any, Final
 from ajuste.analysis.campaign.standing import standing
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import kernels
-from ajuste.lab.agents.budget import AgentBudget
-from ajuste.lab.agents.host_writes import require_host_allowed
+from ajuste.lab.agents.budget import AgentBudget, require_host_allowed
 from ajuste.lab.agents.requests import (
     CampaignAsked,
     DifferencesAsked,

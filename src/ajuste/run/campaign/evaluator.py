@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ajuste.analysis.campaign.judgement import ConfirmedPart, ReadBackPlan, judgement
-from ajuste.analysis.campaign.spending import is_promoted
-from ajuste.analysis.campaign.standing import standing
+from ajuste.analysis.campaign.standing import is_promoted, standing
 from ajuste.analysis.verdict import judge
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.campaign import CampaignStanding, ExploredMetric, ProposalRecord
