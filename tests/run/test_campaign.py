@@ -11,11 +11,13 @@ from benchmarks.campaigns import play
 from benchmarks.campaigns.played import CHEATS, GUESSED, HONEST, TUNABLE, PlayedBench, PlayedTrial, begin, promoted
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.kernel.spec import parse_study_spec
 from ajuste.model.campaign import Campaign
 from ajuste.model.error import RequestError, RunError
 from ajuste.run.campaign.evaluator import Evaluator, SealedTrials
 from ajuste.run.campaign.kept import KeptCampaign
 from ajuste.run.campaign.parts import check_campaign
+from ajuste.study.builtin import find_study
 from ajuste.study.read import read_study
 from ajuste.study.schema import Study
 
@@ -166,3 +168,11 @@ def test_the_workload_is_not_to_be_proposed(tmp_path: Path) -> None:
     wanted = Campaign(name="c", study="seen", study_sha256="", metric="elapsed", tunables=("workload.size",))
     with pytest.raises(RequestError, match="may not change the workload"):
         check_campaign(wanted, (study,), catalogue())
+
+
+def test_a_goal_may_be_what_a_study_only_describes(tmp_path: Path) -> None:
+    study = read_study(find_study("hackbench-granularity"), catalogue(), parse_kernel=parse_study_spec)
+    (goal, *_) = study.analysis.describe or ()
+    tunables = ("sched_min_granularity_ns",)
+    wanted = Campaign(name="c", study="s", study_sha256="", metric=goal, better="lower", tunables=tunables)
+    assert check_campaign(wanted.model_copy(update={"witness": "elapsed"}), (study,), catalogue()).metric == goal

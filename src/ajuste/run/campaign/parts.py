@@ -134,8 +134,11 @@ def proposed_study(
         }
     ]
     metrics = [campaign.metric, *([campaign.witness] if campaign.witness else [])]
+    analysis = {name: value for name, value in document["analysis"].items() if name != "precision"}
+    if study.analysis.describe is not None:
+        analysis["describe"] = [name for name in study.analysis.describe if name not in metrics]
     document["analysis"] = {
-        **{name: value for name, value in document.get("analysis", {}).items() if name != "precision"},
+        **analysis,
         "metrics": metrics,
         "explain": False,
         "decide": "effect",
