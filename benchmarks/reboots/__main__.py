@@ -15,7 +15,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reboots", description=__doc__)
     parser.add_argument("--kills", type=int, metavar="N", help="kill experiments on the played machine N times")
     parser.add_argument("--cuts", type=int, metavar="N", help="cut the power of the emulated machine N times")
-    parser.add_argument("--compare", action="store_true", help="compare mitigations, then two kernels, on the emulated machine")
+    parser.add_argument(
+        "--compare", action="store_true", help="compare mitigations, then two kernels, on the emulated machine"
+    )
     asked = parser.parse_args()
     if asked.compare:
         for command in (emulated.MITIGATIONS, emulated.KERNELS):
