@@ -17,7 +17,7 @@ from typing import Final
 SETTING: Final = Path("/proc/sys/net/ipv4/tcp_retries2")
 _OLD, _NEW = "15", "8"
 _PORT: Final = 21794
-_LIMIT_S: Final = 60.0
+_LIMIT_S: Final = 200.0
 
 
 class _Service(BaseHTTPRequestHandler):
@@ -51,13 +51,13 @@ def _breach(kind: str, name: str, home: Path, chance: random.Random) -> float:
     """Milliseconds from the breach to the old value."""
     _Service.bad.clear()
     page = f"http://127.0.0.1:{_PORT}/#worst"
-    words = ["live", "--set", f"net.ipv4.tcp_retries2={_OLD},{_NEW}", "--slice", "8s", "--washout", "0", "--for", "10m"]
+    words = ["live", "--set", f"net.ipv4.tcp_retries2={_OLD},{_NEW}", "--slice", "4s", "--washout", "0", "--for", "10m"]
     words += ["--metric", f"worst,s,lower=prometheus:{page}", "--guard", "worst < 5s", "--name", name, "--quiet"]
     said = (home / "said.txt").open("w")
     ajuste = subprocess.Popen([Path(sys.executable).with_name("ajuste"), *words], stdout=said, stderr=said)
     try:
         _await(_NEW)
-        time.sleep(1 + chance.random())
+        time.sleep(0.5 + chance.random())
         while _value() != _NEW:  # Its slice is over by now.
             _await(_NEW)
             time.sleep(0.5)

@@ -19,12 +19,12 @@ from ajuste.model.error import RequestError
 from benchmarks.comparison import Comparison
 
 SLICE_S: Final = 5
-FOR_S: Final = 540
+FOR_S: Final = 900
 DAY_S: Final = 97
 """No multiple of a block."""
-GOOD: Final = "net.ipv4.tcp_rmem=4096 131072 6291456"
-USELESS: Final = "net.ipv4.tcp_retries2=8"
-_SETTINGS: Final = ("net.ipv4.tcp_rmem=4096 16384 65536,4096 131072 6291456", "net.ipv4.tcp_retries2=15,8")
+GOOD: Final = "net.ipv4.tcp_rmem=4096 131072 6291456 net.ipv4.tcp_retries2=15"
+USELESS: Final = "net.ipv4.tcp_rmem=4096 4096 4096 net.ipv4.tcp_retries2=8"
+_SETTINGS: Final = ("net.ipv4.tcp_rmem=4096 4096 4096,4096 131072 6291456", "net.ipv4.tcp_retries2=15,8")
 _REDIS, _METRICS = 21791, 21792
 _PAGE: Final = f"http://127.0.0.1:{_METRICS}/metrics"
 ALONE: Final = (
@@ -66,10 +66,10 @@ def experiment(report: Path | None = None) -> dict[str, Any]:
     Path("/var/lib/ajuste").mkdir(exist_ok=True)
     ajuste = [str(Path(sys.executable).with_name("ajuste")), "live", "--json", "--one-at-a-time"]
     ajuste += [word for setting in _SETTINGS for word in ("--set", setting)]
-    ajuste += ["--slice", f"{SLICE_S}s", "--washout", "1s", "--for", f"{FOR_S}s", "--min-effect", "15%"]
+    ajuste += ["--slice", f"{SLICE_S}s", "--washout", "1s", "--for", f"{FOR_S}s", "--min-effect", "20%"]
     ajuste += ["--metric", f"latency,s,lower=prometheus:{_PAGE}#demo_latency_seconds"]
     ajuste += ["--watch", f"p99,s=prometheus:{_PAGE}#demo_latency_seconds@p99", "--guard", "p99 < 2s"]
-    ajuste += ["--control", f"requests,1/s=prometheus:{_PAGE}#demo_requests"]
+    ajuste += ["--watch", f"requests,1/s=prometheus:{_PAGE}#demo_requests"]
     ajuste += ["--report", str(report)] if report else []
     script = _SCRIPT.format(python=sys.executable, redis=_REDIS, port=_METRICS, day=DAY_S)
     with tempfile.TemporaryDirectory(prefix="ajuste-live-") as directory:

@@ -200,10 +200,8 @@ def _correction(verdicts: Sequence[Verdict]) -> str:
 
 def _design(live: LiveDesign, washout_s: float) -> str:
     how = "" if live.washout_s is not None else ", as long as the metrics took to respond"
-    return (
-        f"Slices of {duration(live.slice_s)}, of which the first {duration(washout_s)} do not count{how}. In each "
-        "block every configuration comes in random order, then in the same order backwards."
-    )
+    slices = f"Slices of {duration(live.slice_s)}, of which the first {duration(washout_s)} do not count{how}."
+    return f"{slices} In each block every configuration comes once, in random order."
 
 
 def duration(seconds: float) -> str:
