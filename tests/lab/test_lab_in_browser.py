@@ -82,8 +82,7 @@ def opened(browser: Any, served: str) -> Iterator[Open]:
     yield open_page
     for context in contexts:
         context.close()
-    # The full plotly.js wants a style sheet for maps, which no plot of ours needs: the policy refuses it.
-    assert [text for text in complaints if "404" not in text and "Applying inline style" not in text] == []
+    assert [text for text in complaints if "404" not in text] == []
 
 
 def until(happens: Callable[[], bool]) -> None:

@@ -67,7 +67,7 @@ class RunFollower:
             return True
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         before, self._version = self._version, version
-        return version != before
+        return bool(version != before)
 
     def since(self, run_id: str, number: int) -> Sequence[NewTrial]:
         """The trials of a run, and of those it is based on, that were kept after that with ``number``."""
