@@ -1,4 +1,4 @@
-"""Guards: what must hold while a configuration is tried, told from the last readings."""
+"""Guards: what must hold while a configuration is tried, checked by the last readings."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _LEAST_SECONDS: Final = 1.0
 
 
 def first_wash_out(slice_s: float) -> float:
-    """What is left out while nothing is known."""
+    """The part that does not count while nothing is known."""
     return _FIRST_SHARE * slice_s
 
 
