@@ -10,6 +10,7 @@ import pytest
 from ajuste.run.live.reading import (
     CounterResetError,
     Reading,
+    latest,
     level,
     mean_of_events,
     mean_of_values,
@@ -31,6 +32,13 @@ def test_a_counter_becomes_its_rate_over_the_whole_time() -> None:
 def test_what_goes_up_and_down_is_averaged() -> None:
     assert level(readings((1.0,), (5.0,), (math.nan,))) == 3
     assert level([]) is None
+
+
+def test_the_newest_figure_of_a_level_is_its_last_and_of_a_counter_the_last_growth() -> None:
+    own = readings((1.0,), (1.0,), (9.0,))
+    assert latest(level, own) == 9
+    assert latest(rate, own) == 4
+    assert latest(rate, own[:1]) is None
 
 
 def test_the_mean_of_events_is_of_those_between() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Final, Literal
@@ -13,7 +14,7 @@ from ajuste.model.live import Guard, LiveDesign
 from ajuste.model.metric import Metric
 from ajuste.model.wording import amount, number, percent
 from ajuste.run.live.files import read_file
-from ajuste.run.live.reading import CounterResetError, Fold, Reading
+from ajuste.run.live.reading import CounterResetError, Fold, Reading, latest
 from ajuste.run.live.source import NothingShownError
 
 BLIND_LOOKS: Final = 2
@@ -62,7 +63,7 @@ class GuardWatch:
             self._blind[guard.metric] = 0
             fold, own = self.folds[guard.metric], readings.get(guard.metric, ())
             words = (
-                self._beyond(guard, _value(fold, own[-2:]))
+                self._beyond(guard, _value(partial(latest, fold), own))
                 if guard.sign
                 else self._worse(guard, counted.get(guard.metric, ()))
             )

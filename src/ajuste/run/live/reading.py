@@ -91,6 +91,14 @@ def quantile_of_values(share: float) -> Fold:
     return fold
 
 
+def latest(fold: Fold, readings: Sequence[Reading]) -> float | None:
+    """The newest figure: of the last reading where that is enough, or else of the time between the last two. Raises
+    CounterResetError.
+    """
+    alone = fold(readings[-1:])
+    return fold(readings[-2:]) if alone is None else alone
+
+
 _MOST_RATIO: Final = 1e300
 
 

@@ -12,7 +12,7 @@ from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation, Slot, Trial
 from ajuste.outputs.trial import TrialReading, trial
 from ajuste.run.live.monitor import Watched
-from ajuste.run.live.reading import CounterResetError, Reading
+from ajuste.run.live.reading import CounterResetError, Reading, latest
 from ajuste.run.live.source import Source
 
 MISSING_SHARE: Final = 0.2
@@ -102,7 +102,7 @@ def _line(source: Source, readings: list[Reading]) -> list[tuple[float, float | 
     found: list[tuple[float, float | None]] = []
     for place, reading in enumerate(readings[1:]):
         try:
-            value = source.fold(readings[place : place + 2])
+            value = latest(source.fold, readings[place : place + 2])
         except CounterResetError:
             value = None
         found.append((round(reading.at_s, 3), value))
