@@ -23,7 +23,6 @@ from ajuste.study.resolved import ResolvedStudy
 
 MOST_POINTS: Final = 3000
 """Of a metric over time; more are averaged."""
-PILOT: Final = "wash-out estimate"
 _DURATION: Final = ((86_400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
@@ -50,8 +49,6 @@ def slices_of(trials: Sequence[Trial], metric: str, control: str = "") -> list[S
 
 
 def _flags(one: Trial) -> tuple[str, ...]:
-    if one.slot.warm_up:
-        return (PILOT,)
     return () if one.status == "ok" else (one.reason,)
 
 
@@ -152,7 +149,7 @@ def assemble_live(
     seen = {name for one in slices for name in one.metrics}
     described = [one.metric for one in live.all_metrics if one.metric not in resolved.deciding]
     kept = dict((environment or {}).get("live", {}))
-    washout_s = float(kept.get("washout_s", live.washout_s or 0.0))
+    washout_s = float(kept.get("washout_s", live.first_washout_s))
     shown = _record(live, slices, judged, washout_s)
     facts = {name: value for name, value in (environment or {}).items() if name != "live"}
     return Results(

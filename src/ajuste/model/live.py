@@ -17,6 +17,10 @@ BREACH: Final = "slice-guard"
 1 if it broke a guard."""
 
 
+FIRST_WASHOUT: Final = 0.25
+"""Of a slice."""
+
+
 class _Live(BaseModel):
     model_config = ConfigDict(frozen=True)
 
@@ -44,7 +48,7 @@ class Guard(_Live):
 
 class LiveDesign(_Live):
     """Slices of ``slice_s`` seconds, of which the first ``washout_s`` do not count (None: as long as the metrics take
-    to respond), for at most ``for_s``.
+    to respond, once that is known), for at most ``for_s``.
 
     ``watched`` are read for guards and for the record, ``control`` is what the load is told by. Nothing is measured
     while the load average exceeds ``max_load`` or the pressure (a share of the time) ``max_pressure``.
@@ -59,6 +63,11 @@ class LiveDesign(_Live):
     for_s: float
     max_load: float | None = None
     max_pressure: float | None = None
+
+    @property
+    def first_washout_s(self) -> float:
+        """What does not count while it is not known how long the metrics take to respond."""
+        return FIRST_WASHOUT * self.slice_s if self.washout_s is None else self.washout_s
 
     @property
     def all_metrics(self) -> tuple[LiveMetric, ...]:

@@ -20,7 +20,7 @@ from ajuste.run.live.guards import GuardWatch, beyond_load
 from ajuste.run.live.monitor import SILENCE_SECONDS, Heart, Monitor
 from ajuste.run.live.slices import slice_trial
 from ajuste.run.live.source import Source
-from ajuste.run.live.wash_out import PILOT_BLOCKS, first_wash_out, wash_out_of
+from ajuste.run.live.wash_out import ENOUGH_BLOCKS, wash_out_of
 from ajuste.study.commands import plan_for
 from ajuste.study.resolved import ResolvedStudy
 
@@ -99,8 +99,7 @@ class Conductor:
     @property
     def washout_s(self) -> float:
         """As asked for, or as it was estimated, or as long as may be needed until then."""
-        asked = self._live.washout_s
-        return asked if asked is not None else float(self.about.get("washout_s", first_wash_out(self._live.slice_s)))
+        return float(self.about.get("washout_s", self._live.first_washout_s))
 
     def carry_out(self) -> LiveStop:
         """Measure until there is a reason to stop. Raises what the executor raises."""
@@ -118,10 +117,6 @@ class Conductor:
         count = len(in_order(self.trials))
         return f"{count} slice{'' if count == 1 else 's'}"
 
-    def _pilot(self) -> int:
-        """How many blocks only show how long the metrics take to respond."""
-        return 0 if self._live.washout_s is not None else PILOT_BLOCKS
-
     def _stop_before(self, number: int) -> LiveStop | None:
         names = self._members(number)
         verdicts = self._verdicts()
@@ -133,7 +128,7 @@ class Conductor:
             if all(name in broken for name in self.study.names if name != self.study.baseline):
                 return LiveStop("decided", f"no configuration is left that keeps the guards, after {self._counted()}")
             return LiveStop("decided", f"all verdicts decided after {self._counted()}")
-        if number > self._pilot() and verdicts and not any(one.is_open for one in self._open_for(verdicts)):
+        if number and verdicts and not any(one.is_open for one in self._open_for(verdicts)):
             return LiveStop("decided", f"all verdicts decided after {self._counted()}")
         if self.now_s + self._live.slice_s > self._live.for_s:
             return LiveStop("time", f"the time of {duration(self._live.for_s)} is over after {self._counted()}")
@@ -153,20 +148,18 @@ class Conductor:
         before = [one for one in self.trials if one.slot.block < number]
         broken = breaches_of(before)
         open_ones = {one.configuration for one in self._verdicts(number) if one.is_open}
-        decides = number > self._pilot()
         baseline = self.study.baseline
         return tuple(
             name
             for name in self.study.names
-            if name == baseline or (name not in broken and (not decides or name in open_ones))
+            if name == baseline or (name not in broken and (not number or name in open_ones))
         )
 
     def _block(self, number: int) -> None:
         names = self._members(number)
         order = order_of_block(number, names, self.study.study.design.seed)
         slots = [
-            Slot(block=number, position=position, configuration=name, seed=0, warm_up=number < self._pilot())
-            for position, name in enumerate(order)
+            Slot(block=number, position=position, configuration=name, seed=0) for position, name in enumerate(order)
         ]
         for _ in range(MOST_ATTEMPTS):
             for slot in slots:
@@ -250,13 +243,15 @@ class Conductor:
             time.sleep(_PAUSE_SECONDS)
 
     def _learn(self, number: int) -> None:
-        """After a block: the wash-out, once the pilot is over, and what is known now."""
-        if number == self._pilot() - 1 and "washout_s" not in self.about:
+        """After a block: the wash-out, where it was not given and enough was seen, and what is known now."""
+        if self._live.washout_s is None and number == ENOUGH_BLOCKS - 1 and "washout_s" not in self.about:
             found = wash_out_of(self.study, self.trials, self._live)
-            self.about |= {"washout_s": found.seconds, "notes": [f"Wash-out: {found.says}."]}
+            self.about |= {
+                "washout_s": found.seconds,
+                "notes": [*self.about.get("notes", ()), f"Wash-out: {found.says}."],
+            }
             self.hooks.note(self.about)
             self.hooks.tell(f"wash-out: {duration(found.seconds)} ({found.says})")
-            return
         judged = judge_live(self.study, self.trials)
         more = [one.more_slices for one in judged if one.more_slices]
         left = f"; about {max(more)} more slices" if more else ""

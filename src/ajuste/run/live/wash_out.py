@@ -13,15 +13,10 @@ from ajuste.model.trial import Trial
 from ajuste.run.live.monitor import LOOK_SECONDS
 from ajuste.study.resolved import ResolvedStudy
 
-PILOT_BLOCKS: Final = 2
-"""Blocks that only show how long it takes, where nobody said it."""
-_FIRST_SHARE: Final = 0.25
+ENOUGH_BLOCKS: Final = 5
+"""Have enough changes to tell, where nobody said how long it takes."""
 _LEAST_SECONDS: Final = 1.0
-
-
-def first_wash_out(slice_s: float) -> float:
-    """The part that does not count while nothing is known."""
-    return _FIRST_SHARE * slice_s
+_LEAST_SHARE: Final = 0.1
 
 
 def wash_out_of(study: ResolvedStudy, trials: Sequence[Trial], live: LiveDesign) -> WashOut:
@@ -36,14 +31,12 @@ def wash_out_of(study: ResolvedStudy, trials: Sequence[Trial], live: LiveDesign)
 
 
 def _of_metric(metric: str, ordered: Sequence[Trial], live: LiveDesign) -> WashOut:
-    """From the changes between two configurations; one back is that of the same two, mirrored."""
+    """From every change from one configuration to another, slice after slice."""
     responses = []
     for before, after in pairwise(ordered):
+        values = tuple(value for _, value in readings_of(after, metric) if value is not None)
         old, new = before.slot.configuration, after.slot.configuration
-        values = [value for _, value in readings_of(after, metric) if value is not None]
         if old != new and len(values) >= live.slice_s / LOOK_SECONDS / 2:
-            first, second = sorted((old, new))
-            sign = 1 if old == first else -1
-            responses.append(StepResponse(first, second, tuple(sign * value for value in values)))
-    least = min(max(_LEAST_SECONDS, 0.1 * live.slice_s), live.slice_s / 4)
-    return estimate_wash_out(responses, LOOK_SECONDS, least_s=least)
+            responses.append(StepResponse(old, new, values))
+    least_s = min(max(_LEAST_SECONDS, _LEAST_SHARE * live.slice_s), live.slice_s / 4)
+    return estimate_wash_out(responses, LOOK_SECONDS, least_s=least_s)
