@@ -12,6 +12,7 @@ from benchmarks.reboots.experiment import go_on, in_a_child, played_study
 from benchmarks.reboots.kills import RebootTally, one_study
 from benchmarks.reboots.played import KERNELS, PlayedMachine, Rebooted
 
+from ajuste.machine.boot import units
 from ajuste.machine.boot.loader import program_of, run_tool
 from ajuste.machine.boot.session import BootSession, entries_of
 from ajuste.machine.boot.signed import is_signed
@@ -129,6 +130,14 @@ def test_a_power_cut_after_the_kernel_came_up_is_not_taken_for_a_kernel_that_doe
     session = BootSession.kept(home / "reboots", machine.rebootable)
     assert session is not None
     assert [one.outcome for one in session.plan.boots] == ["cut", "asked"]
+
+
+def test_the_unit_resumes_with_the_home_of_the_experiment(tmp_path: Path) -> None:
+    (tmp_path / "etc/systemd/system").mkdir(parents=True)
+    units.install(tmp_path, tmp_path, ("/opt/a b/ajuste", "reboots", "resume"), {"AJUSTE_HOME": '/srv/50% "x"'})
+    text = (tmp_path / "etc/systemd/system/ajuste-reboots.service").read_text()
+    assert 'Environment="AJUSTE_HOME=/srv/50%% \\"x\\""\n' in text
+    assert 'ExecStart="/opt/a b/ajuste" reboots resume\n' in text
 
 
 def test_what_others_change_in_the_boot_files_meanwhile_stays(machine: PlayedMachine) -> None:

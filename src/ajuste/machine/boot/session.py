@@ -150,7 +150,8 @@ class BootSession:
         self._step("entries")
         self.loader.prepare(self.plan.entries)
         self._step("units")
-        if units.install(self.machine.root, self.directory, (self.plan.command[0], "reboots", "resume")):
+        command = (self.plan.command[0], "reboots", "resume")
+        if units.install(self.machine.root, self.directory, command, self.plan.environment):
             self.machine.run(("systemctl", "daemon-reload"))
 
     def keep_run(self, run: str) -> None:

@@ -5,7 +5,7 @@ They are written and linked as ``systemctl enable`` does it, and removed at the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -27,12 +27,12 @@ _DEADLINE: Final = "ajuste-reboots-deadline.service"
 _WANTED: Final = {_RESUME: "multi-user.target", _EARLY: "sysinit.target", _TIMER: "sysinit.target"}
 
 
-def install(root: Path, kept: Path, command: Sequence[str]) -> bool:
-    """Write and link the units; ``kept`` is the directory of the experiment, ``command`` what goes on with it. Whether
-    anything was changed. May be done twice. Raises OSError.
+def install(root: Path, kept: Path, command: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Write and link the units; ``kept`` is the directory of the experiment, ``command`` what goes on with it, with
+    that ``environment``. Whether anything was changed. May be done twice. Raises OSError.
     """
     directory, changed = root / DIRECTORY, False
-    for name, text in _texts(kept, command).items():
+    for name, text in _texts(kept, command, environment).items():
         if content_of(directory / name) != text.encode():
             write_durably(directory / name, text.encode(), 0o644)
             changed = True
@@ -60,7 +60,8 @@ def _files(root: Path) -> list[Path]:
     return [*links, *(directory / name for name in (_TIMER, _DEADLINE, _EARLY, _RESUME))]
 
 
-def _texts(kept: Path, command: Sequence[str]) -> dict[str, str]:
+def _texts(kept: Path, command: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
+    variables = "".join(f"Environment={_assignment(*one)}\n" for one in sorted(environment.items()))
     came_up = _quoted(str(kept / CAME_UP))
     return {
         _RESUME: f"""[Unit]
@@ -73,7 +74,7 @@ StartLimitBurst=5
 
 [Service]
 Type=exec
-ExecStart={" ".join(map(_quoted, command))}
+{variables}ExecStart={" ".join(map(_quoted, command))}
 StandardOutput=append:{_escaped(str(kept / "log"))}
 StandardError=inherit
 Restart=on-failure
@@ -124,6 +125,12 @@ Type=oneshot
 ExecStart=systemctl --force reboot
 """,
     }
+
+
+def _assignment(name: str, value: str) -> str:
+    """As one word of ``Environment=`` (systemd.exec(5)), in which a dollar sign is only itself."""
+    inside = _escaped(f"{name}={value}").replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{inside}"'
 
 
 def _quoted(text: str) -> str:
