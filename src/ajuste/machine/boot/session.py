@@ -278,7 +278,9 @@ def kept_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """What of an environment a command needs after a reboot."""
     wanted = ("HOME", "PATH", "LANG", "LC_ALL", "SUDO_UID", "SUDO_GID", "SUDO_USER", "TZ")
     return {
-        name: value for name, value in environment.items() if name in wanted or name.startswith(("AJUSTE_", "XDG_"))
+        name: value
+        for name, value in environment.items()
+        if (name in wanted or name.startswith(("AJUSTE_", "XDG_"))) and value.isprintable()
     }
 
 
