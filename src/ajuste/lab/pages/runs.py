@@ -32,7 +32,7 @@ _STATES: Final = ("running", "unfinished", "failed")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RunSearch:
     """Which runs; what is empty chooses all."""
 
     find: str = ""
@@ -44,8 +44,8 @@ class Wanted:
     state: str = ""
 
     @staticmethod
-    def of(query: QueryParams) -> Wanted:
-        return Wanted(**{one.name: query.get(one.name, "").strip()[:200] for one in fields(Wanted)})
+    def of(query: QueryParams) -> RunSearch:
+        return RunSearch(**{one.name: query.get(one.name, "").strip()[:200] for one in fields(RunSearch)})
 
     def takes(self, head: Head, facts: RunFacts) -> bool:
         return (
@@ -82,7 +82,7 @@ def listed(request: Request) -> Response:
     """The list, or one page of it."""
     lab = lab_of(request)
     heads, facts = lab.runs()
-    wanted = Wanted.of(request.query_params)
+    wanted = RunSearch.of(request.query_params)
     chosen = [head for head in heads if wanted.takes(head, facts.get(head.id, NOTHING_KNOWN))]
     if wanted.state in ("running", "unfinished"):
         chosen = [one for one in chosen if lab.service.is_going_on(one) == (wanted.state == "running")]

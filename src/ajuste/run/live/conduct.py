@@ -17,7 +17,7 @@ from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import Say, amount, visible_line
 from ajuste.run.live.guards import GuardWatch, beyond_load
-from ajuste.run.live.monitor import SILENCE_SECONDS, Heart, Monitor
+from ajuste.run.live.monitor import SILENCE_SECONDS, Heart, LiveMonitor
 from ajuste.run.live.slices import slice_trial
 from ajuste.run.live.source import Source
 from ajuste.run.live.wash_out import ENOUGH_BLOCKS, wash_out_of
@@ -196,7 +196,7 @@ class Conductor:
         self._guards = GuardWatch(live, self._guards.folds, baselines)
         started = now()
         _LOG.info("slice begun", extra={"configuration": slot.configuration, "block": slot.block, "attempt": attempt})
-        with Monitor(
+        with LiveMonitor(
             self.sources,
             self._guards,
             self.heart,

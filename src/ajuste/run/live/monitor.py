@@ -82,7 +82,7 @@ class Heart:
             os.write(self._pipe, data)
 
 
-class Monitor:
+class LiveMonitor:
     """Watches one slice of ``slice_s`` seconds on a thread of its own, from entering to leaving.
 
     ``now_s`` is the time since the run began, ``wants_end`` whether a person wants the run to end.
