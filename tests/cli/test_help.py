@@ -44,13 +44,15 @@ HELP = {path: help_of(path, command) for path, command in commands(typer.main.ge
 EXAMPLES = [
     # Those that stand in a document too are run from there: see tests/docs. A worker and a scheduler work until they
     # are ended: see test_cluster.py; so does the lab page: see tests/lab. Building kernels and bisecting takes minutes:
-    # see tests/kernel. Two runs of the same in a guest and here are compared in tests/analysis/test_transfer.py.
+    # see tests/kernel. Two runs of the same in a guest and here are compared in tests/analysis/test_transfer.py,
+    # live experiments in test_live.py.
     example
     for example in dict.fromkeys(example for text in HELP.values() for example in examples_in(text))
     if f"$ {example}\n" not in DOCUMENTS
     and not example.startswith(
         (
             *("ajuste worker", "ajuste scheduler", "ajuste serve", "ajuste transfer"),
+            *("ajuste live status", "ajuste live stop", "ajuste live result"),
             *("ajuste kernel build", "ajuste kernel bisect", "ajuste kernel remove"),
         )
     )

@@ -27,6 +27,7 @@ from ajuste.cli.options import (
     SeedOfOrder,
     SetLevels,
     Verbose,
+    example,
     examples,
     option,
 )
@@ -186,6 +187,7 @@ app = typer.Typer(
 
 
 @app.command("status")
+@example("ajuste live status")
 def status(as_json: Json = False) -> None:
     """Show what the live experiment does now, and what is known so far."""
     from ajuste.run.live.state import kept_state
@@ -212,6 +214,7 @@ def _status_line(state: LiveState, *, going: bool) -> str:
 
 
 @app.command("stop")
+@example("ajuste live stop")
 def stop() -> None:
     """End the live experiment: restore the old values and give the verdict so far."""
     from ajuste.run.live.state import ask_to_stop, kept_state
@@ -230,6 +233,7 @@ def stop() -> None:
 
 
 @app.command("result")
+@example("ajuste live result")
 def result(run: RunName = None, report: Report = None, verbose: Verbose = False, as_json: Json = False) -> None:
     """Show the verdicts so far, also while the experiment goes on."""
     from ajuste.run.outcome import results_of
