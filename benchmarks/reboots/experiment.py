@@ -109,7 +109,7 @@ def go_on(machine: PlayedMachine, study: ResolvedStudy, home: Path, step: Step) 
         loader = machine.rebootable.choose()
         entries = entries_of(study.boots, machine.rebootable)
         machine.rebootable.require_bootable(loader, entries)
-        session = BootSession.begin(home / "reboots", _plan(study, machine), machine.rebootable, step)
+        session = BootSession.begin(home / "reboots", plan_of(study, machine), machine.rebootable, step)
     if session.plan.phase == "ending":
         return _end(session)
     try:
@@ -137,7 +137,8 @@ def _end(session: BootSession) -> str:
     return session.plan.run
 
 
-def _plan(study: ResolvedStudy, machine: PlayedMachine) -> BootPlan:
+def plan_of(study: ResolvedStudy, machine: PlayedMachine) -> BootPlan:
+    """The experiment before it begins."""
     entries = entries_of(study.boots, machine.rebootable)
     return BootPlan(
         loader="grub",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -62,6 +63,8 @@ def across_boots(
         code = measured(own, anew)
     except RebootWanted:
         _say(f"Rebooting into {session.plan.boots[-1].state}; the experiment goes on by itself.")
+        for number in (signal.SIGTERM, signal.SIGHUP):  # This machine goes down, and that is as it should be.
+            signal.signal(number, signal.SIG_IGN)
         session.reboot()
         return 0
     except KeyboardInterrupt:

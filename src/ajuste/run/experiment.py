@@ -304,6 +304,7 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
             from ajuste.run.recordings import record_decisive
 
             record_decisive(run, store, executors, means.say)
+        _say_what_came_up(executors, environment, ready)  # A run that ended cannot change.
         _LOG.info("run ended", extra={"run": run.id, "stopped": stop.why, "because": stop.words})
         store.stop_run(run, stop.why, stop.words)
 
@@ -327,7 +328,8 @@ def _say_what_came_up(
     """Keep what executors found out about themselves after they had become ready."""
     for machine, executor in executors.entered.items():
         told = NOTES in executor.environment and environment.get(machine.name) != executor.environment
-        if told or executor.boots is not None:
+        boots = None if executor.boots is None else executor.boots.model_dump(mode="json")
+        if told or boots != environment.get(BOOTS):
             ready(machine, executor)
 
 

@@ -8,17 +8,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks.reboots.experiment import go_on, in_a_child, played_study
+from benchmarks.reboots.experiment import go_on, in_a_child, plan_of, played_study
 from benchmarks.reboots.kills import RebootTally, one_study
 from benchmarks.reboots.played import KERNELS, PlayedMachine, Rebooted
 
+from ajuste.catalogue.loader import catalogue
 from ajuste.machine.boot import units
 from ajuste.machine.boot.loader import program_of, run_tool
-from ajuste.machine.boot.session import BootSession, entries_of
+from ajuste.machine.boot.session import BootSession, RebootWanted, entries_of
 from ajuste.machine.boot.signed import is_signed
+from ajuste.machine.home import Home
 from ajuste.model.boot import BOOTS, BootState, KeptBoots, boot_state, check_boot_level
 from ajuste.model.error import RequestError
+from ajuste.run.experiment import conduct, prepare, progress_of
 from ajuste.run.outcome import results_of
+from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Store
 
 pytestmark = pytest.mark.skipif(program_of("grub-editenv") is None, reason="requires grub-editenv (grub-common)")
@@ -138,6 +142,33 @@ def test_the_unit_resumes_with_the_home_of_the_experiment(tmp_path: Path) -> Non
     text = (tmp_path / "etc/systemd/system/ajuste-reboots.service").read_text()
     assert 'Environment="AJUSTE_HOME=/srv/50%% \\"x\\""\n' in text
     assert 'ExecStart="/opt/a b/ajuste" reboots resume\n' in text
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_a_run_with_its_store_and_results_goes_on_from_boot_to_boot(machine: PlayedMachine) -> None:
+    place = machine.root.parent / "home"
+    home = Home(place / "data", place / "cache", place / "state")
+    study = played_study(blocks=2, rounds=2).study
+    plan = plan_of(played_study(blocks=2, rounds=2), machine)
+    BootSession.begin(home.reboots, plan, machine.rebootable)
+    for _ in range(5):
+        session = BootSession.kept(home.reboots, machine.rebootable)
+        assert session is not None
+        session.take_up()
+        means = RunOptions(home, reboots=session)
+        try:
+            with Store(home.store_url) as store, progress_of(study, catalogue(), quiet=True) as progress:
+                run = conduct(prepare(study, catalogue(), means), store, progress, means, named="played", fresh=False)
+                results = results_of(run, store)
+            break
+        except RebootWanted:
+            with pytest.raises(Rebooted):
+                session.reboot()
+            machine.power_on()
+    assert run.stopped in ("budget", "decided")
+    assert results.answer
+    assert results.boots is not None
+    assert [len(boot.trials) for boot in results.boots.kept.boots] == [3, 3, 3, 3]
 
 
 def test_what_others_change_in_the_boot_files_meanwhile_stays(machine: PlayedMachine) -> None:
