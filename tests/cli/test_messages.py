@@ -49,8 +49,9 @@ SAYS_WHAT_IS_VALID: Final = re.compile(
     r"|only)\b|; (?:use|remove|change) "
 )
 SAYS_WHAT_TO_DO: Final = re.compile(
-    r"(?:add|apply|avoid|build|change|check|choose|compare|convert|copy|define|exchange|fetch|fix|free|give|install|list"
-    r"|make|measure|name|omit|remove|rename|restore|restrict|run|save|see|set|share|split|start|try|unset|update|use"
+    r"(?:add|apply|ask|avoid|begin|build|change|check|choose|close|compare|convert|copy|define|exchange|fetch|finish|fix"
+    r"|free|give|install|list|look at|make|measure|mount|name|omit|propose|put|reload|remove|rename|restore|restrict"
+    r"|run|save|see|send|set|share|split|start|tick|try|unset|update|use"
     r"|vary|wait|write|bisect|did you mean|expected)\b"
     r"|nearest: |ajuste |{}"
 )

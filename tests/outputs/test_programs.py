@@ -172,5 +172,5 @@ def test_the_real_hackbench_is_understood() -> None:
 
 
 def test_an_unknown_parser_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(RequestError, match="hackbench, iperf3, jitter, linpack, matrix"):
+    with pytest.raises(RequestError, match="hackbench, iperf3, jitter, kernbench, linpack, matrix"):
         parser("perf")

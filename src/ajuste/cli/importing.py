@@ -21,7 +21,7 @@ BundleFile = Annotated[Path, typer.Argument(metavar="FILE", help="A bundle: FILE
 def import_(file: BundleFile, as_json: Json = False) -> None:
     """Take the runs of a bundle into the store, all or none; they keep their ids.
 
-    A run that is there already stays. ajuste run never uses an imported run instead of measuring.
+    A run that the store has already stays. ajuste run never uses an imported run instead of measuring.
     """
     from ajuste.run.sharing import import_bundle
     from ajuste.store.store import Store

@@ -125,7 +125,9 @@ def live(
     from ajuste.study.command_line.live import LiveRequest, live_design, live_study
 
     if slice_ is None:
-        raise RequestError("--slice is missing: how long is one configuration tried?", hint="such as --slice 60s")
+        raise RequestError(
+            "--slice is missing: how long is one configuration tried?", hint="write --slice 60s, for instance"
+        )
     check_report(report)
     request = LiveRequest(
         set=tuple(set_ or ()),
@@ -194,7 +196,7 @@ def status(as_json: Json = False) -> None:
 
     state = kept_state(home())
     if state is None:
-        raise RequestError("no live experiment was begun here", hint="begin one with ajuste live --set …")
+        raise RequestError("no live experiment was begun here", hint="start one with ajuste live --set …")
     going = state.is_alive
     if as_json:
         typer.echo(json.dumps({**state.model_dump(exclude={"boot", "started"}), "going_on": going}, indent=2))

@@ -58,7 +58,7 @@ def verify(
         for verified in found:
             _show(verified)
     if not all(one.same for one in found):
-        raise RunError("what was measured again is not the same", hint="the lines above say where it differs")
+        raise RunError("what was measured again is not the same", hint="see the lines above for what differs")
 
 
 @contextmanager

@@ -86,7 +86,7 @@ async def _body(request: Request) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise RequestError("the body is not JSON", hint="send one JSON object") from None
     if not isinstance(found, Mapping):
-        raise RequestError("the body is no JSON object", hint="send one JSON object")
+        raise RequestError("the body is not a JSON object", hint="send one JSON object")
     return dict(found)
 
 

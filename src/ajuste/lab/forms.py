@@ -29,7 +29,7 @@ def handled(handle: Callable[[Request, Form], Response]) -> Callable[[Request], 
         try:
             fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
         except ValueError as error:
-            raise RequestError(f"the form cannot be read: {error}") from error
+            raise RequestError(f"the form cannot be read: {error}", hint="reload the page") from error
         return await run_in_threadpool(handle, request, ImmutableMultiDict(fields))
 
     return endpoint

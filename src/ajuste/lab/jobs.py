@@ -107,7 +107,7 @@ class Jobs:
         """Raises RequestError."""
         found = next((job for job in self.all() if job.id == job_id), None)
         if found is None:
-            raise RequestError(f"job {job_id[:80]!r} not found")
+            raise RequestError(f"job {job_id[:80]!r} not found", hint="list the jobs")
         return found
 
     def of_run(self, run: str) -> Job | None:

@@ -178,7 +178,9 @@ class LabService:
         wanted = sorted(set(tags))
         for word in wanted:
             if not _TAG.fullmatch(word) or not word.isprintable():
-                raise RequestError("a tag has 1 to 40 printable characters without blanks, commas and #")
+                raise RequestError(
+                    "the tag is not valid; expected 1 to 40 printable characters without blanks, commas and #"
+                )
         self.store.tag(self.head(run), wanted)
         return wanted
 

@@ -124,9 +124,9 @@ def check_boot_level(name: str, level: str) -> str:
             )
         return level
     if not _NAME.fullmatch(word):
-        raise RequestError(f'"{word}" is not a word of the kernel\'s command line')
+        raise RequestError(f'"{word}" is not a word of the kernel\'s command line; expected a NAME such as mitigations')
     if word in RESERVED:
-        raise RequestError(f"{word} cannot be varied: without it this machine does not boot as itself")
+        raise RequestError(f"{word} cannot be varied: this machine requires it to boot")
     if word in _SHORT and level not in (DEFAULT, *_SHORT[word]):
         raise RequestError(f'found "{level}"; expected {DEFAULT}, {" or ".join(_SHORT[word])}')
     if not _VALUE.fullmatch(level):

@@ -69,7 +69,7 @@ class StaticSite:
         wanted = [INDEX, *(entry.page for entry in entries)]
         for name in set(wanted) - set(self._earlier):
             if (self._directory / name).exists():
-                raise RequestError(f"{self._directory / name} is no file of this site", hint=_ANOTHER)
+                raise RequestError(f"{self._directory / name} is not a file of this site", hint=_ANOTHER)
         try:
             (self._directory / "runs").mkdir(parents=True, exist_ok=True)
             files: dict[str, str] = {}

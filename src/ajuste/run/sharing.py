@@ -16,7 +16,7 @@ from ajuste.model.scheduling import Recorded
 from ajuste.model.trial import Trial
 from ajuste.report.results import report_of
 from ajuste.run.outcome import results_of
-from ajuste.store.bundle import BundledRun, BundleReader, open_bundle
+from ajuste.store.bundle import COPY_AGAIN, BundledRun, BundleReader, open_bundle
 from ajuste.store.record import KeptRecord
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
@@ -147,7 +147,7 @@ def unpacked(file: Path) -> Iterator[tuple[list[StoredRun], dict[str, bool]]]:
                 found = one.results
                 report_of(found)
             except _MALFORMED as error:
-                raise RequestError(f"{file} is malformed: run {one.run.id} cannot be shown") from error
+                raise RequestError(f"{file} is malformed: run {one.run.id} cannot be shown", hint=COPY_AGAIN) from error
             kept[one.run.id] = found.model_dump_json() == said[one.run.id].model_dump_json()
         yield runs, kept
 
@@ -158,16 +158,18 @@ def _take(bundle: BundleReader, store: Store, file: Path) -> BundledRun:
     try:
         ResolvedStudy.model_validate_json(head.resolved)
     except _MALFORMED as error:
-        raise RequestError(f"{file} is malformed: the study of run {head.id} is none") from error
+        raise RequestError(f"{file} is malformed: the study of run {head.id} is not valid", hint=COPY_AGAIN) from error
     names = Run.__dataclass_fields__.keys() & BundledRun.model_fields.keys()
     run = Run(**{name: getattr(head, name) for name in names})
     run = replace(run, fingerprint=f"{IMPORTED}{head.fingerprint}")
     try:
         _put(store, run, head, bundle.trials(head), bundle.recorded(head))
     except RunError as error:
-        raise RequestError(f"{file} is malformed: a trial of run {head.id} is there twice") from error
+        raise RequestError(f"{file} is malformed: run {head.id} has a trial twice", hint=COPY_AGAIN) from error
     if KeptRecord(run, store).digest != head.digest:
-        raise RequestError(f"{file} is damaged or forged: the digest of run {head.id} is not that of its trials")
+        raise RequestError(
+            f"{file} is damaged or forged: the digest of run {head.id} is not that of its trials", hint=COPY_AGAIN
+        )
     return head
 
 

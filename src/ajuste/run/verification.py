@@ -53,7 +53,7 @@ def require_verifiable(run: Run, *, stranger: bool) -> ResolvedStudy:
         resolved = ResolvedStudy.model_validate_json(run.resolved)
     except ValueError as error:
         raise RequestError(
-            f"run {run.id} is of an Ajuste that kept studies otherwise, and cannot be measured again"
+            f"run {run.id} is of another version of Ajuste; only studies that this version reads are measured again"
         ) from error
     target = resolved.study.target
     if target.kind == "host" or target.clock != "virtual":
@@ -68,7 +68,7 @@ def require_verifiable(run: Run, *, stranger: bool) -> ResolvedStudy:
     if stranger and foreign:
         raise RequestError(
             f"run {run.id} uses {foreign[0]}, a kernel of another machine; a bundle is verified with packaged kernels",
-            hint="verify a run that uses such as debian:5.10",
+            hint="choose a run that uses a packaged kernel, such as debian:5.10",
         )
     return resolved
 
@@ -82,13 +82,16 @@ def verify(
     """
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     if unknown := {one.slot.configuration for one in trials} - set(resolved.names):
-        raise RequestError(f"run {run.id} has trials of {unknown.pop()}, which is no configuration of its study")
+        raise RequestError(
+            f"run {run.id} has trials of {unknown.pop()}; only configurations of its study can be measured again"
+        )
     bed = testbed_for(resolved.study, means)
     try:
         experiment = bed.prepared(resolved, catalogue)
     except OSError as error:
         raise RequestError(
-            f"run {run.id} uses {error.filename}: {error.strerror}", hint="verify it where its study and programs are"
+            f"run {run.id} uses {error.filename}: {error.strerror}",
+            hint="run ajuste verify where its study and programs are",
         ) from error
     again = _measured(
         resolved, trials, Executors(lambda one: bed.executor(experiment, one, lambda _: None), _ready), watcher

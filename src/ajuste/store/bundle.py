@@ -200,7 +200,7 @@ class BundleReader:
         """To be called after all: whether that was all, and as it was written."""
         expected = self._found.hexdigest()
         if self._next(_Trailer).sha256 != expected:
-            raise RequestError(f"{self._name} is damaged or forged: its checksum differs", hint=_AGAIN)
+            raise RequestError(f"{self._name} is damaged or forged: its checksum differs", hint=COPY_AGAIN)
         if self._line(may_end=True):
             raise self._wrong("stands behind the end")
 
@@ -245,21 +245,21 @@ class BundleReader:
             line: bytes = self._packed.readline(most + 1)
         except (zstd.ZstdError, EOFError, OSError) as error:
             what = "is not a bundle of Ajuste" if not self._number else "is damaged: it does not unpack"
-            raise RequestError(f"{self._name} {what}", hint=_AGAIN) from error
+            raise RequestError(f"{self._name} {what}", hint=COPY_AGAIN) from error
         if len(line) > most:
-            raise RequestError(f"{self._name} is too large: more than {most >> 20} MiB in a line or in all")
+            raise RequestError(f"{self._name} is too large; expected at most {most >> 20} MiB in a line and in all")
         if not line.endswith(b"\n") and not (may_end and not line):
-            raise RequestError(f"{self._name} is damaged: its end is missing", hint=_AGAIN)
+            raise RequestError(f"{self._name} is damaged: its end is missing", hint=COPY_AGAIN)
         self._left -= len(line)
         self._number += 1
         self._found.update(line)
         return line
 
     def _wrong(self, what: str) -> RequestError:
-        return RequestError(f"{self._name} is malformed: line {self._number} {what}", hint=_AGAIN)
+        return RequestError(f"{self._name} is malformed: line {self._number} {what}", hint=COPY_AGAIN)
 
 
-_AGAIN: Final = "have it made again with ajuste bundle"
+COPY_AGAIN: Final = "have it made again with ajuste bundle"
 
 
 @contextmanager

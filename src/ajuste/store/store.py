@@ -135,7 +135,7 @@ class Store:
         with self._writing() as transaction:
             counted = tally(transaction, STORE, RUNS, to_change=True)  # Of two that begin at once one is the first.
             if row_at(transaction, RunRow, run.id) is not None:
-                raise RequestError(f"run {run.id} is in the store already")
+                raise RequestError(f"run {run.id} is in the store already", hint="list runs with ajuste report")
             turn = next_turn(transaction)
             row = sealed(RunRow(**vars(run), kernel=kernel, workload=workload, begun=turn, taken_up=turn))
             put(transaction, row)

@@ -149,7 +149,7 @@ class AgentDesk:
         names = [one.name for one in results.configurations if not one.baseline]
         if asked.configuration is not None and asked.configuration not in names:
             raise RequestError(
-                f"{asked.configuration[:80]!r} is no configuration of {run.id}",
+                f"{asked.configuration[:80]!r} is not a configuration of {run.id}",
                 hint=f"choose one of {', '.join(names[:10])}",
             )
         found = [
@@ -160,7 +160,10 @@ class AgentDesk:
         if found:
             return {"explanations": found}
         if '"kind":"host"' in run.resolved.replace(" ", "") and not self._allowed:
-            raise RequestError("nothing was recorded of this run, and this session may not use this machine")
+            raise RequestError(
+                "nothing was recorded of this run, and this session may not use this machine",
+                hint="choose a run in a guest",
+            )
         chosen = [] if asked.configuration is None else [asked.configuration]
         words = ["why", "--json", "--", run.id, *chosen]
         job = self._started(2, 10, lambda: self._child("why", words))

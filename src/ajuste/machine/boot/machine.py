@@ -93,5 +93,5 @@ class RebootableMachine:
             file = loader.kernel_file(entry.kernel)
             if file.is_file():
                 if not stat.S_ISREG(file.stat().st_mode):
-                    raise RequestError(f"{file} is not a file")
+                    raise RequestError(f"{file} is not a file; expected an installed kernel and its initial ramdisk")
                 require_signed(file, entry.kernel, self.root)

@@ -86,11 +86,12 @@ def goals_of(campaign: Campaign, study: Study, known: Catalogue) -> tuple[Metric
             hint="add --witness with a metric that Ajuste measures itself, such as --witness elapsed",
         )
     for metric in named:
-        if metric.direction == "none" or metric.quantile is not None:
-            why = "has no better direction" if metric.direction == "none" else "is a percentile"
+        undirected = metric.direction == "none"
+        if undirected or metric.quantile is not None:
+            why = "has no better direction" if undirected else "is a percentile"
             raise RequestError(
                 f"the metric {metric.name} {why}; a campaign requires a mean that can improve",
-                hint=f"say which is better: --metric {metric.name}=lower" if metric.direction == "none" else None,
+                hint=f"choose which is better: --metric {metric.name}=lower" if undirected else None,
             )
     return tuple(named)
 

@@ -23,7 +23,9 @@ class FollowedLog:
         try:
             self._file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
-            raise RequestError(f"cannot read {path}: {error.strerror}") from None
+            raise RequestError(
+                f"cannot read {path}: {error.strerror}", hint="check its name and who may read it"
+            ) from None
         self._at = os.lseek(self._file, 0, os.SEEK_END)
         self._rest = b""
 

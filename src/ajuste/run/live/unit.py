@@ -28,7 +28,7 @@ def require_systemd(booted: Path = BOOTED) -> None:
     if not booted.is_dir():
         raise RequestError(
             "--install requires systemd, which is not the init system here",
-            hint="without --install, run the command in tmux or screen",
+            hint="run the command without --install, in tmux or screen",
         )
     if os.geteuid() != 0:
         raise RequestError("--install requires root", hint="run it with sudo")
@@ -46,7 +46,7 @@ def install_unit(
     try:
         write_text(units / unit, unit_text(command, name, ended, environment))
     except OSError as error:
-        raise RequestError(f"cannot write {units / unit}: {error.strerror}") from None
+        raise RequestError(f"cannot write {units / unit}: {error.strerror}", hint="run it without --install") from None
     for words in (("daemon-reload",), ("enable", unit), ("restart", unit)):
         done = subprocess.run(["systemctl", *words], capture_output=True, text=True, check=False)
         if done.returncode:

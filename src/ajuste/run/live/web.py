@@ -29,7 +29,9 @@ def require_web(url: str) -> None:
     """Raises RequestError for anything but http(s)."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise RequestError(f"{url!r} is not a URL of http or https", hint="such as http://127.0.0.1:9100/metrics")
+        raise RequestError(
+            f"{url!r} is not a URL of http or https", hint="write one such as http://127.0.0.1:9100/metrics"
+        )
 
 
 def page(url: str) -> bytes:

@@ -86,7 +86,7 @@ def live_design(request: LiveRequest) -> LiveDesign:
 def live_study(request: LiveRequest, design: LiveDesign, catalogue: Catalogue, program: str) -> Study:
     """The study: what varies, and what is to be known. ``program`` is what lasts as long as a slice."""
     if not request.set:
-        raise RequestError("--set is missing: what should vary?", hint="such as --set vm.dirty_background_ratio=10,2")
+        raise RequestError("--set is missing: what should vary?", hint="add --set vm.dirty_background_ratio=10,2")
     study = adhoc_study(
         Request(
             commands=((program,),),

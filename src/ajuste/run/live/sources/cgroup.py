@@ -29,7 +29,7 @@ def open_source(where: str, root: Path = ROOT) -> Source:
     if not hash_ or match is None:
         raise RequestError(f"{where!r} is not a figure of a group; expected GROUP#cpu.stat.usage_usec or the like")
     if ".." in PurePosixPath(group).parts:
-        raise RequestError(f"{group!r} leads out of {root}")
+        raise RequestError(f"{group!r} leads out of {root}; expected a control group below it")
     directory = root / group.strip("/").removeprefix("sys/fs/cgroup").strip("/")
     if not (directory / "cgroup.procs").is_file():
         raise RequestError(f"control group {group} not found in {root}", hint="list the groups with systemd-cgls")

@@ -24,9 +24,9 @@ def open_source(where: str) -> Source:
     try:
         words = shlex.split(where)
     except ValueError as failure:
-        raise RequestError(f"found unbalanced quotes in {where!r}: {failure}") from None
+        raise RequestError(f"found unbalanced quotes in {where!r}: {failure}; expected a command line") from None
     if not words:
-        raise RequestError("the command is missing")
+        raise RequestError("the command is missing; expected a program with its arguments")
     program = shutil.which(words[0])
     if program is None:
         raise RequestError(f"program {words[0]} not found", hint=search_hint(words[0]))

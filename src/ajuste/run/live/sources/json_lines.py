@@ -24,7 +24,7 @@ def open_source(where: str) -> Source:
     name, _, pointer = where.partition("#")
     file, quantile = split_percentile(name)
     if not pointer.startswith("/"):
-        raise RequestError("the pointer is missing; expected FILE#/POINTER", hint=f"such as {file}#/request/seconds")
+        raise RequestError("the pointer is missing; expected FILE#/POINTER", hint=f"write {file}#/request/seconds")
     keys = [key.replace("~1", "/").replace("~0", "~") for key in pointer[1:].split("/")]
     log = FollowedLog(Path(file))
     fold = mean_of_values if quantile is None else quantile_of_values(quantile)

@@ -42,7 +42,7 @@ def open_source(where: str) -> Source:
     url, hash_, text = where.partition("#")
     require_web(url)
     if not hash_ or not text:
-        raise RequestError("the series is missing; expected URL#SERIES", hint=f"such as {url}#demo_latency_seconds")
+        raise RequestError("the series is missing; expected URL#SERIES", hint=f"write {url}#demo_latency_seconds")
     series = parse_series(text)
     try:
         families = _families(url)
@@ -62,7 +62,7 @@ def parse_series(text: str) -> Series:
         label = _LABEL.match(rest)
         if label is None:
             raise RequestError(
-                f'{text!r} is not a series; expected NAME or NAME{{label="value"}}', hint="@p99 after it for a quantile"
+                f'{text!r} is not a series; expected NAME or NAME{{label="value"}}', hint="add @p99 for a quantile"
             )
         labels[label[1]] = re.sub(r"\\(.)", r"\1", label[2])
         rest = rest[label.end() :]
@@ -118,7 +118,9 @@ def _distribution(series: Series, kind: str, samples: Sequence[Sample]) -> tuple
             there = sorted({one.labels["quantile"] for one in shown})
             raise RequestError(
                 f"the summary {own} shows {len(wanted)} series for the quantile {series.quantile}; expected one",
-                hint=f"it has {', '.join(there)}" if there else "it shows no quantiles; omit the @p for the mean",
+                hint=f"choose one of {', '.join(there)}"
+                if there
+                else "omit the @p for the mean; it shows no quantiles",
             )
         exact = dict(wanted[0].labels)
         return (lambda now: (_sum(now, own, exact),)), level
@@ -162,7 +164,9 @@ def _require(found: Sequence[Sample], series: Series, samples: Sequence[Sample])
     near = did_you_mean(nearest_names(series.name, names, most=3))
     raise RequestError(
         f"series {series.name} not found on the page" if not alike else f"{series.name} has no series of these labels",
-        hint=f"it has {', '.join(alike[:3])}" if alike else near or f"the page has {len(names)} others",
+        hint=f"choose one of {', '.join(alike[:3])}"
+        if alike
+        else near or f"see the page, which has {len(names)} others",
     )
 
 

@@ -19,7 +19,7 @@ def open_source(where: str) -> Source:
     url, hash_, query = where.partition("#")
     require_web(url)
     if not hash_ or not query.strip():
-        raise RequestError("the query is missing; expected URL#QUERY", hint=f"such as {url}#rate(demo_total[30s])")
+        raise RequestError("the query is missing; expected URL#QUERY", hint=f"write {url}#rate(demo_total[30s])")
     address = f"{url.rstrip('/')}/api/v1/query?query={quote(query, safe='')}"
     return Source(url, lambda: _answer(address), level)
 

@@ -26,11 +26,13 @@ def open_source(where: str) -> Source:
     name, hash_, text = where.partition("#")
     file, quantile = split_percentile(name)
     if not hash_ or not text:
-        raise RequestError("the pattern is missing; expected FILE#PATTERN", hint=f"such as {file}#took ([0-9.]+) s")
+        raise RequestError("the pattern is missing; expected FILE#PATTERN", hint=f"write {file}#took ([0-9.]+) s")
     try:
         pattern = re.compile(text)
     except re.error as failure:
-        raise RequestError(f"{text!r} is not a regular expression: {failure}") from None
+        raise RequestError(
+            f"{text!r} is not a regular expression: {failure}; expected one with the number in parentheses"
+        ) from None
     if not pattern.groups:
         raise RequestError(f"{text!r} has no group; expected the number in parentheses")
     log = FollowedLog(Path(file))
