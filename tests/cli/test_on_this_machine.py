@@ -194,7 +194,7 @@ class TestLeftBehind:
         document = ajuste.json("restore")
         assert document["done"] is True
         assert [event["event"] for event in document["events"]] == ["restored", "journal"]
-        assert ajuste.json("restore") == {"done": True, "events": []}
+        assert ajuste.json("restore") == {"done": True, "events": [], "removed": []}
 
     def test_one_that_cannot_be_put_back_is_a_failure_and_is_kept(self, ajuste: Shell, journal: Path) -> None:
         journal.write_text(journal.read_text().replace(str(EXPIRE), "/proc/sys/kernel/ostype"))

@@ -8,7 +8,7 @@ from pathlib import Path
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "notebook.md"
 
 
-def test_every_block_of_the_page_runs_and_what_it_asserts_is_true() -> None:
+def test_every_block_of_the_page_runs_and_what_it_asserts_is_true(machine_lock: None) -> None:
     text = PAGE.read_text()
     found = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
     names: dict[str, object] = {}

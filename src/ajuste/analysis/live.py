@@ -12,7 +12,7 @@ from ajuste.analysis.answer import answer
 from ajuste.analysis.record import Record, record_of
 from ajuste.analysis.switchback.judge import SwitchbackJudgement, judge_slices
 from ajuste.design.stopping import Why
-from ajuste.model.live import BEGIN, BREACH, END, LiveDesign, LiveLine, LiveRecord, LiveSlice
+from ajuste.model.live import BEGIN, BREACH, END, LiveDesign, LiveLine, LiveRecord, LiveSlice, duration
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results, Summary
 from ajuste.model.slices import Slice
@@ -23,7 +23,6 @@ from ajuste.study.resolved import ResolvedStudy
 
 MOST_POINTS: Final = 3000
 """Of a metric over time; more are averaged."""
-_DURATION: Final = ((86_400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
 def in_order(trials: Sequence[Trial]) -> list[Trial]:
@@ -199,12 +198,6 @@ def _design(live: LiveDesign, washout_s: float) -> str:
     how = "" if live.washout_s is not None else ", as long as the metrics took to respond"
     slices = f"Slices of {duration(live.slice_s)}, of which the first {duration(washout_s)} do not count{how}."
     return f"{slices} In each block every configuration comes once, in random order."
-
-
-def duration(seconds: float) -> str:
-    """``90 s`` as ``1.5 min``."""
-    size, unit = next((one for one in _DURATION if seconds >= one[0]), _DURATION[-1])
-    return f"{seconds / size:.3g} {unit}"
 
 
 def _counted_blocks(resolved: ResolvedStudy, slices: Sequence[Trial]) -> int:

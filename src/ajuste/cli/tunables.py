@@ -17,10 +17,10 @@ from ajuste.kernel.spec import KernelToBuild, PackagedKernel, parse_spec
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
+from ajuste.model.trial import SERVICE_PREFIX
 from ajuste.model.tunable import Tunable
 from ajuste.report.console import Console
 from ajuste.study.job import AttributesTable
-from ajuste.study.settings import SERVICE_PREFIX
 
 app = typer.Typer(invoke_without_command=True)
 

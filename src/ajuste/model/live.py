@@ -107,3 +107,12 @@ class LiveRecord(_Live):
     guards: tuple[str, ...] = ()
     breaches: dict[str, str] = Field(default_factory=dict)
     findings: tuple[str, ...] = ()
+
+
+_DURATION: Final = ((86_400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
+
+
+def duration(seconds: float) -> str:
+    """``90 s`` as ``1.5 min``."""
+    size, unit = next((one for one in _DURATION if seconds >= one[0]), _DURATION[-1])
+    return f"{seconds / size:.3g} {unit}"

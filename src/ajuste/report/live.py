@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ajuste.analysis.live import duration
+from ajuste.model.live import duration
 from ajuste.model.results import Results
 from ajuste.model.wording import visible_line
 from ajuste.report.document import Block, Paragraph, Picture, Section

@@ -10,7 +10,7 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.model.boot import check_boot_level, is_boot_name
 from ajuste.model.cpus import parse_cpus
 from ajuste.model.error import RequestError
-from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
+from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SERVICE_PREFIX
 from ajuste.model.tunable import AttributeName, Tunable
 from ajuste.model.workload import WorkloadKind
 from ajuste.study.job import AttributesTable
@@ -19,7 +19,6 @@ from ajuste.study.problem import Problem, nearest
 from ajuste.study.schema import FactorTable, Study
 from ajuste.study.settings import (
     KERNEL_ARGUMENTS,
-    SERVICE_PREFIX,
     WORKLOAD_PREFIX,
     canonical,
     names_set,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ajuste.outputs.base import ParseError, excerpt
 
-_ROUND: Final = re.compile(r"^\s*\d{1,9}(?:\s+-?\d{1,18}){10,12}\s*$", re.ASCII | re.MULTILINE)
+_ROUND: Final = re.compile(r"^[ \t]*\d{1,9}(?:[ \t]+-?\d{1,18}){10,12}[ \t\r]*$", re.ASCII | re.MULTILINE)
 _RUN, _PERIOD, _SLACK, _WAKE_UP = 2, 3, 7, 10
 _US: Final = 1e-6
 

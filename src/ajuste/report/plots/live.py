@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from ajuste.analysis.live import duration
-from ajuste.model.live import LiveLine, LiveRecord, LiveSlice
+from ajuste.model.live import LiveLine, LiveRecord, LiveSlice, duration
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.report.format import ShownNumber, shown_as

@@ -15,7 +15,7 @@ from ajuste.model.campaign import Campaign
 from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Metric
 from ajuste.model.plan import Command, Write
-from ajuste.model.trial import COMMAND_FACTOR, SETTINGS_FACTOR
+from ajuste.model.trial import COMMAND_FACTOR, SERVICE_PREFIX, SETTINGS_FACTOR
 from ajuste.outputs.base import BASE_METRICS
 from ajuste.study.location import HINT, KeyPath
 from ajuste.study.measures import find_metric
@@ -23,7 +23,7 @@ from ajuste.study.problem import nearest
 from ajuste.study.read import checked_study
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study
-from ajuste.study.settings import SERVICE_PREFIX, WORKLOAD_PREFIX, canonical, set_by
+from ajuste.study.settings import WORKLOAD_PREFIX, canonical, set_by
 
 BASELINE: Final = "baseline"
 PROPOSAL: Final = "proposal"

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ajuste.analysis.live import breaches_of, duration, in_order, judge_live, live_answer
+from ajuste.analysis.live import breaches_of, in_order, judge_live, live_answer
 from ajuste.design.switchback import order_of_block
 from ajuste.executor.executor import Executor, now
 from ajuste.machine.session import boot_id
-from ajuste.model.live import BREACH, END, LiveDesign
+from ajuste.model.live import BREACH, END, LiveDesign, duration
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import Say, amount, visible_line
