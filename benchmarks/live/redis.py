@@ -1,4 +1,4 @@
-"""A good and a useless setting on a live redis whose load drifts, told from each other by ajuste live.
+"""A good and a useless setting on a live redis whose load drifts, judged by ajuste live.
 
 Redis and its clients (``benchmarks.live.load``) have a network of their own. Larger receive buffers are truly good for
 large values; fewer retransmissions before a connection is given up change nothing on a loopback that loses nothing.

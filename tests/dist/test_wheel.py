@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ajuste.cli.main import COMMANDS
-from ajuste.machine.home import AGENT, LENS, SERVICE, WORKLOADS, native_program
+from ajuste.machine.home import AGENT, LENS, SERVICE, WATCH, WORKLOADS, native_program
 from ajuste.machine.installation import EXTRAS
 
 from installed import ROOT, Installed, build
@@ -26,8 +26,8 @@ def test_it_has_every_file_of_the_package_and_all_beside_it(wheel: Path) -> None
     expected |= {"ajuste/report/templates/plotly.min.js.gz"}  # from the package plotly
     modules = ROOT / "native" / "module"
     expected |= {f"ajuste/native/module/{f.relative_to(modules)}" for f in modules.rglob("*") if f.is_file()}
-    expected |= {f"ajuste/native/{name}" for name in (AGENT, LENS, WORKLOADS, SERVICE, "build.json")}
-    expected |= {f"ajuste/native/{name}.symbols" for name in (AGENT, WORKLOADS, SERVICE)}
+    expected |= {f"ajuste/native/{name}" for name in (AGENT, LENS, WORKLOADS, SERVICE, WATCH, "build.json")}
+    expected |= {f"ajuste/native/{name}.symbols" for name in (AGENT, WORKLOADS, SERVICE, WATCH)}
     share = "ajuste-0.1.0.data/data/share"
     expected |= {f"{share}/man/man1/ajuste{name}.1" for name in ("", *(f"-{one}" for one in COMMANDS))}
     expected |= {f"{share}/bash-completion/completions/ajuste", f"{share}/zsh/site-functions/_ajuste"}
@@ -35,7 +35,7 @@ def test_it_has_every_file_of_the_package_and_all_beside_it(wheel: Path) -> None
     with zipfile.ZipFile(wheel) as opened:
         found = {name for name in opened.namelist() if ".dist-info/" not in name}
         assert found == expected
-        for name in (AGENT, LENS, WORKLOADS, SERVICE):
+        for name in (AGENT, LENS, WORKLOADS, SERVICE, WATCH):
             assert opened.getinfo(f"ajuste/native/{name}").external_attr >> 16 == 0o100755
             assert opened.read(f"ajuste/native/{name}") == native_program(name).read_bytes()
 

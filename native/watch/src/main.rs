@@ -1,7 +1,7 @@
 //! `ajuste-watch …`: lasts as long as a slice of a live experiment.
 //!
 //! It is the workload of the slice, so that the agent restores everything when it ends. It ends at the end of the slice,
-//! as soon as it is told to, and when whoever checks the guards is silent for too long: killed, hung or stopped.
+//! as soon as it is told to, and when the program that checks the guards is silent for too long: killed, hung or stopped.
 
 mod request;
 mod vigil;
