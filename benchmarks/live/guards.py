@@ -18,7 +18,7 @@ from typing import Final
 
 from ajuste.model.error import RequestError
 from benchmarks.comparison import Comparison
-from benchmarks.live.redis import ALONE
+from benchmarks.live.redis import ALONE, NAMESPACES
 
 ROUNDS: Final = 34
 """Of each kind."""
@@ -51,14 +51,7 @@ def breaches(rounds: int) -> dict[str, list[float]]:
         command = [sys.executable, "-m", "benchmarks.live.breach", directory, str(rounds)]
         done = subprocess.run(
             [
-                "unshare",
-                "--mount",
-                "--net",
-                "--pid",
-                "--fork",
-                "--mount-proc",
-                "sh",
-                "-c",
+                *NAMESPACES,
                 f'{ALONE}"$@"',
                 "sh",
                 *command,

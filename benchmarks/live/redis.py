@@ -27,6 +27,9 @@ USELESS: Final = "net.ipv4.tcp_rmem=4096 4096 4096 net.ipv4.tcp_retries2=8"
 _SETTINGS: Final = ("net.ipv4.tcp_rmem=4096 4096 4096,4096 131072 6291456", "net.ipv4.tcp_retries2=15,8")
 _REDIS, _METRICS = 21791, 21792
 _PAGE: Final = f"http://127.0.0.1:{_METRICS}/metrics"
+NAMESPACES = ("unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "sh", "-c")
+"""Begins a command whose script has a network, mounts and processes of its own."""
+
 ALONE: Final = (
     "set -eu; for place in /run /var/log /var/lib/ajuste; do mount -t tmpfs -o mode=0755 none $place; done; "
     "mkdir /run/lock; mount -t sysfs none /sys; ip link set lo up\n"
@@ -75,14 +78,7 @@ def experiment(report: Path | None = None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="ajuste-live-") as directory:
         done = subprocess.run(
             [
-                "unshare",
-                "--mount",
-                "--net",
-                "--pid",
-                "--fork",
-                "--mount-proc",
-                "sh",
-                "-c",
+                *NAMESPACES,
                 ALONE + script,
                 "sh",
                 *ajuste,
