@@ -222,7 +222,7 @@ def test_the_api_answers_what_only_looks_by_get_and_the_rest_by_post(client: Tes
     ("body", "said"),
     [
         (b"{", "is not JSON"),
-        (b"[]", "is no JSON object"),
+        (b"[]", "is not a JSON object"),
         (b"[" * 100_000, "is not JSON"),
         (b" " * (MOST_BYTES + 1), "more than 256 KiB"),
         (json.dumps({"study": HOST}).encode(), "may only use guests"),

@@ -104,7 +104,7 @@ def test_it_is_small_and_has_every_kind_of_trace_that_is_drawn(granularity: Resu
     assert max(len(page.encode()) for page in pages) < 1_500_000
     library = gzip.decompress(base64.b64decode(Page(pages[0]).scripts["plotly"])).decode()
     carried = set(re.findall(r'moduleType:"trace",name:"(\w+)"', library))
-    assert carried == {"scatter", "bar", "contour", "heatmap"}
+    assert carried == {"scatter", "bar", "contour", "heatmap", "icicle"}
     drawn = {one["type"] for figure in json.loads(Page(pages[1]).scripts["figures"]).values() for one in figure["data"]}
     assert drawn <= carried
 
