@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ajuste.model.error import RequestError
-from benchmarks.comparison import Comparison
+from benchmarks.comparison import RESULTS, Comparison
 
 SLICE_S: Final = 5
 FOR_S: Final = 900
@@ -45,16 +45,19 @@ sleep 2
 
 def measure() -> Iterable[Comparison]:
     """One experiment on both settings, in a network of its own. Needs root and redis-server."""
-    document = experiment()
+    RESULTS.mkdir(exist_ok=True)
+    document = experiment(RESULTS / "live-redis.html")
+    (RESULTS / "live-redis-document.json").write_text(json.dumps(document))
     figures = {one["configuration"]: one for one in document["verdicts"]}
     verdicts = {name: one["verdict"] for name, one in figures.items()}
+    said = {name: (one["verdict"], one["low"], one["high"]) for name, one in figures.items()}
     right = {GOOD: "improves", USELESS: "equivalent"}
     changes = {name: [100 * (one["estimate"] - 1)] for name, one in figures.items() if one["estimate"]}
     slices = len(document["live"]["slices"])
     yield Comparison(
         name="live-redis",
         what=f"change of the latency of a live redis under drifting load ({slices} slices of {SLICE_S} s): "
-        + ", ".join(f"{name}: {word}" for name, word in verdicts.items()),
+        + ", ".join(f"{name}: {word}, {low:.3f} to {high:.3f}" for name, (word, low, high) in said.items()),
         unit="%",
         figures=changes,
         goal="the good setting improves, the useless one is equivalent",
@@ -62,7 +65,7 @@ def measure() -> Iterable[Comparison]:
     )
 
 
-def experiment(report: Path | None = None) -> dict[str, Any]:
+def experiment(report: Path) -> dict[str, Any]:
     """What ``ajuste live --json`` printed. Raises RequestError where there is no root."""
     if os.geteuid() != 0:
         raise RequestError("a network of its own needs root")
@@ -73,7 +76,7 @@ def experiment(report: Path | None = None) -> dict[str, Any]:
     ajuste += ["--metric", f"latency,s,lower=prometheus:{_PAGE}#demo_latency_seconds"]
     ajuste += ["--watch", f"p99,s=prometheus:{_PAGE}#demo_latency_seconds@p99", "--guard", "p99 < 2s"]
     ajuste += ["--watch", f"requests,1/s=prometheus:{_PAGE}#demo_requests"]
-    ajuste += ["--report", str(report)] if report else []
+    ajuste += ["--report", str(report)]
     script = _SCRIPT.format(python=sys.executable, redis=_REDIS, port=_METRICS, day=DAY_S)
     with tempfile.TemporaryDirectory(prefix="ajuste-live-") as directory:
         done = subprocess.run(
