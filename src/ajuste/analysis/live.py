@@ -191,7 +191,7 @@ def _live(resolved: ResolvedStudy) -> LiveDesign:
 def _correction(verdicts: Sequence[Verdict]) -> str:
     if len(verdicts) < 2:
         return ""
-    return f"All {len(verdicts)} intervals hold together (Bonferroni)."
+    return f"Bonferroni: {len(verdicts)} comparisons"
 
 
 def _design(live: LiveDesign, washout_s: float) -> str:

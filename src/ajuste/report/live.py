@@ -27,7 +27,7 @@ def _sentences(results: Results) -> Iterator[Block]:
     left = sum(bool(one.flag) for one in live.slices)
     yield Paragraph(
         f"{count_of(len(live.slices), 'slice')} of {duration(live.slice_s)}; the first {duration(live.washout_s)} of "
-        f"each did not count. {left} of them are left out of the verdicts."
+        f"each did not count. {count_of(left, 'slice')} left out of the verdicts."
     )
     for name, why in live.breaches.items():
         yield Paragraph(f"{visible_line(name)}: {visible_line(why)}. The old values were restored at once.")
