@@ -141,10 +141,19 @@ OF_OTHERS = {
 
 
 @pytest.mark.parametrize("kind", QUICK_KINDS, ids=lambda kind: kind.name)
-def test_the_real_program_takes_the_defaults_and_its_parser_gives_the_metrics(kind: WorkloadKind) -> None:
+def test_the_real_program_takes_the_defaults_and_its_parser_gives_the_metrics(
+    kind: WorkloadKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected = {metric.name for metric in kind.metrics}
-    found = run(kind, ASKED_FOR.get(kind.name, {}))
+    given = {
+        name: str(Path(kind.parameters[name].default).resolve())
+        for name in ("source", "directory")
+        if name in kind.parameters
+    }
+    monkeypatch.chdir(tmp_path)
+    found = run(kind, {**ASKED_FOR.get(kind.name, {}), **given})
     assert found | OF_OTHERS.get(kind.name, set()) == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -178,7 +187,24 @@ def test_hackbench_takes_every_choice(name: str, choice: str) -> None:
     assert run(kind, {"groups": "1", "loops": "2", "fds": "2", name: choice}) == {"hackbench.time"}
 
 
+@pytest.mark.parametrize("name", ["dbench", "tbench"])
+def test_the_shortest_run_that_is_taken_has_a_throughput(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """dbench 4 itself prints 0 MB/sec after one second."""
+    monkeypatch.chdir(tmp_path)
+    kind = catalogue().workloads[name]
+    values = parser(kind.parser)(printed(kind, {"seconds": str(kind.parameters["seconds"].minimum)}))
+    assert values["dbench.throughput"] > 0
+
+
 def run(kind: WorkloadKind, given: dict[str, str]) -> set[str]:
+    """The metrics of what it prints."""
+    output = printed(kind, given)
+    return set(parser(kind.parser)(output)) if kind.parser else set()
+
+
+def printed(kind: WorkloadKind, given: dict[str, str]) -> str:
     program = shutil.which(kind.program)
     if kind.program == WORKLOADS:
         try:
@@ -190,8 +216,8 @@ def run(kind: WorkloadKind, given: dict[str, str]) -> set[str]:
             pytest.skip(f"{name} is not installed (package {package})")
     assert program is not None
     for name in ("source", "directory"):
-        if name in kind.parameters and not Path(kind.parameters[name].default).is_dir():
-            pytest.skip(f"{kind.name} needs a directory that is not here: {kind.parameters[name].default}")
+        if name in kind.parameters and not Path(given[name]).is_dir():
+            pytest.skip(f"{kind.name} needs a directory that is not here: {given[name]}")
     with served(kind) as port:
         words = [word.replace("{port}", str(port)) for word in arguments(kind, given)]
         ended = subprocess.run([program, *words], capture_output=True, text=True, timeout=120)
@@ -199,7 +225,7 @@ def run(kind: WorkloadKind, given: dict[str, str]) -> set[str]:
         # This machine's kernel may have no such queue, or give nobody a network. PostgreSQL refuses root.
         pytest.skip(ended.stderr)
     assert ended.returncode == 0, ended.stderr
-    return set(parser(kind.parser)(ended.stdout)) if kind.parser else set()
+    return ended.stdout
 
 
 @contextmanager
