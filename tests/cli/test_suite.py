@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ajuste.store.store import Store
 from shell import Shell
 
 HEAD = """\
@@ -61,7 +62,10 @@ def measured(ajuste: Shell, *words: str, expect: int = 0) -> Any:
 
 
 def records(home: Path) -> list[dict[str, Any]]:
-    return [json.loads(file.read_text()) for file in (home / "data" / "suites").glob("*.json")]
+    if not (file := home / "data" / "store.sqlite").exists():
+        return []
+    with Store(f"sqlite:///{file}") as store:
+        return [json.loads(text) for text in store.suites()]
 
 
 def test_members_are_measured_as_one_experiment_and_shown_again(suite: Callable[..., Shell]) -> None:
@@ -88,12 +92,30 @@ def test_members_are_measured_as_one_experiment_and_shown_again(suite: Callable[
     assert measured(ajuste)["id"] != found["id"], "by a clock of the world what is complete is measured again"
 
 
+def test_a_backup_has_the_suites(suite: Callable[..., Shell], tmp_path: Path) -> None:
+    ajuste = suite(ONE, TWO)
+    found = measured(ajuste)
+    said, _ = ajuste("store", "backup", "copy.sqlite")
+    assert said.startswith("2 runs, 1 suite and 20 trials are in copy.sqlite")
+    elsewhere = Shell(ajuste.directory, tmp_path / "another home", f"sqlite:///{ajuste.directory}/copy.sqlite")
+    assert elsewhere.json("report", "suite-mine") == found
+
+
+def test_the_plans_of_a_suite_are_one_document_by_member(suite: Callable[..., Shell]) -> None:
+    plans = measured(suite(ONE, TWO), "--dry-run")
+    assert plans["suite"] == "mine"
+    assert {name: [one["name"] for one in plan["configurations"]] for name, plan in plans["members"].items()} == {
+        "one": ["nice=0", "nice=10"],
+        "two": ["nice=0", "nice=10"],
+    }
+
+
 def test_a_missing_member_is_an_error_before_anything_starts(suite: Callable[..., Shell]) -> None:
     ajuste = suite(ONE, GONE)
     _, complaint = ajuste("suite", "mine.toml", "--nice", "0,10", expect=2)
     assert 'member gone: the program "ajuste-has-no-such-program" was not found' in complaint
     assert "or leave out what is missing with --keep-going" in complaint
-    assert not (ajuste.home / "data" / "suites").exists()
+    assert records(ajuste.home) == []
     assert not ajuste.json("report")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ajuste.store.store import Store
 from small_stores import DECIDED, DIGEST, GOING_ON, Commands, flipped
 
 FLIPS = int(os.environ.get("AJUSTE_FUZZ", "24"))
@@ -65,7 +66,7 @@ DAMAGE = {
     "packed figures": ("UPDATE columns SET numbers = zeroblob(length(numbers)) WHERE name = 'block'", "packed"),
     "a column that is gone": ("DELETE FROM columns WHERE place = 3", "packed columns"),
     "the kept digest": ("UPDATE digests SET digest = replace(digest, '5', '6')", "the kept digest"),
-    "the layout": ("UPDATE store_version SET version = 4", "it has two layouts, 4 and 3"),
+    "the layout": ("UPDATE store_version SET version = 5", "it has two layouts, 5 and 4"),
 }
 
 
@@ -97,6 +98,21 @@ def test_a_machine_of_a_block_is_verified(commands: Commands) -> None:
     changed(commands, "UPDATE machines SET machine = 'lab2'")
     code, _, complained = commands.run("report", GOING_ON)
     assert (code, "machines" in complained) == (1, True)
+
+
+def test_the_record_of_a_suite_is_verified_and_salvaged(commands: Commands, tmp_path: Path) -> None:
+    with Store(f"sqlite:///{commands.store}") as store:
+        store.keep_suite("suite-whole", "{}")
+        store.keep_suite("suite-damaged", "{}")
+    changed(commands, "UPDATE suites SET document = '[]' WHERE id = 'suite-damaged'")
+    code, _, complained = commands.run("report", "suite-whole")
+    assert (code, "the record of suite suite-damaged is damaged" in complained) == (1, True)
+    assert commands.run("store", "check")[0] == 1
+    new = tmp_path / "new.sqlite"
+    done = commands.json("store", "salvage", "-o", str(new))
+    assert any("suite-damaged" in line for line in done["lost"])
+    with Store(f"sqlite:///{new}") as store:
+        assert store.suites() == ["{}"]
 
 
 def test_check_says_that_all_is_intact(commands: Commands) -> None:

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from ajuste.model.error import RunError
+from ajuste.store.database import database_at
 from ajuste.store.record import KeptRecord
 from ajuste.store.store import Store
-from small_stores import DECIDED, DIGEST, GOING_ON, LAYOUT_2, Commands, layout_1
+from ajuste.store.tallies import LAYOUT, STORE, TrialTally, keep_tally
+from small_stores import DECIDED, DIGEST, GOING_ON, LAYOUT_2, Commands, layout_1, small_store
 
 
 def test_a_store_of_layout_1_is_shown_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,6 +71,20 @@ def test_a_store_of_layout_2_is_shown_as_before(tmp_path: Path, monkeypatch: pyt
     assert commands.json("store", "check")["intact"]
 
 
+def test_a_store_of_layout_3_gets_room_for_suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands(tmp_path, monkeypatch)
+    database = database_at(f"sqlite:///{small_store(commands.store)}")
+    with closing(database), database.transaction(writes=True) as transaction:
+        transaction.run("DROP TABLE suites")
+        transaction.run("UPDATE store_version SET version = 3")
+        keep_tally(transaction, STORE, LAYOUT, TrialTally(3))
+    with Store(f"sqlite:///{commands.store}") as store:
+        store.keep_suite("suite-one", "{}")
+        assert store.suites() == ["{}"]
+    assert commands.json("report", DECIDED)["digest"] == DIGEST
+    assert commands.json("store", "check")["intact"]
+
+
 def test_a_damaged_run_of_layout_2_is_not_migrated(tmp_path: Path) -> None:
     file = layout_1(tmp_path / "store.sqlite", LAYOUT_2)
     with closing(sqlite3.connect(file)) as connection, connection:
@@ -86,11 +102,11 @@ def test_a_newer_layout_is_refused_with_a_sentence_and_left_alone(
     commands = Commands(tmp_path, monkeypatch)
     layout_1(commands.store, LAYOUT_2)
     with closing(sqlite3.connect(commands.store)) as connection, connection:
-        connection.execute("UPDATE store_version SET version = 4")
+        connection.execute("UPDATE store_version SET version = 5")
         before = list(connection.iterdump())
     code, said, complained = commands.run(*words)
     assert (code, said) == (2, "")
-    assert "has layout 4; expected at most 3" in complained
+    assert "has layout 5; expected at most 4" in complained
     assert "use a newer version of Ajuste" in complained
     with closing(sqlite3.connect(commands.store)) as connection:
         assert list(connection.iterdump()) == before

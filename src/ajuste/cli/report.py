@@ -132,7 +132,8 @@ def _suite(place: Home, text: str) -> SuiteRecord | None:
         return None
     from ajuste.run.suite import find_record  # few runs are suites
 
-    return find_record(place, text)
+    with Store(place.store_url) as store:
+        return find_record(store, text)
 
 
 def _results(url: str, runs: Sequence[str], *, trials: bool, as_json: bool) -> Results | None:

@@ -22,7 +22,7 @@ from ajuste.report.format import count_of
 from ajuste.store.database import shown
 from ajuste.store.engine import lock_name, only_one
 from ajuste.store.head import Head
-from ajuste.store.salvage import inspect_store
+from ajuste.store.salvage import Findings, inspect_store
 from ajuste.store.salvage import salvage as salvage_store
 from ajuste.store.store import Store
 from ajuste.store.upkeep import Unwanted, back_up, shrink, sizes
@@ -48,7 +48,7 @@ def check(as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps({"store": shown(url), "intact": not found.damaged, **asdict(found)}, indent=2))
     else:
-        whole = f"{count_of(found.runs, 'run')} and {count_of(found.trials, 'trial')}"
+        whole = _amount(found)
         typer.echo(f"{whole} in {shown(url)} are intact." if not found.damaged else f"{whole} are intact. Damaged:")
         for line in found.damaged:
             typer.echo(f"  {visible_line(line)}")
@@ -59,6 +59,12 @@ def check(as_json: Json = False) -> None:
         raise RunError(
             f"the store {shown(url)} is damaged", hint="run ajuste store salvage -o FILE to save all that is intact"
         )
+
+
+def _amount(found: Findings) -> str:
+    """What there is, for a sentence."""
+    suites = f", {count_of(found.suites, 'suite')}" if found.suites else ""
+    return f"{count_of(found.runs, 'run')}{suites} and {count_of(found.trials, 'trial')}"
 
 
 @app.command()
@@ -94,11 +100,10 @@ def backup(
     found = back_up(home().store_url, file)
     size = file.stat().st_size
     if as_json:
-        said = {"file": str(file), "runs": found.runs, "trials": found.trials, "size_bytes": size}
-        typer.echo(json.dumps(said, indent=2))
+        counts = {"runs": found.runs, "trials": found.trials, "suites": found.suites}
+        typer.echo(json.dumps({"file": str(file), **counts, "size_bytes": size}, indent=2))
         return
-    whole = f"{count_of(found.runs, 'run')} and {count_of(found.trials, 'trial')}"
-    typer.echo(f"{whole} are in {visible_line(str(file))} ({size_text(size)}), verified.")
+    typer.echo(f"{_amount(found)} are in {visible_line(str(file))} ({size_text(size)}), verified.")
 
 
 @app.command()

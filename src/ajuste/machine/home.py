@@ -44,11 +44,6 @@ class Home:
         return self.data / "reports"
 
     @property
-    def suites(self) -> Path:
-        """Which runs belong together."""
-        return self.data / "suites"
-
-    @property
     def kernels(self) -> Path:
         return self.cache / "kernels"
 

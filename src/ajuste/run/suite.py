@@ -8,16 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Final
-
-from pydantic import ValidationError
 
 from ajuste.analysis.suite import suite_result
 from ajuste.catalogue.loader import Catalogue
 from ajuste.kernel.spec import parse_spec
-from ajuste.machine.files import make_directory
-from ajuste.machine.home import Home, find_program
+from ajuste.machine.home import find_program
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.results import Results
 from ajuste.model.suite import PREFIX, SuiteEntry, SuiteRecord, SuiteResult
@@ -116,18 +112,18 @@ class SuiteRun:
         """One member after the other. What was measured is kept, whatever happens. Raises RunError for a member that
         failed, unless the others go on.
         """
-        kept = self._interrupted()
-        record = self._begin(kept)
-        before = {one.name for one in kept.entries if one.run and not one.failed} if kept else set()
         with Store(self.means.home.store_url) as store:
+            kept = self._interrupted(store)
+            record = self._begin(kept)
+            before = {one.name for one in kept.entries if one.run and not one.failed} if kept else set()
             for place, (name, experiment) in enumerate(self._ready.items(), 1):
                 self.means.say(f"member {place} of {len(self._ready)}: {name}")
                 entry = self._measured(name, experiment, store, again=name in before)
-                record = self._keep(record.with_entry(entry))
+                record = self._keep(record.with_entry(entry), store)
                 if entry.failed and not self.request.keep_going:
                     hint = f"ajuste report {entry.run} --trials shows each trial" if entry.run else None
                     raise RunError(f"member {name} failed: {entry.reason}", hint=hint)
-            record = self._keep(record.model_copy(update={"finished": True}))
+            record = self._keep(record.model_copy(update={"finished": True}), store)
             return stored_result(record, store)
 
     def so_far(self) -> SuiteResult | None:
@@ -178,18 +174,14 @@ class SuiteRun:
             return SuiteEntry(name=name, reason=self._left_out[name].message)
         return next((one for one in record.entries if one.name == name and one.run), SuiteEntry(name=name))
 
-    def _keep(self, record: SuiteRecord) -> SuiteRecord:
+    def _keep(self, record: SuiteRecord, store: Store) -> SuiteRecord:
         self._record = record
-        make_directory(self.means.home.suites)
-        file = self.means.home.suites / f"{record.id}.json"
-        new = file.with_suffix(".part")
-        new.write_text(record.model_dump_json(indent=2), encoding="utf-8")
-        new.replace(file)
+        store.keep_suite(record.id, record.model_dump_json())
         return record
 
-    def _interrupted(self) -> SuiteRecord | None:
+    def _interrupted(self, store: Store) -> SuiteRecord | None:
         """The same suite, if it is the last of its name and was interrupted."""
-        last = next(records(self.means.home, self.request.suite.table.name), None)
+        last = next(records(store, self.request.suite.table.name), None)
         if self.request.fresh or last is None or last.finished or last.question != self._question:
             return None
         return last
@@ -202,27 +194,19 @@ class SuiteRun:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def records(home: Home, name: str = "") -> Iterator[SuiteRecord]:
-    """Those of the suite ``name``, or of all, the newest first. What cannot be read is passed over."""
-    files = home.suites.glob(f"{PREFIX}*.json")
-    found = [record for file in files if (record := _read(file)) is not None]
+def records(store: Store, name: str = "") -> Iterator[SuiteRecord]:
+    """Those of the suite ``name``, or of all, the newest first. Raises RunError for a damaged store."""
+    found = map(SuiteRecord.model_validate_json, store.suites())
     yield from sorted(
         (one for one in found if name in ("", one.name)), key=lambda one: (one.created, one.id), reverse=True
     )
 
 
-def find_record(home: Home, text: str) -> SuiteRecord | None:
+def find_record(store: Store, text: str) -> SuiteRecord | None:
     """The suite with the id ``text``, or the last one that is called so (``suite-NAME``)."""
     if not text.startswith(PREFIX):
         return None
-    return next((one for one in records(home) if text in (one.id, f"{PREFIX}{one.name}")), None)
-
-
-def _read(file: Path) -> SuiteRecord | None:
-    try:
-        return SuiteRecord.model_validate_json(file.read_bytes())
-    except (OSError, ValidationError):
-        return None
+    return next((one for one in records(store) if text in (one.id, f"{PREFIX}{one.name}")), None)
 
 
 def stored_result(record: SuiteRecord, store: Store) -> SuiteResult:

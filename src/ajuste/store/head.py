@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from ajuste.store.checks import UNREADABLE, DamageError, check_of
 
-STORE_VERSION: Final = 3
+STORE_VERSION: Final = 4
 CHECKED_BYTES: Final = 16 << 20
 """A file up to this size is checked whenever it is opened: that takes some hundredths of a second."""
 HEAD: Final = (

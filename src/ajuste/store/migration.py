@@ -1,7 +1,7 @@
 """Bringing stores of older layouts to this one, step by step, in one transaction.
 
 Layout 2 has checksums and tallies, and counts runs instead of trusting a clock. Layout 3 has runs that share trials,
-and what is listed of a run.
+and what is listed of a run. Layout 4 has suites.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ajuste.store.schema import (
     RecordedRow,
     ResultsRow,
     RunRow,
+    SuiteRow,
     column,
     create,
     create_indexes,
@@ -66,11 +67,16 @@ def migrate(transaction: Transaction, version: int) -> None:
     new_layout(transaction)
 
 
+def _from_layout_3(transaction: Transaction) -> None:
+    create(transaction, SuiteRow)
+
+
 def _from_layout_2(transaction: Transaction) -> None:
     """Trials stay as they are; runs have more columns. What they answered is kept when they are shown next."""
     for name in RunRow.added:
         transaction.run(f"ALTER TABLE runs ADD COLUMN {column(transaction.database, RunRow, name)}")
     create(transaction, ResultsRow)
+    create(transaction, SuiteRow)
     create_indexes(transaction, RunRow)
     checks = []
     for row in found_rows(transaction, RunRow, "1 = 1"):
@@ -206,4 +212,8 @@ def _by_run(transaction: Transaction, table: str, *columns: str) -> Iterator[tup
         yield run_id, list(own)
 
 
-_STEPS: Final[dict[int, Callable[[Transaction], None]]] = {1: _from_layout_1, 2: _from_layout_2}
+_STEPS: Final[dict[int, Callable[[Transaction], None]]] = {
+    1: _from_layout_1,
+    2: _from_layout_2,
+    3: _from_layout_3,
+}

@@ -25,6 +25,7 @@ from ajuste.store.schema import (
     RecordedRow,
     RunRow,
     StoredRow,
+    SuiteRow,
     TallyRow,
     TrialRow,
     put,
@@ -121,6 +122,7 @@ class Findings:
 
     runs: int = 0
     trials: int = 0
+    suites: int = 0
     unverified_before: list[str] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
 
@@ -173,6 +175,8 @@ def _inspected(remains: Remains) -> Findings:
             if table in KINDS:
                 key = (one.run_id, KINDS[table])  # type: ignore[attr-defined]
                 counted[key] = counted[key].plus([one.check])  # type: ignore[attr-defined]
+    for _ in remains.small(SuiteRow):
+        found.suites += 1
     kinds = {TRIALS, RUNS, *KINDS.values()}
     tallies = {
         (one.run_id, one.kind): TrialTally(one.rows, one.total) for one in remains.small(TallyRow) if one.kind in kinds
@@ -245,6 +249,8 @@ def _copy(remains: Remains, copied: Transaction, done: Salvaged) -> None:
                 tallies[one.run_id] = tallies[one.run_id].plus([one.check])
         for run_id, counted in tallies.items():
             keep_tally(copied, run_id, KINDS[table], counted)
+    for suite in remains.small(SuiteRow):
+        put(copied, suite)
     done.runs = len(runs)
     whole: set[str] = set()
     for run in sorted(runs.values(), key=lambda run: run.begun):

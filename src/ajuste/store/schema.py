@@ -282,8 +282,19 @@ class RecordedRow(StoredRow):
     check: Big = 0
 
 
+@dataclass(kw_only=True, eq=False)
+class SuiteRow(StoredRow):
+    """Which runs belong together as a suite (see ``model.suite.SuiteRecord``)."""
+
+    table = "suites"
+    key = ("id",)
+    id: str
+    document: str
+    check: Big = 0
+
+
 TABLES: Final[tuple[type[StoredRow], ...]] = (
-    *(VersionRow, TallyRow, RunRow, TrialRow, MachineRow, DigestRow, ResultsRow, ColumnRow, RecordedRow),
+    *(VersionRow, TallyRow, RunRow, TrialRow, MachineRow, DigestRow, ResultsRow, ColumnRow, RecordedRow, SuiteRow),
 )
 """Those that others refer to first."""
 

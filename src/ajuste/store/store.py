@@ -27,6 +27,7 @@ from ajuste.store.tallies import (
     TrialTally,
     all_known,
     all_of,
+    all_suites,
     all_trials,
     change_run,
     ended,
@@ -34,6 +35,7 @@ from ajuste.store.tallies import (
     forget_deleted,
     heads,
     keep_machine,
+    keep_suite,
     keep_tally,
     next_turn,
     owners,
@@ -341,8 +343,7 @@ class Store:
         with self._writing() as transaction:
             counted = all_trials(transaction, run.id)
             if counted.rows == trials:
-                row = DigestRow(run_id=run.id, trials=trials, total=counted.total, digest=digest)
-                put(transaction, sealed(row))
+                put(transaction, sealed(DigestRow(run_id=run.id, trials=trials, total=counted.total, digest=digest)))
 
     def keep_recorded(self, run: Run, recorded: Recorded) -> None:
         """Keep a recorded trial, instead of an earlier one of the same configuration."""
@@ -363,6 +364,16 @@ class Store:
             owned = (all_of(transaction, RecordedRow, owner, RECORDED) for owner in owners(transaction, run.id))
             rows = {row.configuration: row.document for own in owned for row in own}
         return {name: Recorded.model_validate_json(document) for name, document in rows.items()}
+
+    def keep_suite(self, suite_id: str, document: str) -> None:
+        """Keep the record of a suite, instead of an earlier one with the same id."""
+        with self._writing() as transaction:
+            keep_suite(transaction, suite_id, document)
+
+    def suites(self) -> list[str]:
+        """The records of all suites, as they were kept."""
+        with self._reading() as transaction:
+            return all_suites(transaction)
 
     def reserved(self, fingerprint: str, seed: int, what: str) -> AbstractContextManager[None]:
         """Hold this study and seed, for as long as the context lasts, against all who share the store. Raises

@@ -22,6 +22,7 @@ from ajuste.store.schema import (
     ResultsRow,
     RunRow,
     StoredRow,
+    SuiteRow,
     TallyRow,
     TrialRow,
     VersionRow,
@@ -45,6 +46,7 @@ _KEPT_WORDS: Final[dict[type, str]] = {
     ColumnRow: "a packed column",
     DigestRow: "the kept digest",
     ResultsRow: "the kept report",
+    SuiteRow: "the record",
 }
 KINDS: Final[dict[type, str]] = {MachineRow: MACHINES, RecordedRow: RECORDED}
 """How the rows of a small table are counted."""
@@ -91,7 +93,8 @@ def verified(row: Any) -> Any:
             raise DamageError(f"the record of run {row.id} is damaged: its checksum differs")
     elif found_of(lambda: _check(row)) != row.check:
         what = _KEPT_WORDS.get(type(row), f"an entry of the table {row.table}")
-        raise DamageError(f"{what} of {_run_words(row.run_id)} is damaged: its checksum differs")
+        whose = f"suite {row.id}" if isinstance(row, SuiteRow) else _run_words(row.run_id)
+        raise DamageError(f"{what} of {whose} is damaged: its checksum differs")
     return row
 
 
@@ -204,6 +207,16 @@ def all_of(transaction: Transaction, table: type[Any], run_id: str, kind: str) -
     rows = [verified(row) for row in found_rows(transaction, table, "run_id = ?", run_id)]
     expect_tally(transaction, run_id, kind, TrialTally().plus(row.check for row in rows))
     return rows
+
+
+def keep_suite(transaction: Transaction, suite_id: str, document: str) -> None:
+    """Keep the record of a suite."""
+    put(transaction, sealed(SuiteRow(id=suite_id, document=document)))
+
+
+def all_suites(transaction: Transaction) -> list[str]:
+    """The records of all suites. Raises DamageError."""
+    return [verified(row).document for row in found_rows(transaction, SuiteRow, "1 = 1")]
 
 
 def size_of_trials(transaction: Transaction, run_id: str) -> int:
