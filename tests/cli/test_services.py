@@ -128,6 +128,34 @@ class TestHere:
         assert process.returncode == 130, said
         assert not left(where)
 
+    def test_what_a_killed_run_leaves_goes_with_restore_and_with_the_next_run(self, programs: Shell) -> None:
+        place = Path(f"/var/tmp/ajuste-services-{os.geteuid()}")
+        where = programs.directory
+        words = ("compare", "--blocks", "1", "--service", server(where), "--")
+
+        def killed() -> None:
+            process = programs.start(*words, "sleep", "60")
+            end = time.monotonic() + 60
+            while not left(where):
+                assert time.monotonic() < end
+                assert process.poll() is None, process.communicate()
+                time.sleep(0.05)
+            process.kill()
+            process.communicate()
+            while left(where):
+                assert time.monotonic() < end, "the service outlives the run"
+                time.sleep(0.05)
+            assert place.is_dir()
+
+        killed()
+        said, _ = programs("restore")
+        assert said == f"Removed {place}, which services of a killed experiment left.\n"
+        assert not place.exists()
+        killed()
+        (place / "of-an-earlier-run").mkdir()
+        programs(*words, *client(where, "hello"))
+        assert not place.exists()
+
     def test_data_is_a_copy_for_each_trial(self, programs: Shell) -> None:
         (programs.directory / "data.toml").write_text(DATA)
         programs("run", "data.toml")
