@@ -84,6 +84,22 @@ def test_the_list_has_every_tunable_a_line_each_when_it_is_no_terminal() -> None
     assert "service.nice" in names
 
 
+def test_services_have_the_attributes_of_processes_under_names_of_their_own() -> None:
+    rows = {row["name"]: row for row in json.loads(run("--json"))["tunables"]}
+    found = {name: row["title"] for name, row in rows.items() if name.startswith("service.")}
+    assert found == {
+        "service.nice": "Nice value of a service",
+        "service.policy": "Scheduling policy of a service",
+        "service.affinity": "CPUs that a service may use",
+        "service.cgroup_weight": "Weight of a service's control group",
+    }
+    assert {row["name"] for row in json.loads(run("search", "service", "--json"))["tunables"]} == set(found)
+    sheet = " ".join(run("show", "service.affinity").split())
+    assert "The CPUs on which the service's process and its children may run." in sheet
+    assert "the workload" not in sheet
+    assert "The service runs in its own control group" in " ".join(run("show", "service.cgroup_weight").split())
+
+
 def test_the_list_for_a_kernel_has_only_what_that_kernel_has_and_boots_nothing(played: list[str]) -> None:
     rows = {row["name"]: row for row in json.loads(run("--json", "--kernel", "debian:6.12"))["tunables"]}
     assert "sched_min_granularity_ns" not in rows

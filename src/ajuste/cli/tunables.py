@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import groupby
 from typing import Annotated
 
@@ -107,6 +108,7 @@ def _of_services() -> list[Tunable]:
             update={
                 "name": f"{SERVICE_PREFIX}{name}",
                 "title": _title(tunables[name].title),
+                "what": re.sub(r"\b([Tt])he workload\b", r"\1he service", tunables[name].what),
                 "subsystem": "service",
             }
         )

@@ -78,7 +78,7 @@ def marker_words(marker: Marker) -> str:
     """What it is, in words."""
     match marker:
         case ProcessAttribute():
-            return f"an attribute of the workload's process: {marker.name}"
+            return f"an attribute of the process: {marker.name}"
         case CgroupLimit():
             return f"{marker.name} of the workload's own control group"
         case ScratchAttribute():

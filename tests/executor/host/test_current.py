@@ -62,7 +62,7 @@ def test_an_empty_value_is_a_value() -> None:
     ("kernel", "name", "error", "problem"),
     [
         ("6.1.0", "base_slice_ns", "", "base_slice_ns is not supported by Linux 6.1"),
-        ("6.1.0", "nice", "", "attribute of the workload's process"),
+        ("6.1.0", "nice", "", "attribute of the process"),
         ("6.12.0", "fair_server_runtime_ns", "", "requires an instance"),
         ("6.1.0", "sched_latency_ns", "/sys/x: Permission denied", "not readable: needs root"),
         ("6.1.0", "sched_latency_ns", "/sys/x: No such file or directory", "CONFIG_SCHED_DEBUG and debugfs mounted"),
