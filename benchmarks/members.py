@@ -1,8 +1,9 @@
 """Every workload of the catalogue, for real: on this machine once, with what came of it, or why it cannot run here.
 
-``python -m benchmarks members`` prints the table of docs/how-to/suite.md. ``AJUSTE_MEMBERS`` names those to run, by
-commas (default: all). Programs that are not packaged are found by PATH; ``kernbench``, ``unixbench`` and
-``will-it-scale`` look for their directories in the one where this was called.
+``python -m benchmarks members`` prints the table of docs/how-to/suite.md as it goes. ``AJUSTE_MEMBERS`` names those to
+run, by commas (default: all). Each runs in an empty directory. Programs that are not packaged are found by PATH;
+``kernbench``, ``unixbench`` and ``will-it-scale`` look for their directories in the one where this was called.
+PostgreSQL refuses root: for root, what needs it runs as nobody.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,17 +22,19 @@ from typing import Final, NamedTuple
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.workload import WorkloadKind
+from ajuste.report.format import shown_as
 from benchmarks.comparison import Comparison
 
 _AJUSTE: Final = Path(sys.executable).parent / "ajuste"
 _LIMIT_S: Final = 300
 _SHORTEST: Final = {"seconds": 1, "milliseconds": 500}
 _BUSY: Final = "another experiment is running"
+_DIRECTORIES: Final = ("source", "directory")
+"""Parameters that name what was built, by a path."""
+_NOBODY: Final = "65534"
 _TURNS: Final = 600
 """How often, at most, a workload waits a second for the experiments of others on this machine."""
-_MISSING: Final = re.compile(
-    r"not found|No such file|needs root|takes root|not supported|sch_netem|cannot be run as root"
-)
+_MISSING: Final = re.compile(r"not found|No such file|needs root|takes root|not supported|sch_netem")
 """What a workload says where the machine lacks something: this is no failure of Ajuste."""
 
 
@@ -47,6 +51,7 @@ def measure() -> tuple[Comparison, ...]:
     """How many ran, with a row for each."""
     wanted = tuple(filter(None, os.environ.get("AJUSTE_MEMBERS", "").split(",")))
     found: list[Ran] = []
+    print("| Workload | Time | Result |\n|---|--:|---|", file=sys.stderr)
     for one in _all(wanted):
         print(f"| `{one.name}` | {one.seconds:.1f} s | {one.said} |", file=sys.stderr, flush=True)
         found.append(one)
@@ -73,16 +78,25 @@ def _all(wanted: tuple[str, ...]) -> Iterator[Ran]:
 def _once(kind: WorkloadKind) -> Ran:
     """One block, in which everything is short; a display is made for what needs one."""
     parameters = kind.parameters
-    given = [
-        f"{name}={max(value, parameters[name].minimum or 0)}" for name, value in _SHORTEST.items() if name in parameters
-    ]
+    shortest = {
+        name: max(value, parameters[name].minimum or 0) for name, value in _SHORTEST.items() if name in parameters
+    }
+    built = {name: Path(parameters[name].default).resolve() for name in _DIRECTORIES if name in parameters}
+    given = [f"{name}={value}" for name, value in (*shortest.items(), *built.items())]
     words = [str(_AJUSTE), "compare", "--blocks", "1", "--quiet", "--json", "--fresh", "--", kind.name, *given]
     if kind.name == "glxgears" and "DISPLAY" not in os.environ and shutil.which("xvfb-run"):
         words = ["xvfb-run", "-a", *words]
+    environment = dict(os.environ)
+    if os.geteuid() == 0 and "pgbench" in kind.needs:
+        environment |= {"SUDO_UID": _NOBODY, "SUDO_GID": _NOBODY}
     for _ in range(_TURNS):
         began = time.monotonic()
         try:
-            done = subprocess.run(words, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+            with tempfile.TemporaryDirectory() as place:
+                Path(place).chmod(0o777)
+                done = subprocess.run(
+                    words, cwd=place, env=environment, capture_output=True, text=True, timeout=_LIMIT_S, check=False
+                )
         except subprocess.TimeoutExpired:
             return Ran(kind.name, float(_LIMIT_S), "did not end", failed=True)
         if _BUSY not in done.stderr:
@@ -96,8 +110,11 @@ def _once(kind: WorkloadKind) -> Ran:
 
 
 def _figure(kind: WorkloadKind, output: str) -> str:
+    """The main metric, as a report shows it."""
     (configuration,) = json.loads(output)["configurations"]
     main = configuration["metrics"].get(kind.main or "elapsed")
     metric = next((one for one in kind.metrics if one.name == kind.main), None)
-    unit = metric.unit if metric else "s"
-    return f"ran: {metric.title if metric else 'Elapsed time'} {main['mean']:.4g} {unit}".rstrip() if main else "ran"
+    if main is None:
+        return "ran"
+    shown = shown_as([main["mean"]], metric.unit if metric else "s").with_unit(main["mean"])
+    return f"ran: {metric.title if metric else 'Elapsed time'} {shown}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -72,13 +73,16 @@ def _planted() -> Comparison:
     )
 
 
-def _equal(repeats: int) -> Comparison:
-    """Gates of equal revisions, by turns on two homes, each measured anew."""
+def _equal(repeats: int, minutes: float = math.inf) -> Comparison:
+    """Gates of equal revisions, by turns on two homes, each measured anew; as many as begin within the time."""
+    end = time.monotonic() + 60 * minutes
     alarms: dict[str, list[float]] = {}
     digests, figures = set(), set()
     with _project() as directory:
         _commit(directory, planted=False)
         for _ in range(repeats):
+            if time.monotonic() > end:
+                break
             for place in ("one home", "another home"):
                 said = _gate(directory, directory.parent / place, "--fresh", _EQUAL)
                 (only,) = said.document["benchmarks"]
@@ -88,7 +92,7 @@ def _equal(repeats: int) -> Comparison:
     same = len(digests) == len(figures) == 1
     return Comparison(
         name="gate-equal",
-        what="alarms of gates of equal revisions",
+        what=f"alarms of {sum(map(len, alarms.values()))} gates of equal revisions",
         unit="alarms",
         figures=alarms,
         goal=f"no alarm, one digest and one pair of figures on both homes ({len(digests)} and {len(figures)})",
@@ -141,8 +145,7 @@ def _git(directory: Path, *words: str) -> None:
 def _gate(directory: Path, place: Path, *words: str) -> Said:
     """Against the commit before, or the only one."""
     if not place.exists():
-        place.mkdir()
-        (place / "cache").symlink_to(home().cache)
+        _make_home(place)
     count = subprocess.run(
         ["git", "rev-list", "--count", "HEAD"], cwd=directory, check=True, stdout=subprocess.PIPE, text=True
     )
@@ -151,7 +154,7 @@ def _gate(directory: Path, place: Path, *words: str) -> Said:
     done = subprocess.run(
         [_AJUSTE, "gate", "--base", base, "--json", *words],
         cwd=directory,
-        env={**os.environ, "AJUSTE_HOME": str(place)},
+        env=_environment(place),
         check=False,
         stdout=subprocess.PIPE,
         text=True,
@@ -159,13 +162,33 @@ def _gate(directory: Path, place: Path, *words: str) -> Said:
     return Said(json.loads(done.stdout), done.returncode, time.monotonic() - began)
 
 
+def _make_home(place: Path) -> None:
+    """A home that has what this user fetched, and boots its own machines."""
+    (place / "cache").mkdir(parents=True)
+    for kept in home().cache.glob("*"):
+        if kept != home().booted:
+            (place / "cache" / kept.name).symlink_to(kept)
+
+
+def _environment(place: Path) -> dict[str, str]:
+    """As an installed Ajuste has it: compiled once. Compiling takes 2 to 3 s a time."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**environment, "AJUSTE_HOME": str(place), "PYTHONPYCACHEPREFIX": str(place.parent / "bytecode")}
+
+
 def main() -> None:
-    """``--repeats N`` and ``--times N`` instead of those of ``make bench``."""
+    """``--repeats N`` and ``--times N`` instead of those of ``make bench``; ``--minutes N``: only gates of equal
+    revisions, as many as fit into that time and ``--repeats``.
+    """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gate")
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--times", type=int, default=TIMES)
+    parser.add_argument("--minutes", type=float)
     options = parser.parse_args()
-    for comparison in measure(options.repeats, options.times):
+    only_equal = options.minutes is not None
+    for comparison in (
+        (_equal(options.repeats, options.minutes),) if only_equal else measure(options.repeats, options.times)
+    ):
         print(comparison.what, comparison.figures, comparison.goal, sep="\n")
         if not comparison.reached:
             raise SystemExit(1)
