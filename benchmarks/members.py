@@ -105,7 +105,8 @@ def _once(kind: WorkloadKind) -> Ran:
     took = time.monotonic() - began
     if done.returncode == 0:
         return Ran(kind.name, took, _figure(kind, done.stdout))
-    said = " ".join(done.stderr.split()).removeprefix("ajuste: ")[:200]
+    lines = [line for line in done.stderr.splitlines() if not line.startswith(" ")]  # without hints
+    said = " ".join(lines).removeprefix("ajuste: ").rpartition("it said last: ")[2][:200]
     return Ran(kind.name, took, f"not run: {said}", failed=_MISSING.search(done.stderr) is None)
 
 
