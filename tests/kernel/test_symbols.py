@@ -11,7 +11,9 @@ import shutil
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
@@ -266,6 +268,23 @@ def test_symbols_are_kept_and_read_again_when_damaged(tmp_path: Path, place: Hom
     kept.write_bytes(kept.read_bytes()[:-20])
     assert kernel_symbols(image, place) == first
     assert len(first) == 700
+
+
+def test_several_threads_may_keep_the_same_symbols(tmp_path: Path, place: Home) -> None:
+    """As guests do that start side by side."""
+    symbols = [(BASE + 16 * number, f"tfunction_{number}") for number in range(700)]
+    image = an_image(tmp_path, vmlinux(tables(symbols, "6.4", BASE), BASE))
+    for number in range(20):
+        one = image.model_copy(update={"sha256": f"{number:064x}"})
+        together = threading.Barrier(4)
+
+        def found(image: KernelImage = one, together: threading.Barrier = together) -> int:
+            together.wait()
+            return len(kernel_symbols(image, place))
+
+        with ThreadPoolExecutor(4) as threads:
+            assert [done.result() for done in [threads.submit(found) for _ in range(4)]] == [700] * 4
+    assert len(list((place.cache / "symbols").iterdir())) == 20
 
 
 def test_a_kernel_without_symbols_is_refused(tmp_path: Path, place: Home) -> None:

@@ -22,6 +22,7 @@ import lzma
 import os
 import struct
 import sys
+import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -205,7 +206,7 @@ def kernel_symbols(image: KernelImage, home: Home) -> tuple[KernelSymbol, ...]:
     with keeping_in(kept.parent, "symbols of kernels"):
         make_directory(kept.parent)
         text = "".join(f"{address:016x} {kind} {name}\n" for address, kind, name in found)
-        temporary = kept.with_name(f".{kept.name}.{os.getpid()}")
+        temporary = kept.with_name(f".{kept.name}.{os.getpid()}.{threading.get_ident()}")
         temporary.write_bytes(gzip.compress(text.encode(), 1))
         temporary.replace(kept)
         make_room(SYMBOLS, home)
