@@ -43,16 +43,31 @@ redis-benchmark -p 7000 -n 1000 -c 4 -t set,get --csv
 redis-cli -p 7000 shutdown nosave
 wait
 """
-_REDIS: Final = Plan(
-    id="redis",
-    timeout_ns=60_000_000_000,
-    workload=Command(
-        argv=("/bin/sh", "-c", _SERVED),
-        user=GUEST_USER,
-        directory=GUEST_HOME,
-        environment={"PATH": "/usr/bin:/bin", "HOME": GUEST_HOME},
-    ),
-)
+_POSTGRESQL: Final = ("postgresql",)
+_POSTGRESQL_MIB: Final = 1024
+_POSTGRESQL_REPEATS: Final = 2
+_TRANSACTIONS: Final = """\
+export PATH="$PATH:/usr/lib/postgresql/15/bin" PGHOST=/tmp PGUSER=ajuste PGDATABASE=postgres
+initdb -D /tmp/data -A trust -U ajuste --no-sync > /tmp/made
+pg_ctl -D /tmp/data -w -l /tmp/log -o '-k /tmp -c listen_addresses=' start > /tmp/started
+pgbench -i -q -s 1 2> /tmp/filled
+pgbench -n -t 50 -c 2 -r
+pg_ctl -D /tmp/data -m fast stop > /tmp/stopped
+"""
+
+
+def _served_by(name: str, script: str) -> Plan:
+    """A trial with a server and its client."""
+    return Plan(
+        id=name,
+        timeout_ns=120_000_000_000,
+        workload=Command(
+            argv=("/bin/sh", "-ec", script),
+            user=GUEST_USER,
+            directory=GUEST_HOME,
+            environment={"PATH": "/usr/bin:/bin", "HOME": GUEST_HOME},
+        ),
+    )
 
 
 def measure() -> tuple[Comparison, ...]:
@@ -63,9 +78,10 @@ def measure() -> tuple[Comparison, ...]:
         ready = by_turns({name: _ready(name, place, cpu[name]) for name in cpu}, ROUNDS)
         with _guest(_WITHOUT, place) as bare, _guest(_WITH, place) as packed:
             trials = by_turns({_WITHOUT: _trial(bare), _WITH: _trial(packed)}, TRIALS)
-            quiet = [_served(packed) for _ in range(REPEATS)]
-            with _busy():
-                busy = [_served(packed) for _ in range(REPEATS)]
+            redis = _repeated(packed, _served_by("redis", _SERVED), REPEATS)
+        fetch_root(_POSTGRESQL, place, print)
+        with _guest("postgresql", place, _POSTGRESQL, _POSTGRESQL_MIB) as packed:
+            postgresql = _repeated(packed, _served_by("pgbench", _TRANSACTIONS), _POSTGRESQL_REPEATS)
     more = median(ready[_WITH]) - median(ready[_WITHOUT])
     more_cpu = median(cpu[_WITH]) - median(cpu[_WITHOUT])
     return (
@@ -93,23 +109,36 @@ def measure() -> tuple[Comparison, ...]:
             goal="described only",
             reached=True,
         ),
-        Comparison(
-            name="packages-repeats",
-            what=f"kinds of trials of redis-benchmark among {REPEATS} on a quiet host and {REPEATS} on a busy one",
-            unit="kinds",
-            figures={"quiet": [float(len(set(quiet)))], "busy": [float(len(set(busy)))]},
-            goal="one and the same",
-            reached=len({*quiet, *busy}) == 1,
-        ),
+        _kinds("redis-benchmark", redis, REPEATS),
+        _kinds("pgbench", postgresql, _POSTGRESQL_REPEATS),
     )
 
 
-def _guest(name: str, place: Home) -> GuestExecutor:
-    root = fetch_root(ASKED, place, print) if name == _WITH else None
+def _kinds(client: str, found: tuple[set[str], set[str]], repeats: int) -> Comparison:
+    quiet, busy = found
+    return Comparison(
+        name=f"packages-repeats-{client}",
+        what=f"kinds of trials of {client} among {repeats} on a quiet host and {repeats} on a busy one",
+        unit="kinds",
+        figures={"quiet": [float(len(quiet))], "busy": [float(len(busy))]},
+        goal="one and the same",
+        reached=len(quiet | busy) == 1,
+    )
+
+
+def _repeated(guest: GuestExecutor, plan: Plan, repeats: int) -> tuple[set[str], set[str]]:
+    """What trials came to on a quiet host and on a busy one."""
+    quiet = {_said(guest, plan) for _ in range(repeats)}
+    with _busy():
+        return quiet, {_said(guest, plan) for _ in range(repeats)}
+
+
+def _guest(name: str, place: Home, packages: tuple[str, ...] = ASKED, memory_mib: int = MEMORY_MIB) -> GuestExecutor:
+    root = None if name == _WITHOUT else fetch_root(packages, place, print)
     return GuestExecutor(
         fetch_kernel(SPEC, place),
         clock="virtual",
-        memory_mib=MEMORY_MIB,
+        memory_mib=memory_mib,
         files=GuestFiles(root=root),
         home=place,
         kernel_arguments=root_arguments(root),
@@ -145,9 +174,9 @@ def _trial(guest: GuestExecutor) -> Callable[[], float]:
     return lambda: guest.run(_NOTHING).host_seconds
 
 
-def _served(guest: GuestExecutor) -> str:
+def _said(guest: GuestExecutor, plan: Plan) -> str:
     """What all that the trial said comes to."""
-    seen = guest.run(_REDIS)
+    seen = guest.run(plan)
     if seen.problem or not any(isinstance(event, Exited) and event.exit_code == 0 for event in seen.events):
         raise SystemExit(f"the trial failed: {seen.problem or seen.lines}")
     return hashlib.sha256(seen.lines.encode()).hexdigest()
