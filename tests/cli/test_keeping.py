@@ -91,6 +91,8 @@ def test_a_list_is_filtered(commands: Commands, words: tuple[str, ...], found: s
         (("report", DECIDED, GOING_ON, "--trials"), "apply to one run"),
         (("report", DECIDED, "none"), "run 'none' not found"),
         (("store", "tag", DECIDED, "two words"), "tag 'two words': expected 1 to 40 printable characters"),
+        (("store", "tag", DECIDED, "--note", "x" * 10_001), "the note has 10,001 characters; expected at most 10,000"),
+        (("store", "tag", DECIDED, "--remove"), "--remove requires a tag or --pin"),
         (("store", "prune"), "a condition is required"),
         (("store", "prune", "--untagged"), "nobody can be asked"),
         (("store", "delete", DECIDED), "nobody can be asked"),
@@ -111,6 +113,30 @@ def test_tags_are_added_and_removed(commands: Commands) -> None:
     assert commands.json("report", DECIDED)["digest"] == DIGEST
     assert "#paper" in commands.run("report")[1]
     assert commands.json("store", "check")["intact"]
+
+
+def test_a_run_is_pinned_and_has_a_note_until_it_is_deleted(commands: Commands) -> None:
+    lost = more_runs(commands)["lost"]
+    assert listed(commands)[0] != lost
+    kept = commands.json("store", "tag", lost, "--pin", "--note", f"see the mail\n{HOSTILE}")
+    assert kept == {"run": lost, "tags": ["pinned"], "note": f"see the mail\n{HOSTILE}"}
+    assert commands.json("store", "tag", lost, "paper")["note"] == kept["note"]
+    assert commands.json("store", "tag", lost)["tags"] == ["paper", "pinned"]
+    assert commands.json("report")[0] | {"note": kept["note"]} == commands.json("report", "--find", "THE MAIL")[0]
+    for words in (("report",), ("report", lost), ("store", "tag", lost)):
+        said = commands.run(*words)[1]
+        assert "see the mail" in said
+        assert "\x1b" not in said
+    assert commands.json("store", "tag", lost, "--pin", "--remove")["tags"] == ["paper"]
+    assert listed(commands)[0] != lost
+    commands.json("store", "delete", lost, "--yes")
+    assert not list((commands.home / "data" / "notes").iterdir())
+
+
+def test_an_empty_note_removes_the_note(commands: Commands) -> None:
+    commands.json("store", "tag", DECIDED, "--note", "see the mail")
+    assert commands.json("store", "tag", DECIDED, "--note", "")["note"] == ""
+    assert "see the mail" not in commands.run("report")[1]
 
 
 def test_two_runs_are_shown_side_by_side(commands: Commands) -> None:

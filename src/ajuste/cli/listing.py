@@ -6,13 +6,14 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible_line
+from ajuste.store.remarks import PINNED
 
 if TYPE_CHECKING:
     from ajuste.store.head import Head
@@ -32,14 +33,14 @@ class RunFilter:
     since: datetime | None = None
     text: str = ""
 
-    def takes(self, run: Head) -> bool:
+    def takes(self, run: Head, note: str = "") -> bool:
         text = self.text.casefold()
         return (
             self.kernel in run.kernel
             and self.workload in run.workload
             and (not self.tag or self.tag in run.tags.split())
             and (self.since is None or datetime.fromisoformat(run.created) >= self.since)
-            and (not text or any(text in part.casefold() for part in (run.id, run.study, run.answer)))
+            and (not text or any(text in part.casefold() for part in (run.id, run.study, run.answer, note)))
         )
 
 
@@ -58,18 +59,21 @@ def since_of(text: str | None, option: str = "--since", now: datetime | None = N
     return found if found.tzinfo else found.astimezone()
 
 
-def show_list(runs: Iterable[Head], wanted: RunFilter, *, as_json: bool) -> None:
-    """Print the wanted ones, a line each; on a terminal no longer than it is wide."""
+def show_list(runs: Iterable[Head], notes: Mapping[str, str], wanted: RunFilter, *, as_json: bool) -> None:
+    """Print the wanted ones, a line each, those first that are pinned; on a terminal no longer than it is wide.
+    ``notes`` are by the id of the run.
+    """
     found = list(runs)
-    chosen = [run for run in found if wanted.takes(run)]
+    chosen = [run for run in found if wanted.takes(run, notes.get(run.id, ""))]
+    chosen.sort(key=lambda run: PINNED not in run.tags.split())
     if as_json:
         rows = ",\n".join(
-            f"  {json.dumps(_document(run))}" for run in chosen
+            f"  {json.dumps(_document(run, notes.get(run.id, '')))}" for run in chosen
         )  # With an indent it takes ten times as long.
         print(f"[\n{rows}\n]" if rows else "[]")
     elif chosen:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-        print("\n".join(_line(run)[:width] for run in chosen))
+        print("\n".join(_line(run, notes.get(run.id, ""))[:width] for run in chosen))
     elif found:
         print("No run matches.")
     else:
@@ -84,7 +88,7 @@ def size_text(size: int) -> str:
     return f"{value:.3g} {_UNITS[unit]}"
 
 
-def _document(run: Head) -> dict[str, object]:
+def _document(run: Head, note: str) -> dict[str, object]:
     names = ("study", "seed", "created")
     more = ("answer", "kernel", "workload", "size_bytes", "base")
     return {
@@ -93,10 +97,11 @@ def _document(run: Head) -> dict[str, object]:
         "stopped": run.stopped or UNFINISHED,
         **{name: getattr(run, name) for name in more},
         "tags": run.tags.split(),
+        "note": note.rstrip(),
     }
 
 
-def _line(run: Head) -> str:
+def _line(run: Head, note: str) -> str:
     parts = [
         *(run.id, run.study, f"seed {run.seed}", run.created, run.stopped or UNFINISHED, run.kernel),
         *(
@@ -105,5 +110,6 @@ def _line(run: Head) -> str:
             " ".join(f"#{tag}" for tag in run.tags.split()),
         ),
         run.answer,
+        f"note: {' '.join(note.split())}" if note else "",
     ]
     return visible_line("  ".join(part for part in parts if part))

@@ -17,6 +17,7 @@ from ajuste.machine.home import Home, home
 from ajuste.machine.installation import require_extra
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible
+from ajuste.store.remarks import RunNotes
 from ajuste.store.store import Store
 
 if TYPE_CHECKING:  # The list of runs needs no more than the standard library.
@@ -74,7 +75,8 @@ def report(
         str | None, typer.Option(metavar="TIME", help="List only runs since then: 2026-11-30, or 7d for 7 days.")
     ] = None,
     find: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="List only runs with this text in their name, id or answer.")
+        str | None,
+        typer.Option(metavar="TEXT", help="List only runs with this text in their name, id, answer or note."),
     ] = None,
     verbose: Verbose = False,
     as_json: Json = False,
@@ -93,7 +95,7 @@ def report(
             "--html, --pictures, --markdown and --trials apply to one run; found several", hint="name one RUN"
         )
     if not runs:
-        show_list(_listed(place.store_url), wanted, as_json=as_json)
+        show_list(_listed(place.store_url), RunNotes(place).all(), wanted, as_json=as_json)
         return
     if len(runs) == 1 and (record := _suite(place, runs[0])) is not None:
         if pictures is not None or metric or trials:
@@ -115,6 +117,8 @@ def report(
         _print_mail(results, metric or [])
         return
     show_results(results, html or place.reports / f"{results.run}.html", as_json=as_json, verbose=verbose)
+    if not as_json and (note := RunNotes(place).of(results.run)):
+        typer.echo(f"note {visible(note.rstrip())}")
     if pictures is not None:
         from ajuste.report.format import count_of
         from ajuste.report.pictures.files import write_pictures

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -17,11 +16,12 @@ from ajuste.cli.listing import since_of, size_text
 from ajuste.cli.options import Json, example, examples, help_if_alone
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError, RunError
-from ajuste.model.wording import visible_line
+from ajuste.model.wording import visible, visible_line
 from ajuste.report.format import count_of
 from ajuste.store.database import shown
 from ajuste.store.engine import lock_name, only_one
 from ajuste.store.head import Head
+from ajuste.store.remarks import PINNED, RunNotes, valid_tags
 from ajuste.store.salvage import Findings, inspect_store
 from ajuste.store.salvage import salvage as salvage_store
 from ajuste.store.store import Store
@@ -126,32 +126,47 @@ def size(as_json: Json = False) -> None:
     typer.echo(f"{count_of(len(names), 'run')}; the file has {size_text(found.file)}.")
 
 
-_TAG = re.compile(r"[^\s,#]{1,40}")
-
-
 @app.command()
-@example("ajuste store tag compare baseline", "ajuste store tag compare baseline --remove")
+@example(
+    "ajuste store tag compare baseline",
+    "ajuste store tag compare baseline --remove",
+    "ajuste store tag compare --pin --note 'before the upgrade'",
+)
 def tag(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run, or a study (its newest run).")],
-    words: Annotated[list[str], typer.Argument(metavar="WORD...", help="The tags.", show_default=False)],
-    remove: Annotated[bool, typer.Option("--remove", help="Remove these tags instead of adding them.")] = False,
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[WORD]...", help="The tags.", show_default=False)
+    ] = None,
+    pin: Annotated[bool, typer.Option("--pin", help="List this run before others.")] = False,
+    note: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Keep this note with the run, instead of its last one.")
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove these tags, or the pin, instead.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Add tags to a run, by which it is listed and spared by prune --untagged."""
-    for word in words:
-        if not _TAG.fullmatch(word) or not word.isprintable():
-            raise RequestError(
-                f"tag {visible_line(word[:80])!r}: expected 1 to 40 printable characters without blanks, commas and #"
-            )
-    with Store(home().store_url) as store:
+    """Add tags, a pin or a note to a run. By tags runs are listed, and spared by prune --untagged.
+
+    Without any, show those that it has. --note '' removes the note.
+    """
+    place = home()
+    notes, changed = RunNotes(place), valid_tags([*(words or ()), *([PINNED] if pin else ())])
+    if remove and not changed:
+        raise RequestError("--remove requires a tag or --pin", hint="--note '' removes the note")
+    with Store(place.store_url) as store:
         found = store.find_run(run)
         (before,) = (one.tags.split() for one in store.runs() if one.id == found.id)
-        tags = set(before) - set(words) if remove else {*before, *words}
-        store.tag(found, tags)
+        tags = set(before) - set(changed) if remove else {*before, *changed}
+        if note is not None:
+            notes.keep(found.id, note)
+        if changed:
+            store.tag(found, tags)
+    said = notes.of(found.id).rstrip()
     if as_json:
-        typer.echo(json.dumps({"run": found.id, "tags": sorted(tags)}, indent=2))
-    else:
-        typer.echo(f"{found.id}: {visible_line(' '.join(sorted(tags))) or 'no tags'}")
+        typer.echo(json.dumps({"run": found.id, "tags": sorted(tags), "note": said}, indent=2))
+        return
+    typer.echo(f"{found.id}: {visible_line(' '.join(sorted(tags))) or 'no tags'}")
+    if said:
+        typer.echo(visible(said))
 
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
@@ -221,6 +236,9 @@ def _delete(store: Store, runs: Sequence[Head], *, yes: bool, as_json: bool) -> 
                 stack.enter_context(only_one(home().state / lock_name(run.fingerprint, run.seed), what))
                 stack.enter_context(store.reserved(run.fingerprint, run.seed, what))
         store.delete(runs)
+    notes = RunNotes(home())
+    for run in runs:
+        notes.forget(run.id)
     _say_deleted(runs, as_json=as_json, dry_run=False)
 
 

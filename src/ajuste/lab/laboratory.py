@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ajuste.lab.index import RunFacts, RunIndex
-from ajuste.lab.notes import RunNotes
 from ajuste.lab.quietness import Quietness
 from ajuste.lab.service import LabService
 from ajuste.lab.watch import Watches
 from ajuste.store.head import Head
+from ajuste.store.remarks import RunNotes
 
 
 @dataclass

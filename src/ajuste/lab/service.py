@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -25,6 +24,7 @@ from ajuste.run.outcome import results_of
 from ajuste.store.engine import lock_name, only_one
 from ajuste.store.following import RunFollower
 from ajuste.store.head import Head
+from ajuste.store.remarks import valid_tags
 from ajuste.store.store import Run, Store
 from ajuste.study.location import StudySource
 from ajuste.study.problem import error
@@ -34,7 +34,6 @@ from ajuste.study.schema import Study
 
 MOST_STUDY_BYTES: Final = 256 * 1024
 STUDY_FILE: Final = "study.toml"
-_TAG: Final = re.compile(r"[^\s,#]{1,40}")
 
 
 class LabService:
@@ -175,12 +174,7 @@ class LabService:
 
     def set_tags(self, run: str, tags: Iterable[str]) -> list[str]:
         """Tag a run with these words, instead of those that it has. Raises RequestError."""
-        wanted = sorted(set(tags))
-        for word in wanted:
-            if not _TAG.fullmatch(word) or not word.isprintable():
-                raise RequestError(
-                    "the tag is not valid; expected 1 to 40 printable characters without blanks, commas and #"
-                )
+        wanted = valid_tags(tags)
         self.store.tag(self.head(run), wanted)
         return wanted
 

@@ -22,11 +22,12 @@ from ajuste.lab.forms import Form, handled
 from ajuste.lab.index import NOTHING_KNOWN
 from ajuste.lab.jobs import Job
 from ajuste.lab.laboratory import Laboratory
-from ajuste.lab.pages.runs import KEPT, PINNED, row_of
+from ajuste.lab.pages.runs import KEPT, row_of
 from ajuste.lab.rendering import document_page, lab_of, page
 from ajuste.model.error import RequestError
 from ajuste.report.html import render_html
 from ajuste.report.results import report_of
+from ajuste.store.remarks import PINNED
 from ajuste.store.store import Run
 from ajuste.study.resolved import ResolvedStudy
 

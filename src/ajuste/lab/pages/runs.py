@@ -21,9 +21,8 @@ from ajuste.model.error import RequestError
 from ajuste.report.document import Badge
 from ajuste.report.verdicts import LOOKS, ORDER
 from ajuste.store.head import Head
+from ajuste.store.remarks import PINNED
 
-PINNED: Final = "pinned"
-"""The tag of runs that stand above all others."""
 KEPT: Final = "keep"
 """The tag by which a person says that a run is worth keeping: ``ajuste store prune --untagged`` spares it."""
 ON_A_PAGE: Final = 40
