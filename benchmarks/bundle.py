@@ -1,4 +1,5 @@
-"""A run of 1,000 trials as a bundle: how large it is, and whether its reports are the same after an import.
+"""A run of 1,000 trials as a bundle and as a report: how large they are, and whether reports are the same after an
+import. Then the reports of shorter and longer runs on this machine, which have all of its metrics.
 
 ``python -m benchmarks bundle``.
 """
@@ -13,10 +14,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from ajuste.machine.lock import locked
 from benchmarks.comparison import Comparison
+from benchmarks.kills import TESTS_LOCK
 
 TRIALS = 1_000
-GOAL_BYTES = 1_000_000
+BUNDLE_BYTES = 1_000_000
+REPORT_BYTES = 1_500_000
+BLOCKS = (6, 341, 500, 1_500)
+"""Of two configurations each, and one block of warm-up."""
 STUDY = f"""\
 schema = 1
 name = "thousand"
@@ -52,14 +58,25 @@ def measure() -> tuple[Comparison, ...]:
         _ajuste(second, "import", str(bundle))
         after = _reports(second, run, root)
         sizes = {"bundle": said["size_bytes"], "store": first.stat().st_size, "report as HTML": len(before["HTML"])}
+        reports = dict(_report_on_host(blocks, root) for blocks in BLOCKS)
     return (
         Comparison(
             name="bundle",
             what=f"a run of {said['trials']:,} trials",
             unit="kB",
             figures={name: [size / 1e3] for name, size in sizes.items()},
-            goal="the bundle has less than 1 MB",
-            reached=said["trials"] >= TRIALS and sizes["bundle"] < GOAL_BYTES,
+            goal="the bundle has less than 1 MB, the report less than 1.5 MB",
+            reached=said["trials"] >= TRIALS
+            and sizes["bundle"] < BUNDLE_BYTES
+            and sizes["report as HTML"] < REPORT_BYTES,
+        ),
+        Comparison(
+            name="report-sizes",
+            what="reports as HTML of runs of true at two nice values on this machine",
+            unit="kB",
+            figures={f"{trials:,} trials": [size / 1e3] for trials, size in reports.items()},
+            goal="each has less than 1.5 MB",
+            reached=max(reports.values()) < REPORT_BYTES,
         ),
         Comparison(
             name="bundle-reports",
@@ -70,6 +87,15 @@ def measure() -> tuple[Comparison, ...]:
             reached=before == after,
         ),
     )
+
+
+def _report_on_host(blocks: int, root: Path) -> tuple[int, int]:
+    """How many trials a run has, and how many bytes its report."""
+    html = root / f"{blocks}.html"
+    words = ("--nice", "0,5", "--blocks", str(blocks), "--quiet", "--report", str(html), "--json", "--", "true")
+    with locked(TESTS_LOCK):
+        said = json.loads(_ajuste(root / f"{blocks}.sqlite", "compare", *words))
+    return len(said["trials"]), html.stat().st_size
 
 
 def _ajuste(store: Path, *words: str) -> bytes:

@@ -212,6 +212,16 @@ def test_text_and_tables_need_no_script(opened: Open, granularity: Results) -> N
     assert not page.locator("[data-source=trials-csv]").is_visible()
 
 
+def test_a_browser_that_cannot_unpack_says_so(opened: Open, granularity: Results) -> None:
+    page = opened("granularity")
+    page.add_init_script("delete window.DecompressionStream")
+    page.reload()
+    page.wait_for_selector("html[data-drawn=yes]")
+    assert page.locator("[data-figure]").first.text_content() == "Plots require a browser from 2023 or later."
+    assert page.locator("[data-source=trials-csv]").is_disabled()
+    assert page.locator("#answer").text_content() == granularity.answer
+
+
 def test_it_prints_light_and_without_buttons(opened: Open) -> None:
     page = opened("granularity", theme="dark")
     page.emulate_media(media="print")

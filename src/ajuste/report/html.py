@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 
 from ajuste.machine.files import make_directory
 from ajuste.model.wording import visible
-from ajuste.report.document import Data, Download, Report, every
+from ajuste.report.document import Data, Report, every
 from ajuste.report.palette import declarations
 from ajuste.report.pictures.files import saved_pictures
 from ajuste.report.plots.plot import Figure, figure_json
@@ -27,8 +27,6 @@ from ajuste.report.plots.plot import Figure, figure_json
 if TYPE_CHECKING:
     import jinja2
 
-# HTML ends a script at "</script" wherever it stands; old JavaScript ends a line at U+2028. JSON knows \u for all.
-_JSON_ESCAPES: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _HEAD: Final = 2_000
 _CONTENTS: Final = re.compile('<meta name="contents" content="([0-9a-f]+)">')
 _BREAKS: Final = re.compile(r"([_./](?=\w))")
@@ -45,7 +43,7 @@ def render_html(report: Report, of: str = "") -> str:
             of=of,
             style=Markup(page_style()),
             scripts=scripts,
-            packed=Markup(base64.b64encode(library).decode()),  # no letter of HTML is in it
+            library=_in_base64(library),
             policy=content_policy([*(script.encode() for script in scripts.values()), gzip.decompress(library)]),
             **page_context(report),
         )
@@ -61,8 +59,8 @@ def page_context(report: Report) -> dict[str, Any]:
         "report": report,
         "contents": [(f"{section.name}-title", section.short) for section in report.sections if section.short],
         "saved": {picture.plot.name: picture for picture in saved_pictures(report)},
-        "embedded": {file.name: _embedded(file) for file in files},
-        "figures_json": _json_text(_figures(figures)),
+        "packed": {file.name: _packed(file.text) for file in files} | {"figures": _packed(_figures(figures))},
+        "has_figures": bool(figures),
     }
 
 
@@ -94,8 +92,13 @@ def _contents(path: Path) -> str:
     return found[1] if found else ""
 
 
-def _embedded(file: Download) -> Markup:
-    return _json_text(json.dumps(file.text) if file.kind == "csv" else file.text)
+def _packed(text: str) -> Markup:
+    """Data of a page, which its script unpacks: of many trials they are several times as long as the rest."""
+    return _in_base64(gzip.compress(text.encode(), mtime=0))
+
+
+def _in_base64(content: bytes) -> Markup:
+    return Markup(base64.b64encode(content).decode())  # no letter of HTML is in it
 
 
 def _figures(figures: Mapping[str, Figure]) -> str:
@@ -123,12 +126,6 @@ def content_policy(scripts: list[bytes]) -> str:
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
         "form-action 'none'; base-uri 'none'"
     )
-
-
-def _json_text(document: str) -> Markup:
-    for character, escaped in _JSON_ESCAPES.items():  # For megabytes many times quicker than str.translate.
-        document = document.replace(character, escaped)
-    return Markup(document)  # nothing of HTML is left in it
 
 
 def page_asset(name: str) -> Markup:

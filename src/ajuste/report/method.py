@@ -329,16 +329,18 @@ def data_of(results: Results, shown: Results, labels: Labels) -> Section:
 def _trials(shown: Results, labels: Labels, title: str) -> Table:
     names = {configuration.name: labels.short(configuration) for configuration in shown.configurations}
     elsewhere = shown.elsewhere is not None
-    numbers = {metric.name: metric_shown(shown, metric) for metric in shown.metrics}
+    listed = shown.trials[:_MOST_LISTED]
+    there = [metric for metric in shown.metrics if any(metric.name in trial.metrics for trial in listed)]
+    numbers = {metric.name: metric_shown(shown, metric) for metric in there}
     own = (place_word(shown).capitalize(), *(() if elsewhere else ("Place", "Seed")))
     columns = (
         Column(labels.heading or "Configuration", figure=False),
         *map(Column, own),
         *(() if elsewhere else (Column("Status", figure=False),)),
-        *(Column(title_with_unit(metric, numbers[metric.name])) for metric in shown.metrics),
+        *(Column(title_with_unit(metric, numbers[metric.name])) for metric in there),
     )
     rows = []
-    for trial in shown.trials[:_MOST_LISTED]:
+    for trial in listed:
         reason = f": {trial.reason}" if trial.reason else ""
         run = () if elsewhere else (str(trial.position), str(trial.seed), f"{kind_of(trial)}{reason}")
         figures = (

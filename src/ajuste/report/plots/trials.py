@@ -311,11 +311,15 @@ def small_plot(results: Results, metric: Metric, labels: Labels, name: str) -> P
             {
                 "type": "scatter",
                 "mode": "markers",
-                "x": [place + _JITTER * (2 * t.block / last - 1) for t in mine],
+                "x": [round(place + _JITTER * (2 * t.block / last - 1), 4) for t in mine],
                 "y": [shown.scaled(t.metrics[metric.name]) for t in mine],
                 "marker": {"symbol": marks[configuration.name].symbol if few else "circle", "size": 6, "color": role},
                 "hoverinfo": "text",
-                "hovertext": [hover_text(t, labels.short(configuration), metric, shown, word) for t in mine],
+                "hovertext": [
+                    f"<b>{plain_lines(labels.short(configuration), 40)}</b><br>"
+                    f"{word} {t.block}: {plain(shown.with_unit(t.metrics[metric.name]))}"
+                    for t in mine
+                ],
             }
         )
         if summary := configuration.metrics.get(metric.name):

@@ -2,7 +2,7 @@
 (function () {
   "use strict";
   const root = document.documentElement;
-  const figures = JSON.parse(document.getElementById("figures").textContent);
+  let figures = null; // until they are unpacked
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const canHover = window.matchMedia("(hover: hover)").matches;
   const options = { displayModeBar: false, responsive: true, doubleClick: "reset" };
@@ -24,14 +24,18 @@
     return value;
   }
 
-  // The plotting library is within a page that stands alone, packed; the page's policy knows it by its hash.
+  // Data are within the page, packed.
+  function unpacked(name) {
+    const packed = Uint8Array.from(atob(document.getElementById(name).textContent), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  }
+
+  // So is the plotting library, if the page stands alone; the page's policy knows it by its hash.
   async function unpack() {
-    const held = document.getElementById("plotly");
-    if (!held) return;
-    const packed = Uint8Array.from(atob(held.textContent), (byte) => byte.charCodeAt(0));
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    figures = JSON.parse(await unpacked("figures"));
+    if (!document.getElementById("plotly")) return;
     const script = document.createElement("script");
-    script.textContent = await new Response(stream).text();
+    script.textContent = await unpacked("plotly");
     document.head.append(script);
   }
 
@@ -39,6 +43,10 @@
     document.querySelectorAll("[data-figure]").forEach((place) => {
       place.textContent = "Plots require a browser from 2023 or later.";
       place.style.minHeight = "";
+    });
+    document.querySelectorAll("[data-download], [data-stem]").forEach((button) => {
+      button.disabled = true;
+      button.title = "Requires a browser from 2023 or later";
     });
   }
 
@@ -54,7 +62,7 @@
 
   // A plot in a closed <details> has no width: it is drawn when it is opened.
   function drawAll() {
-    if (!window.Plotly) return Promise.resolve();
+    if (!window.Plotly || !figures) return Promise.resolve();
     const places = Array.from(document.querySelectorAll("[data-figure]"));
     return Promise.all(places.filter((place) => place.clientWidth > 0).map(draw));
   }
@@ -187,10 +195,9 @@
   );
   document.querySelectorAll("[data-copy]").forEach((button) => button.addEventListener("click", () => copy(button)));
   document.querySelectorAll("[data-download]").forEach((button) =>
-    button.addEventListener("click", () => {
-      const text = document.getElementById(button.dataset.source).textContent;
-      const isCsv = button.dataset.source === "trials-csv";
-      download(button.dataset.download, isCsv ? "text/csv" : "application/json", isCsv ? JSON.parse(text) : text);
+    button.addEventListener("click", async () => {
+      const type = button.dataset.source === "trials-csv" ? "text/csv" : "application/json";
+      download(button.dataset.download, type, await unpacked(button.dataset.source));
     })
   );
   document.querySelectorAll("[data-stem]").forEach((button) => button.addEventListener("click", () => save(button)));
