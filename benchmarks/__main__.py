@@ -44,6 +44,7 @@ from benchmarks import (
     switchback,
     tuning,
     verdicts,
+    viewers,
 )
 from benchmarks.comparison import Comparison, show
 from benchmarks.live import guards, redis
@@ -52,6 +53,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "ablation": ablation.measure,
     "coverage": coverage.measure,
     "verdicts": verdicts.measure,
+    "viewers": viewers.measure,
     "orders": orders.measure,
     "boot": boot.measure,
     "campaigns": campaigns.measure,
