@@ -29,6 +29,17 @@ def test_an_experiment_on_the_host_loads_nothing_of_guests_and_no_large_library_
     assert not loaded.intersection((*SLOW, *OF_GUESTS))
 
 
+def test_models_are_built_when_they_are_needed() -> None:
+    program = (
+        "import ajuste.cli.compare\n"
+        "from ajuste.model.results import Results\n"
+        "assert not Results.__pydantic_complete__\n"
+        "assert Results.model_json_schema()\n"
+        "assert Results.__pydantic_complete__\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def loaded_for(*words: str) -> set[str]:
     """What is loaded when a command ends."""
     program = (

@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
+
+from ajuste.model.base import BaseModel
 
 
 class _Manager(BaseModel):

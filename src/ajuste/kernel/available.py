@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from debian.debian_support import Version
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from ajuste.kernel.cache import CachedKernel, cached_entries, keeping_in
 from ajuste.kernel.candidate import Candidate, find_candidates, upstream_of
 from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.source import KernelSource, kernel_sources
 from ajuste.machine.home import Home
+from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.wording import Say

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Final
 
 from debian.debian_support import Version
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from ajuste.machine.files import read_kept, sha256_of
 from ajuste.machine.home import Home
+from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
 

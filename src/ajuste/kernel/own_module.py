@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from debian.debian_support import Version
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from ajuste.catalogue.programs import install_hint
 from ajuste.kernel.archive.archive import Archive, PackageGone
@@ -27,6 +27,7 @@ from ajuste.machine.cache import HEADERS, MODULES, make_room
 from ajuste.machine.files import read_kept
 from ajuste.machine.home import Home, module_source
 from ajuste.machine.lock import hold, locked
+from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.wording import Say

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from ajuste.kernel.archive.archive import Archive
 from ajuste.kernel.archive.closure import closure
@@ -19,6 +19,7 @@ from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.source import kernel_sources, package_source
 from ajuste.machine.files import make_directory, sha256_of
 from ajuste.machine.home import Home
+from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, RunError, did_you_mean, nearest_names
 from ajuste.model.wording import Say
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from debian.debian_support import Version
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from ajuste.catalogue.programs import install_command, install_hint
 from ajuste.kernel.archive.archive import Archive, PackageGone
@@ -30,6 +30,7 @@ from ajuste.machine.cache import make_room
 from ajuste.machine.files import read_kept, sha256_of
 from ajuste.machine.home import Home
 from ajuste.machine.lock import hold, locked
+from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.wording import Say
 

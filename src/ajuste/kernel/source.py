@@ -9,8 +9,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
+from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, Place
 from ajuste.model.kernel import KernelVersion
 

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from ajuste.kernel.source import KernelSource, kernel_sources
+from ajuste.model.base import BaseModel
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.wording import split_at

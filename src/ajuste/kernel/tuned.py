@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from debian.debian_support import Version
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from ajuste.catalogue.programs import install_hint
 from ajuste.kernel.archive.archive import PackageGone
@@ -19,6 +19,7 @@ from ajuste.kernel.spec import PackagedKernel, parse_spec
 from ajuste.machine.files import read_kept
 from ajuste.machine.home import Home
 from ajuste.machine.lock import hold, locked
+from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.wording import Say

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from ajuste.machine.home import Home
 from ajuste.machine.lock import unused
 from ajuste.machine.session import stale
+from ajuste.model.base import BaseModel
 
 SNAPSHOTS: Final = "snapshots"
 KERNELS: Final = "kernels"

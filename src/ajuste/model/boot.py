@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from types import MappingProxyType
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
 
 BOOT_PREFIX: Final = "boot."

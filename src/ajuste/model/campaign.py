@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
+
+from ajuste.model.base import BaseModel
 
 CAMPAIGN_NAME: Final = r"^[a-z0-9][a-z0-9-]{0,47}$"
 MOST_PROPOSALS: Final = 10_000

@@ -11,8 +11,9 @@ import zlib
 from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
+from ajuste.model.base import BaseModel
 from ajuste.model.modelled import Missed, ModelledComparison, ModelledMachine, all_missed
 
 Count = Annotated[int, Field(ge=0, lt=2**64)]

@@ -11,8 +11,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Final, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
+from ajuste.model.base import BaseModel
 from ajuste.model.cost import Address, Count, Role, packed, unpacked
 
 MOST_DECISIONS: Final = 500_000

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
+from ajuste.model.base import BaseModel
 from ajuste.model.plan import SamplerSource
 from ajuste.model.scheduling import Recording
 

@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
+from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
 
 

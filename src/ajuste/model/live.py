@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from ajuste.model.base import BaseModel
 from ajuste.model.metric import Metric
 
 GuardSign = Literal["<", "<=", ">", ">="]

@@ -6,8 +6,9 @@ import re
 from functools import cached_property
 from typing import Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from ajuste.model.base import BaseModel
 from ajuste.model.plan import SamplerSource
 
 Direction = Literal["lower", "higher", "none"]

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import Annotated, Final, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from ajuste.model.base import BaseModel
 from ajuste.model.plan import NEAREST, MemoryNode
 from ajuste.model.topology import Topology
 

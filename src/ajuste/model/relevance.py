@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from ajuste.model.base import BaseModel
 from ajuste.model.plan import SamplerSource
 from ajuste.model.trial import Factor
 

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from ajuste.model.base import BaseModel
 from ajuste.model.boot import BootFindings
 from ajuste.model.diagnostic import Diagnostics
 from ajuste.model.live import LiveRecord

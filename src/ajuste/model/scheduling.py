@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
+from ajuste.model.base import BaseModel
 from ajuste.model.cost import CostComparison, PackedCosts
 from ajuste.model.decision import Divergence, PackedDecisions
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from ajuste.model.base import BaseModel
 from ajuste.model.metric import Scale
 
 Shape = Literal["fast fall", "fall", "slow fall", "fast rise", "rise", "slow rise", "oscillating", "flat"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, model_validator
+from pydantic import ConfigDict, Field, Strict, model_validator
 
+from ajuste.model.base import BaseModel
 from ajuste.model.plan import MemoryNode
 
 MOST_CPUS: Final = 16

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
+from ajuste.model.base import BaseModel
 from ajuste.model.metric import Direction, Scale
 from ajuste.model.verdict import Word
 

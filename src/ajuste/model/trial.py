@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from ajuste.model.base import BaseModel
 from ajuste.model.cost import Costs
 from ajuste.model.decision import Decisions
 from ajuste.model.event import Event, Written

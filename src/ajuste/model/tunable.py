@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from ajuste.model.base import BaseModel
 from ajuste.model.kernel import KernelVersion
 
 Risk = Literal["none", "performance", "hang"]

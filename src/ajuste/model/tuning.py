@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
+from ajuste.model.base import BaseModel
 from ajuste.model.metric import Scale
 
 Phase = Literal["warm-up", "explore", "replicate", "check"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from ajuste.model.base import BaseModel
 from ajuste.model.metric import Metric
 
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")

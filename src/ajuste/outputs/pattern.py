@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
+from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
 from ajuste.outputs.base import ParseError, excerpt, finite
 from ajuste.outputs.units import amount

@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
+from ajuste.model.base import BaseModel
 from ajuste.model.event import Output
 from ajuste.model.metric import Metric
 

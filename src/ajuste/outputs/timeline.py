@@ -8,8 +8,9 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
+from ajuste.model.base import BaseModel
 from ajuste.model.event import Event, Exited, Sample, Sampled, Started
 from ajuste.model.plan import SamplerSource
 from ajuste.outputs.base import ParseError

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
+from ajuste.model.base import BaseModel
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS, DifferingOption, KernelOptions, Proof, Shown
 from ajuste.model.metric import Metric
 from ajuste.model.results import Prediction, Results, ThreeSigma

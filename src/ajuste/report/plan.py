@@ -6,8 +6,9 @@ import shlex
 from collections.abc import Iterator
 from itertools import groupby
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from ajuste.model.base import BaseModel
 from ajuste.model.metric import Metric
 from ajuste.model.plan import Sampler
 from ajuste.model.results import Clock

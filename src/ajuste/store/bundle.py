@@ -19,9 +19,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from ajuste.machine.files import open_kept
+from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Recorded

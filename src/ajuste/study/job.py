@@ -6,17 +6,9 @@ import re
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    Strict,
-    StringConstraints,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import BeforeValidator, ConfigDict, Field, Strict, StringConstraints, WithJsonSchema, model_validator
 
+from ajuste.model.base import BaseModel
 from ajuste.model.cpus import parse_cpus
 from ajuste.model.metric import Direction, Scale
 from ajuste.model.plan import Policy, SamplerSource

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.study.location import HINT, KeyPath, StudyOrigin, dotted
 

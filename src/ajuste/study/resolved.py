@@ -8,9 +8,10 @@ import shlex
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from ajuste.design.search.goal import Search
+from ajuste.model.base import BaseModel
 from ajuste.model.boot import BootState
 from ajuste.model.live import LiveDesign
 from ajuste.model.metric import Metric

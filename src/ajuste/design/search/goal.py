@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from ajuste.catalogue.level import real_number
 from ajuste.design.search.sampler import SamplerName
+from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
 from ajuste.model.metric import Metric
 from ajuste.model.tuning import Phase

@@ -13,12 +13,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
 from ajuste.executor.guest.emulator import choose_emulator
 from ajuste.executor.guest.guest import GuestOptions
 from ajuste.executor.guest.initramfs import GuestFiles, build_initramfs
 from ajuste.machine.installation import ajuste_version
+from ajuste.model.base import BaseModel
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import MemoryNode
 from ajuste.model.results import Clock, InstructionNs, TurnUs

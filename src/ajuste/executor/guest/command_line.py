@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from ajuste.executor.guest.emulator import Emulator
 from ajuste.executor.guest.initramfs import EVENT_PORT
+from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
 from ajuste.model.plan import MemoryNode, nodes_in_words, problem_of
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, TurnUs

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from ajuste.kernel.qemu import fetch_qemu
 from ajuste.machine.files import make_directory, read_kept
 from ajuste.machine.home import Home
 from ajuste.machine.session import boot_id
+from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.results import Clock
 from ajuste.model.topology import Topology

@@ -8,7 +8,7 @@ import shutil
 import stat
 from pathlib import Path, PurePosixPath
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from ajuste.catalogue.programs import install_hint
 from ajuste.executor.guest.root import GuestRoot
@@ -24,6 +24,7 @@ from ajuste.executor.guest.tree import (
 from ajuste.kernel.spec import BUILT
 from ajuste.machine.files import sha256_of
 from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, is_library, native_program
+from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
 

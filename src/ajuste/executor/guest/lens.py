@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from ajuste.executor.guest.command_line import GuestLayout, Lens
 from ajuste.executor.guest.emulator import Emulator
 from ajuste.executor.guest.machine import RunningMachine
 from ajuste.kernel.symbols import kernel_symbols
 from ajuste.machine.home import LENS, Home, native_program
+from ajuste.model.base import BaseModel
 from ajuste.model.cost import Costs
 from ajuste.model.decision import Decisions
 from ajuste.model.error import RequestError

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from ajuste.executor.guest.tree import (
     HIDDEN,
@@ -33,6 +33,7 @@ from ajuste.executor.guest.tree import (
 from ajuste.kernel.archive.deb import PackedFile, maintainer_script, read_package
 from ajuste.kernel.packages import PackageVersion
 from ajuste.machine.files import sha256_of
+from ajuste.model.base import BaseModel
 from ajuste.model.error import RunError
 
 LEFT_OUT: Final = tuple(f"usr/share/{name}" for name in ("doc", "man", "info", "locale", "lintian", "bug"))

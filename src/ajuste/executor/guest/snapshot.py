@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from ajuste.executor.guest.command_line import Channels, GuestMachine, command_line
 from ajuste.executor.guest.machine import RunningMachine
@@ -30,6 +30,7 @@ from ajuste.machine.cache import SNAPSHOTS, make_room
 from ajuste.machine.files import make_directory, open_kept, sealed, unsealed
 from ajuste.machine.home import Home
 from ajuste.machine.lock import holding
+from ajuste.model.base import BaseModel
 from ajuste.model.error import RunError
 from ajuste.model.event import Gate, Hello
 

@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.executor.host.machine import files_in
 from ajuste.executor.host.machine_lock import CLEARING_SECONDS
 from ajuste.machine.home import AGENT, native_program
+from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Location

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.executor import Executor
@@ -23,6 +23,7 @@ from ajuste.executor.host.machine import instances_here, of_this_machine
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
 from ajuste.machine.session import boot_id
+from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Location, Write

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import quote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from ajuste.catalogue.programs import install_command
 from ajuste.kernel.archive.download import (
@@ -50,6 +50,7 @@ from ajuste.kernel.cache import keeping_in, out_of_space, require_space
 from ajuste.kernel.source import KernelSource, Repository
 from ajuste.machine.files import make_directory, read_kept
 from ajuste.machine.lock import locked
+from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import Say
 

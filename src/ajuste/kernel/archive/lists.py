@@ -15,9 +15,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Final, cast
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from ajuste.kernel.archive.download import Differs, Expected
+from ajuste.model.base import BaseModel
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9+.-]{0,199}")
 _VERSION: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+:~-]{0,199}")

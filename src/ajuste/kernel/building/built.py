@@ -12,13 +12,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from ajuste.kernel.cache import RECORD, find_damage, read_checksums, read_inventory
 from ajuste.kernel.spec import BUILT, check_name
 from ajuste.machine.files import make_directory, read_kept
 from ajuste.machine.home import Home
 from ajuste.machine.lock import hold, locked
+from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, nearest_names
 from ajuste.model.kernel import KernelImage
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from debian.debian_support import Version
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from ajuste.kernel.archive.archive import Archive, PackageGone
 from ajuste.kernel.archive.deb import unpack
@@ -36,6 +36,7 @@ from ajuste.machine.cache import SOURCES, make_room
 from ajuste.machine.files import read_kept
 from ajuste.machine.home import Home
 from ajuste.machine.lock import hold, locked
+from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import Say
 

@@ -8,10 +8,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from ajuste.kernel.kconfig.config_file import ConfigFile
 from ajuste.kernel.kconfig.message import KconfigAnswer, KconfigOption, OptionExplanation
+from ajuste.model.base import BaseModel
 
 Reason = Literal["asked", "follows", "default", "rules", "compiler", "unknown"]
 """Why an option differs in B: ``asked``, it was free to be set; ``follows``, from other options that differ;

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
+
+from ajuste.model.base import BaseModel
 
 LONGEST_NAME: Final = 200
 LONGEST_WAIT_S: Final = 60.0

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Final, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from ajuste.analysis.precision import MOST_BLOCKS
 from ajuste.machine.doctor.measurements import (
@@ -20,6 +20,7 @@ from ajuste.machine.doctor.measurements import (
     effect_after,
     spread_of,
 )
+from ajuste.model.base import BaseModel
 
 Severity = Literal["much", "some", "note", "none", "unknown"]
 

@@ -8,10 +8,11 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from ajuste.analysis.precision import blocks_needed
 from ajuste.analysis.sequence import fewest, half_width
+from ajuste.model.base import BaseModel
 from ajuste.model.distributions import chi_squared_quantile
 
 

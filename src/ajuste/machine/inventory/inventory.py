@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from ajuste.machine.inventory.cpu import Cpu, Frequency, Idle, take_cpu, take_frequency, take_idle
 from ajuste.machine.inventory.kernel import Kernel, SystemLimits, take_kernel, take_limits, take_mitigations
@@ -21,6 +21,7 @@ from ajuste.machine.inventory.network import Ethtool, KernelEthtool, Nic, count_
 from ajuste.machine.inventory.software import Software, Virtualisation, take_software, take_virtualisation
 from ajuste.machine.inventory.source import NEEDS_ROOT, InventorySource
 from ajuste.machine.inventory.storage import Disk, Mount, take_disks, take_mounts
+from ajuste.model.base import BaseModel
 
 INVENTORY_VERSION: Final = 1
 

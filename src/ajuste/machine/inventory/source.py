@@ -14,7 +14,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
+
+from ajuste.model.base import BaseModel
 
 T = TypeVar("T")
 

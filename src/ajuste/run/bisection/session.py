@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.bisection import Outcome, confidence_of_each
 from ajuste.kernel.building.configuration import OptionsConflict
+from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.verdict import Verdict

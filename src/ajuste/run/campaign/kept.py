@@ -12,13 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.blocks import SEED_BITS
 from ajuste.kernel.spec import parse_study_spec
 from ajuste.machine.files import make_directory, read_kept
 from ajuste.machine.home import Home
+from ajuste.model.base import BaseModel
 from ajuste.model.campaign import CAMPAIGN_NAME, Campaign
 from ajuste.model.error import RequestError, RunError
 from ajuste.run.campaign.ledger import CampaignLedger

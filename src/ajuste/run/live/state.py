@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Final
 
 import psutil
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
 from ajuste.machine.session import boot_id
+from ajuste.model.base import BaseModel
 
 _NAME: Final = "now.json"
 _STOP: Final = "stop"
