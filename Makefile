@@ -5,6 +5,7 @@ SHELL := /bin/sh
 AJUSTE := .venv/bin/ajuste
 SYNCED := .venv/.synced
 PLOTLY := src/ajuste/report/templates/plotly.min.js.gz
+CATALOGUE := src/ajuste/catalogue/parsed.txt
 
 # The same sources give the same programs for every user and in every directory: no path of this machine gets into them.
 CARGO_HOME ?= $(HOME)/.cargo
@@ -20,7 +21,7 @@ LENS := RUSTFLAGS="--remap-path-prefix=$(CARGO_HOME)=/cargo --remap-path-prefix=
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: system $(SYNCED) $(PLOTLY) native ## install what is missing, build, and leave .venv/bin/ajuste
+setup: system $(SYNCED) $(PLOTLY) $(CATALOGUE) native ## install what is missing, build, and leave .venv/bin/ajuste
 	@.venv/bin/python -m compileall -q src
 
 system:
@@ -34,6 +35,9 @@ $(SYNCED): uv.lock pyproject.toml | system
 
 $(PLOTLY): $(SYNCED) setup/plots.py
 	@.venv/bin/python setup/plots.py $@
+
+$(CATALOGUE): $(SYNCED) setup/catalogue.py $(wildcard src/ajuste/catalogue/*.toml src/ajuste/catalogue/*/*.toml)
+	@.venv/bin/python setup/catalogue.py $@
 
 native: | system
 	@$(CARGO) build --quiet --release --locked

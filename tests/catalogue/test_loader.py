@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ajuste.catalogue.loader import catalogue, load
 from ajuste.catalogue.place import initial_value
+from ajuste.machine.installation import TREE
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.kernel import KernelVersion
+from ajuste.model.metric import Metric
 from ajuste.model.plan import Choice, FileLocation, Flag
 from ajuste.model.tunable import ProcessAttribute, Tunable
 
@@ -204,3 +214,23 @@ def test_a_right_one_is_read(tmp_path: Any) -> None:
     (tmp_path / "x.toml").write_text(ENTRY)
     (tmp_path / "notes.txt").write_text("[[")
     assert list(load(tmp_path, "tunable", Tunable)) == ["a"]
+
+
+def test_what_setup_parses_ahead_is_what_the_files_say(tmp_path: Path) -> None:
+    folder = tmp_path / "catalogue"
+    shutil.copytree(str(files("ajuste.catalogue")), folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    subprocess.run([sys.executable, "setup/catalogue.py", folder / "parsed.txt"], cwd=TREE, check=True)
+    kept = dict(line.split(" ", 1) for line in (folder / "parsed.txt").read_text(encoding="utf-8").splitlines())
+    sources = [path.read_bytes() for path in folder.rglob("*.toml")]
+    assert len(sources) > 20
+    assert {digest: json.loads(text) for digest, text in kept.items()} == {
+        hashlib.sha256(source).hexdigest(): tomllib.loads(source.decode()) for source in sources
+    }
+
+
+def test_a_file_that_was_changed_since_is_read_as_it_is(tmp_path: Path) -> None:
+    source = (files("ajuste.catalogue") / "metrics.toml").read_text(encoding="utf-8")
+    (tmp_path / "metrics.toml").write_text(source.replace("Elapsed time", "Time that passed"), encoding="utf-8")
+    titles = {metric.title for metric in load(tmp_path / "metrics.toml", "metric", Metric).values()}
+    assert "Time that passed" in titles
+    assert "Elapsed time" not in titles

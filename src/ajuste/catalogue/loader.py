@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -201,8 +203,7 @@ def load(source: Traversable, table: str, model: type[M]) -> dict[str, M]:
     entries: dict[str, M] = {}
     paths = sorted(source.iterdir(), key=lambda file: file.name) if source.is_dir() else [source]
     for path in (path for path in paths if path.name.endswith(".toml")):
-        text = path.read_text(encoding="utf-8")
-        for number, values in enumerate(_tables(path, text, table)):
+        for number, values in enumerate(_tables(path, path.read_bytes(), table)):
             entry = _entry(path, number, table, values, model)
             if entry.name in entries:
                 raise AjusteError(
@@ -223,10 +224,21 @@ def absolute_machine(name: str) -> str:
     return str(Path(name).absolute()) if is_machine_file(name) else name
 
 
-def _tables(path: Traversable, text: str, table: str) -> list[object]:
-    file = Path(path.name)
+@cache
+def _parsed() -> Mapping[str, str]:
+    """The content of TOML files as JSON, by their SHA-256; ``make setup`` writes it (``setup/catalogue.py``)."""
     try:
-        content = tomllib.loads(text)
+        text = files("ajuste.catalogue").joinpath("parsed.txt").read_text(encoding="utf-8")
+    except OSError:
+        return {}
+    return dict(line.split(" ", 1) for line in text.split("\n") if line)
+
+
+def _tables(path: Traversable, written: bytes, table: str) -> list[object]:
+    file = Path(path.name)
+    kept = _parsed().get(hashlib.sha256(written).hexdigest())
+    try:
+        content = json.loads(kept) if kept is not None else tomllib.loads(written.decode())
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))
         raise AjusteError(f"not valid TOML: {error}", place=Place(file, int(line[1]) if line else None)) from error
