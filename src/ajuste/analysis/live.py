@@ -177,7 +177,14 @@ def assemble_live(
         environment=facts,
         reproduce=tuple(reproduce),
         live=shown,
-        notes=(*_notes(slices), *resolved.notes, *shown.findings, *kept.get("notes", ()), *notes),
+        notes=(
+            *_notes(slices),
+            *_predicted(kept, slices),
+            *resolved.notes,
+            *shown.findings,
+            *kept.get("notes", ()),
+            *notes,
+        ),
         created=created,
         ajuste=ajuste,
     )
@@ -230,6 +237,15 @@ def _notes(slices: Sequence[Trial]) -> list[str]:
     reasons = list(dict.fromkeys(one.reason for one in left))
     shown = "; ".join(reasons[:3]) + (" …" if len(reasons) > 3 else "")
     return [f"Slices left out of the verdicts because they were not clean: {len(left)} of {len(slices)} ({shown})."]
+
+
+def _predicted(kept: Mapping[str, Any], slices: Sequence[Trial]) -> list[str]:
+    """What was predicted first, beside what it took."""
+    match kept.get("predicted"):
+        case {"slices": int(predicted), "after": int(after)}:
+            when = f"after {after} slices" if after else "before the start"
+            return [f"Predicted {when}: {predicted:,} slices for the smallest effect. So far there are {len(slices)}."]
+    return []
 
 
 def _record(

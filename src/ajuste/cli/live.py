@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -38,6 +39,7 @@ from ajuste.model.wording import visible_line
 
 if TYPE_CHECKING:
     from ajuste.model.live import LiveDesign
+    from ajuste.run.live.prediction import Prediction
     from ajuste.run.live.state import LiveState
     from ajuste.run.testbed import Experiment
     from ajuste.store.store import Run, Store
@@ -154,14 +156,17 @@ def live(
     study = live_study(request, design, known, str(native_program(WATCH)))
     options = LiveOptions(place, accept_risk=accept_risk, say=say, fresh=fresh, goes_on_after_boot=resume_after_reboot)
     experiment = prepare_live(study, design, known, options)
+    if install and not dry_run:
+        require_systemd()
     if dry_run or install:
-        shown = _sources(design)
+        predicted = _predictions(experiment, place)
     if dry_run:
-        _show_plan(experiment, design, shown, as_json=as_json)
+        _show_plan(experiment, design, predicted, as_json=as_json)
         return 0
     if install:
-        require_systemd()
         unit = install_unit(_installed_command(), study.name, place, os.environ)
+        for one in predicted:
+            typer.echo(one.says)
         typer.echo(f"started {unit}; see ajuste live status, end it with ajuste live stop")
         return 0
     with Store(place.store_url) as store:
@@ -204,10 +209,13 @@ def status(as_json: Json = False) -> None:
     typer.echo(_status_line(state, going=going))
     if state.said:
         typer.echo(visible_line(state.said))
+    if going and state.predicted:
+        typer.echo(visible_line(state.predicted))
 
 
 def _status_line(state: LiveState, *, going: bool) -> str:
     count = f"{state.slices} slice{'' if state.slices == 1 else 's'}"
+    count += f" ({state.predicted_slices:,} predicted)" if going and state.predicted_slices else ""
     if not going:
         return f"run {state.run} ({visible_line(state.study)}): not going on, {count}; see ajuste live result"
     now = f"trying {visible_line(state.configuration)}" if state.configuration else "nothing is changed now"
@@ -258,18 +266,19 @@ def _found(store: Store, place: Home, named: str | None) -> Run:
     raise RequestError("no live experiment was begun here", hint="list all runs with ajuste report")
 
 
-def _sources(design: LiveDesign) -> dict[str, str]:
-    """What each metric is read from, all of which can be read now. Raises RequestError."""
-    from ajuste.run.live.sources import open_metric
+def _predictions(experiment: Experiment, place: Home) -> tuple[Prediction, ...]:
+    """How many slices it will take, by what is known. Every metric can be read now, or RequestError is raised."""
+    from ajuste.run.live.experiment import known_for
+    from ajuste.run.live.prediction import predictions
+    from ajuste.run.live.sources import opened
+    from ajuste.store.store import Store
 
-    found = {}
-    for one in design.all_metrics:
-        open_metric(one).close()
-        found[one.metric.name] = f"{one.kind}:{one.where}"
-    return found
+    assert experiment.resolved.live is not None
+    with opened(experiment.resolved.live) as sources, Store(place.store_url) as store:
+        return predictions(experiment.resolved, known_for(experiment, store, sources))
 
 
-def _show_plan(experiment: Experiment, design: LiveDesign, shown: dict[str, str], *, as_json: bool) -> None:
+def _show_plan(experiment: Experiment, design: LiveDesign, predicted: Sequence[Prediction], *, as_json: bool) -> None:
     from ajuste.model.plan import location_words
 
     writes = [
@@ -283,8 +292,10 @@ def _show_plan(experiment: Experiment, design: LiveDesign, shown: dict[str, str]
         for one in experiment.resolved.configurations
     ]
     if as_json:
+        shown = {one.metric.name: f"{one.kind}:{one.where}" for one in design.all_metrics}
         document: dict[str, object] = {"study": experiment.resolved.study.name, "metrics": shown}
         document |= {"guards": [one.text for one in design.guards], "slice_s": design.slice_s, "for_s": design.for_s}
+        document["predicted"] = [one.as_json() for one in predicted]
         document["configurations"] = writes
         typer.echo(json.dumps(document, indent=2))
         return
@@ -294,10 +305,12 @@ def _show_plan(experiment: Experiment, design: LiveDesign, shown: dict[str, str]
         for write in one.writes:
             typer.echo(f"  {visible_line(one.configuration.name)}: {write.value} into {location_words(write.location)}")
     typer.echo("Metrics, all of which can be read now:")
-    for name, where in shown.items():
-        typer.echo(f"  {name}: {visible_line(where)}")
+    for metric in design.all_metrics:
+        typer.echo(f"  {metric.metric.name}: {visible_line(f'{metric.kind}:{metric.where}')}")
     for guard in design.guards:
         typer.echo(f"Guard: {visible_line(guard.text)}; a breach restores the old values at once")
+    for one_of in predicted:
+        typer.echo(one_of.says)
     typer.echo("Nothing was changed.")
 
 

@@ -1,10 +1,12 @@
-"""How many slices an experiment on a live system will take, from what the metric did before it began."""
+"""How many slices an experiment on a live system will take, from what is known of the metric's noise: its values before
+the experiment began, or the blocks of an earlier one, or the first blocks of this one.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -12,21 +14,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.analysis.diagnostics.order import lag_one
+from ajuste.analysis.switchback.blocks import block_differences
 from ajuste.analysis.switchback.needed import blocks_needed
 from ajuste.design.switchback import SwitchbackOrder, order_of_block, slices_a_block
-from ajuste.model.distributions import normal_quantile
+from ajuste.model.distributions import chi_squared_quantile, normal_quantile
+from ajuste.model.metric import Metric, Scale
+from ajuste.model.slices import Slice
 
 FEWEST_SLICES: Final = 8
 FOUND: Final = 0.95
 """In so many of all experiments the effect is found within the slices that are planned."""
+FEWEST_BLOCKS: Final = 6
+"""Fewer say too little of the noise for a prediction."""
+SURE: Final = 0.9
+"""How sure it is that the noise is between the two that the bounds of a prediction rest on."""
 _DRAWS: Final = 4
+
+
+@dataclass(frozen=True)
+class BlockNoise:
+    """By how much two equal configurations differ within a block.
+
+    ``values`` are such differences, around 0, of logarithms where ``scale`` is ``ratio``; they tell as much as
+    ``blocks`` that have no slice in common. ``mean`` is the metric's.
+    """
+
+    scale: Scale
+    values: NDArray[np.float64]
+    blocks: int
+    mean: float
 
 
 @dataclass(frozen=True)
 class SwitchbackPlan:
     """``slices`` in all in which an effect as large as asked for is found in 95 of 100 experiments, ``typical`` in half
-    of them; both ``None`` where the pilot is too short to tell, or where it would take beyond all measure.
+    of them; both ``None`` where too little is known to tell, or where it would take beyond all measure.
 
+    ``low`` and ``high`` bound ``slices`` as far as so few blocks tell the noise (``None``: beyond all measure).
     ``block_slices`` is the length of a block. ``pair_sd`` is the standard deviation of a difference within a block (of
     logarithms, for a ratio), ``autocorrelation`` that of neighbouring slices.
     """
@@ -35,6 +59,8 @@ class SwitchbackPlan:
     block_slices: int
     slices: int | None
     typical: int | None
+    low: int | None = None
+    high: int | None = None
     pair_sd: float | None = None
     autocorrelation: float | None = None
 
@@ -62,21 +88,54 @@ def plan_slices(
         return other if one.slices is not None and other.slices is not None and other.slices < one.slices else one
     values = np.array([value for value in pilot if math.isfinite(value)])
     length = slices_a_block(configurations, order)
-    if len(values) < max(FEWEST_SLICES, length) or (ratio and np.any(values <= 0)):
+    noise = noise_of_pilot(values, configurations, order, ratio=ratio)
+    if noise is None:
         return SwitchbackPlan(order, length, None, None)
-    if ratio:
-        values, effect = np.log(values), math.log1p(effect)
-    noise = pilot_differences(values, configurations, order)
-    in_most = blocks_needed(noise, effect, alpha, shortfall=normal_quantile(FOUND))
-    in_half = blocks_needed(noise, effect, alpha)
-    return SwitchbackPlan(
-        order,
-        length,
-        None if in_most is None else in_most * length,
-        None if in_half is None else in_half * length,
-        float(np.sqrt(np.mean(noise**2))),
-        lag_one(values),
+    planned = plan_of_noise(noise, math.log1p(effect) if ratio else effect, alpha, order, length)
+    return replace(planned, autocorrelation=lag_one(np.log(values) if ratio else values))
+
+
+def plan_of_noise(
+    noise: BlockNoise, effect: float, alpha: float, order: SwitchbackOrder, block_slices: int
+) -> SwitchbackPlan:
+    """How many slices tell an ``effect`` (on the scale of the noise) from none in blocks of so many."""
+
+    def slices(shortfall: float, times: float = 1.0) -> int | None:
+        found = blocks_needed(times * noise.values, effect, alpha, shortfall=shortfall)
+        return None if found is None else found * block_slices
+
+    most = normal_quantile(FOUND)
+    freedom = max(1, noise.blocks - 1)
+    low, high = (
+        slices(most, math.sqrt(freedom / chi_squared_quantile(freedom, share)))
+        for share in ((1 + SURE) / 2, (1 - SURE) / 2)
     )
+    return SwitchbackPlan(
+        order, block_slices, slices(most), slices(0.0), low, high, float(np.sqrt(np.mean(noise.values**2)))
+    )
+
+
+def noise_of_pilot(
+    pilot: NDArray[np.float64], configurations: int, order: SwitchbackOrder, *, ratio: bool
+) -> BlockNoise | None:
+    """From the values of slices in a row under one configuration; ``None`` where they are too few, or have no ratio."""
+    length = slices_a_block(configurations, order)
+    if len(pilot) < max(FEWEST_SLICES, length) or (ratio and np.any(pilot <= 0)):
+        return None
+    values = pilot_differences(np.log(pilot) if ratio else pilot, configurations, order)
+    return BlockNoise("ratio" if ratio else "difference", values, len(pilot) // length, float(np.mean(pilot)))
+
+
+def noise_of_blocks(slices: Sequence[Slice], metric: Metric, baseline: str, others: Sequence[str]) -> BlockNoise | None:
+    """From the blocks of an experiment: what is left without the mean effect of each of ``others``; ``None`` where no
+    blocks have two of the same scale.
+    """
+    found = [one for name in others if (one := block_differences(slices, metric, baseline, name)) is not None]
+    own = [one for one in found if len(one.values) > 1 and one.scale == found[0].scale]
+    if not own:
+        return None
+    left = [(one.values - np.mean(one.values)) * math.sqrt(len(one.values) / (len(one.values) - 1)) for one in own]
+    return BlockNoise(own[0].scale, np.concatenate(left), max(map(len, left)), own[0].baseline_mean)
 
 
 def pilot_differences(pilot: NDArray[np.float64], configurations: int, order: SwitchbackOrder) -> NDArray[np.float64]:

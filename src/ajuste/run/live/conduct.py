@@ -18,6 +18,7 @@ from ajuste.model.verdict import Verdict
 from ajuste.model.wording import Say, amount, visible_line
 from ajuste.run.live.guards import GuardWatch, beyond_load
 from ajuste.run.live.monitor import SILENCE_SECONDS, Heart, LiveMonitor
+from ajuste.run.live.prediction import Known, Prediction, longest, predictions
 from ajuste.run.live.slices import slice_trial
 from ajuste.run.live.source import Source
 from ajuste.run.live.wash_out import ENOUGH_BLOCKS, wash_out_of
@@ -51,7 +52,7 @@ class StopAskedError(Exception):
 class LiveHooks:
     """What a conductor needs of its surroundings: ``keep`` puts a slice into the store, ``tell`` says what goes on,
     ``note`` keeps what was found out about the run, ``wants_end`` whether a person wants it to end, and ``state`` tells
-    what is done now (configuration, slices so far, block, words).
+    what is done now (configuration, slices so far, block, words), ``predict`` how many slices it will take.
     """
 
     keep: Callable[[Trial], None]
@@ -59,12 +60,13 @@ class LiveHooks:
     tell: Say
     wants_end: Callable[[], bool]
     state: Callable[[str, int, int, str], None]
+    predict: Callable[[Prediction], None]
 
 
 @dataclass
 class Conductor:
-    """Carries out slices on ``executor`` until all is decided or the time is over. ``trials`` are those so far, and
-    ``about`` is what was noted of the run.
+    """Carries out slices on ``executor`` until all is decided or the time is over. ``trials`` are those so far,
+    ``about`` is what was noted of the run, and ``known`` the noise of its metrics as far as it was known before.
     """
 
     study: ResolvedStudy
@@ -75,9 +77,11 @@ class Conductor:
     watch: str
     trials: list[Trial] = field(default_factory=list)
     about: dict[str, Any] = field(default_factory=dict)
+    known: Mapping[str, Known] = field(default_factory=dict)
     _begin_s: float = field(init=False)
     _earlier: dict[str, str] = field(default_factory=dict, init=False)
     _broken_in_a_row: int = field(default=0, init=False)
+    _prediction: Prediction | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         done_s = max((one.metrics.get(END, 0.0) for one in self.trials), default=0.0)
@@ -104,6 +108,7 @@ class Conductor:
     def carry_out(self) -> LiveStop:
         """Measure until there is a reason to stop. Raises what the executor raises."""
         number = max((one.slot.block for one in self.trials), default=0)
+        self._predict()
         try:
             while (stop := self._stop_before(number)) is None:
                 self._block(number)
@@ -252,12 +257,26 @@ class Conductor:
             }
             self.hooks.note(self.about)
             self.hooks.tell(f"wash-out: {duration(found.seconds)} ({found.says})")
+        self._predict()
         judged = judge_live(self.study, self.trials)
         more = [one.more_slices for one in judged if one.more_slices]
-        left = f"; about {max(more)} more slices" if more else ""
+        left = f" About {max(more):,} more slices." if more else ""
         said = live_answer(self.study, judged, self.trials)
         self.hooks.tell(f"after {self._counted()}: {visible_line(said)}{left}")
         self.hooks.state("", len(self.trials), number, said)
+
+    def _predict(self) -> None:
+        """How many slices it will take: said when it is first known, and when it is known from other values."""
+        found = predictions(self.study, self.known, self.trials)
+        before, now = self._prediction, longest(found)
+        self._prediction = now
+        if before is None or (before.plan is None) != (now.plan is None):
+            for one in found:
+                self.hooks.tell(one.says)
+        if now.slices is not None and "predicted" not in self.about:
+            self.about["predicted"] = {"slices": now.slices, "after": len(in_order(self.trials))}
+            self.hooks.note(self.about)
+        self.hooks.predict(now)
 
     def _say(self, found: Trial) -> None:
         units = {one.metric.name: one.metric.unit for one in self._live.all_metrics}
@@ -265,7 +284,9 @@ class Conductor:
             f"{name} {amount(found.metrics[name], unit)}" for name, unit in units.items() if name in found.metrics
         ]
         flag = "" if found.status == "ok" else f" ({found.status}: {visible_line(found.reason)})"
-        where = f"slice {len(self.trials)}, block {found.slot.block}"
+        predicted = self._prediction.slices if self._prediction else None
+        of = "" if predicted is None else f" ({predicted:,} predicted)"
+        where = f"slice {len(self.trials)}{of}, block {found.slot.block}"
         self.hooks.tell(f"{where}: {found.slot.configuration}: {', '.join(values) or 'no value'}{flag}")
 
 

@@ -6,7 +6,7 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -26,7 +26,9 @@ from ajuste.model.wording import Say
 from ajuste.run.experiment import prepare
 from ajuste.run.live.conduct import Conductor, LiveHooks, LiveStop, rebooted
 from ajuste.run.live.monitor import Heart
-from ajuste.run.live.sources import open_metric
+from ajuste.run.live.prediction import Known, Prediction, known_before
+from ajuste.run.live.source import Source
+from ajuste.run.live.sources import opened
 from ajuste.run.live.state import directory, forget_stop, is_asked_to_stop, keep_state, own_state
 from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.store.engine import lock_name, only_one
@@ -103,9 +105,7 @@ def conduct_live(experiment: Experiment, store: Store, options: LiveOptions, *, 
     ):
         store.require_sound()
         assert experiment.resolved.live is not None
-        sources = {one.metric.name: open_metric(one) for one in experiment.resolved.live.all_metrics}
-        for source in sources.values():
-            stack.callback(source.close)
+        sources = stack.enter_context(opened(experiment.resolved.live))
         found = None if options.fresh else find_live(experiment, store)
         run = found or _begun(experiment, store, named)
         environment: dict[str, Any] = dict(run.environment)
@@ -124,7 +124,8 @@ def conduct_live(experiment: Experiment, store: Store, options: LiveOptions, *, 
             store.set_environment(run, environment)
 
         try:
-            stop = _measured(experiment, run, store, options, sources, about, note)
+            known = known_for(experiment, store, sources, apart=run.id)
+            stop = _measured(experiment, run, store, options, sources, about, known, note)
         except BaseException as failure:
             store.forget_if_empty(run)
             if isinstance(failure, RunError):
@@ -140,9 +141,10 @@ def _measured(
     run: Run,
     store: Store,
     options: LiveOptions,
-    sources: Mapping[str, Any],
+    sources: Mapping[str, Source],
     about: dict[str, Any],
-    note: Any,
+    known: Mapping[str, Known],
+    note: Callable[[Mapping[str, Any]], None],
 ) -> LiveStop:
     home, resolved = options.home, experiment.resolved
     state = own_state(run.id, run.study)
@@ -155,19 +157,24 @@ def _measured(
         state = state.model_copy(update=update if doing else {**update, "said": words})
         keep_state(home, state)
 
+    def predict(found: Prediction) -> None:
+        nonlocal state
+        state = state.model_copy(update={"predicted_slices": found.slices, "predicted": found.says})
+        keep_state(home, state)
+
     def keep(trial: Trial) -> None:
         store.add_trials(run, [trial])
 
     make_directory(directory(home))
     pipe = directory(home) / f"beat-{os.getpid()}"
-    hooks = LiveHooks(keep, note, options.say, lambda: is_asked_to_stop(home, run.id), tell_state)
+    hooks = LiveHooks(keep, note, options.say, lambda: is_asked_to_stop(home, run.id), tell_state, predict)
     first = keeper(home, run.id, resolved.writes, catalogue())
     about.setdefault("began", time.time())
     with Heart(pipe) as heart, prepared_for(resolved, home, options.say, first) as executor:
         note(about)
         trials = [one.model_copy(update={"events": ""}) for one in store.trials(run)]
         watch = str(native_program(WATCH))
-        conductor = Conductor(resolved, executor, sources, heart, hooks, watch, trials, about)
+        conductor = Conductor(resolved, executor, sources, heart, hooks, watch, trials, about, known)
         if trials:
             options.say(f"run {run.id} goes on after {len(trials)} slices")
         keep_state(home, state)
@@ -175,6 +182,13 @@ def _measured(
             return conductor.carry_out()
         finally:
             forget_stop(home)
+
+
+def known_for(
+    experiment: Experiment, store: Store, sources: Mapping[str, Source], *, apart: str = ""
+) -> dict[str, Known]:
+    """What is known of the noise of its metrics before it begins, ``apart`` from one run: itself."""
+    return known_before(experiment.resolved, sources, store, summary_of(take_inventory()), apart)
 
 
 def _begun(experiment: Experiment, store: Store, named: str) -> Run:

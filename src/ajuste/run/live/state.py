@@ -19,7 +19,9 @@ _STOP: Final = "stop"
 
 
 class LiveState(BaseModel):
-    """``configuration`` is empty while nothing is changed; ``said`` is what is known so far, in a sentence or two."""
+    """``configuration`` is empty while nothing is changed; ``said`` is what is known so far, in a sentence or two, and
+    ``predicted`` how long it will take.
+    """
 
     model_config = ConfigDict(frozen=True)
     run: str
@@ -32,6 +34,8 @@ class LiveState(BaseModel):
     configuration: str = ""
     doing: str = ""
     said: str = ""
+    predicted_slices: int | None = None
+    predicted: str = ""
 
     @property
     def is_alive(self) -> bool:

@@ -34,18 +34,18 @@ def require_web(url: str) -> None:
         )
 
 
-def page(url: str) -> bytes:
+def page(url: str, limit_s: float = READ_SECONDS) -> bytes:
     """What is at ``url`` now. Raises NothingShownError."""
-    deadline = time.monotonic() + READ_SECONDS
+    deadline = time.monotonic() + limit_s
     try:
-        with _OPENER.open(url, timeout=READ_SECONDS) as answer:
+        with _OPENER.open(url, timeout=limit_s) as answer:
             found = bytearray()
             while chunk := answer.read1(_CHUNK):
                 found += chunk
                 if len(found) > _MOST_BYTES:
                     raise NothingShownError(f"{url} has more than {_MOST_BYTES >> 20} MiB")
                 if time.monotonic() > deadline:
-                    raise NothingShownError(f"{url} took longer than {READ_SECONDS} s")
+                    raise NothingShownError(f"{url} took longer than {limit_s} s")
             return bytes(found)
     except urllib.error.HTTPError as error:
         raise NothingShownError(f"{url} answers {error.code} {error.reason}") from None

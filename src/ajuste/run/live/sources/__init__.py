@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from types import MappingProxyType
 
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
-from ajuste.model.live import LiveMetric
+from ajuste.model.live import LiveDesign, LiveMetric
 from ajuste.model.plug_in import modules_of
 from ajuste.run.live.source import NothingShownError, Source
 
@@ -17,6 +18,17 @@ from ajuste.run.live.source import NothingShownError, Source
 def kinds() -> Mapping[str, Callable[[str], Source]]:
     """What opens a source, by what stands before the colon. Each raises RequestError where nothing can be read."""
     return MappingProxyType({module.KIND: module.open_source for module in modules_of(sys.modules[__name__]).values()})
+
+
+@contextmanager
+def opened(design: LiveDesign) -> Iterator[Mapping[str, Source]]:
+    """The sources of all metrics by name, each of which shows something now. Raises RequestError."""
+    with ExitStack() as stack:
+        found: dict[str, Source] = {}
+        for one in design.all_metrics:
+            found[one.metric.name] = open_metric(one)
+            stack.callback(found[one.metric.name].close)
+        yield found
 
 
 def open_metric(metric: LiveMetric) -> Source:

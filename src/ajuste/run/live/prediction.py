@@ -1,0 +1,215 @@
+"""How many slices a live experiment will take, from what is known of the noise of its metrics: from Prometheus' past,
+from earlier runs that read the same in slices as long, or from its own first blocks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ajuste.analysis.live import slices_of
+from ajuste.analysis.switchback.judge import ALPHA_OF_CONTROL
+from ajuste.analysis.switchback.plan import (
+    FEWEST_BLOCKS,
+    FOUND,
+    BlockNoise,
+    SwitchbackPlan,
+    noise_of_blocks,
+    noise_of_pilot,
+    plan_of_noise,
+)
+from ajuste.model.live import LiveDesign, LiveMetric, duration
+from ajuste.model.metric import Metric
+from ajuste.model.trial import Trial
+from ajuste.model.wording import percent
+from ajuste.run.live.source import NothingShownError, Source
+from ajuste.store.store import Run, Store
+from ajuste.study.resolved import ResolvedStudy
+
+OWN_BLOCKS: Final = 10
+"""From so many on a run's own blocks count, and not what was known before."""
+_MOST_RUNS: Final = 5
+"""Earlier ones, the latest first."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a metric's noise, and where from."""
+
+    noise: BlockNoise
+    source: str
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """In how many slices an ``effect`` on ``metric`` is found; without a ``plan`` nothing is known yet."""
+
+    metric: Metric
+    effect: float
+    design: LiveDesign
+    block_slices: int
+    plan: SwitchbackPlan | None = None
+    source: str = ""
+
+    @property
+    def slices(self) -> int | None:
+        """In which it is found in 95 of 100 runs."""
+        return self.plan.slices if self.plan else None
+
+    @property
+    def says(self) -> str:
+        """In a few sentences."""
+        effect = f"a change of {percent(self.effect)} of {self.metric.name}"
+        if self.plan is None:
+            slices = FEWEST_BLOCKS * self.block_slices
+            needed = f"{slices} slices, {duration(slices * self.design.slice_s)}"
+            return (
+                f"Not predicted yet: nothing is known of the noise of {self.metric.name} in slices of "
+                f"{duration(self.design.slice_s)}. The first {FEWEST_BLOCKS} blocks ({needed}) will show it."
+            )
+        if self.plan.slices is None:
+            return f"Predicted: no number of slices worth giving finds {effect}, by {self.source}. {self._cure()}"
+        length = f"{self.plan.slices:,} slices ({duration(self.plan.slices * self.design.slice_s)})"
+        high = "more than can be said" if self.plan.high is None else f"{self.plan.high:,}"
+        said = (
+            f"Predicted: {length} find {effect} in {100 * FOUND:.0f} of 100 runs, {self.plan.typical:,} in half of "
+            f"them. By {self.source} it may be {self.plan.low:,} to {high}, under a load like theirs."
+        )
+        return said if self.plan.slices * self.design.slice_s <= self.design.for_s else f"{said} {self._cure()}"
+
+    def _cure(self) -> str:
+        return f"The run ends before, after {duration(self.design.for_s)}: give a longer --for or a larger --min-effect."
+
+    def as_json(self) -> dict[str, object]:
+        """For programs; ``slices`` is null where nothing is known, or where it is beyond all measure."""
+        plan = self.plan
+        return {
+            "metric": self.metric.name,
+            "effect": self.effect,
+            "slices": self.slices,
+            "seconds": None if self.slices is None else self.slices * self.design.slice_s,
+            "half_of_runs": plan.typical if plan else None,
+            "low": plan.low if plan else None,
+            "high": plan.high if plan else None,
+            "source": self.source,
+        }
+
+
+def predictions(
+    resolved: ResolvedStudy, known: Mapping[str, Known], trials: Sequence[Trial] = ()
+) -> tuple[Prediction, ...]:
+    """For every deciding metric, from the slices so far where they tell enough, else from what was ``known`` before."""
+    return tuple(_predicted(resolved, metric, known.get(metric.name), trials) for metric in resolved.deciding)
+
+
+def longest(found: Sequence[Prediction]) -> Prediction:
+    """The one that takes most; one of which nothing is known, before all."""
+    return max(found, key=lambda one: math.inf if one.slices is None else one.slices)
+
+
+def known_before(
+    resolved: ResolvedStudy, sources: Mapping[str, Source], store: Store, machine: Mapping[str, str], apart: str = ""
+) -> dict[str, Known]:
+    """What is known of each deciding metric before the run ``apart`` begins on ``machine`` (as the store names it)."""
+    design = _design(resolved)
+    found = {one.metric.name: _from_past(resolved, one, sources[one.metric.name]) for one in design.metrics}
+    missing = [one for one in design.metrics if found[one.metric.name] is None]
+    runs = _alike(design, store, machine, apart) if missing else []
+    for one in missing:
+        found[one.metric.name] = _from_runs(one, [(then, trials) for then, trials in runs if _reads(then, one)])
+    return {name: one for name, one in found.items() if one is not None}
+
+
+def _design(resolved: ResolvedStudy) -> LiveDesign:
+    assert resolved.live is not None, "not an experiment on a running service"
+    return resolved.live
+
+
+def _predicted(resolved: ResolvedStudy, metric: Metric, known: Known | None, trials: Sequence[Trial]) -> Prediction:
+    design, names = _design(resolved), resolved.names
+    analysis = resolved.study.analysis
+    prediction = Prediction(metric, analysis.smallest_effect, design, len(names))
+    own = noise_of_blocks(slices_of(trials, metric.name), metric, resolved.baseline, _others(resolved))
+    if own is not None and own.blocks >= (FEWEST_BLOCKS if known is None else OWN_BLOCKS):
+        known = Known(own, f"the first {own.blocks} blocks")
+    if known is None:
+        return prediction
+    noise = known.noise
+    effect = math.log1p(prediction.effect) if noise.scale == "ratio" else prediction.effect * abs(noise.mean)
+    alpha = (1 - analysis.confidence) / max(1, (len(names) - 1) * len(resolved.deciding))
+    alpha *= (1 - ALPHA_OF_CONTROL) if design.control else 1
+    plan = plan_of_noise(noise, effect or metric.resolution, alpha, "random", len(names))
+    return Prediction(metric, prediction.effect, design, len(names), plan, known.source)
+
+
+def _others(resolved: ResolvedStudy) -> list[str]:
+    return [name for name in resolved.names if name != resolved.baseline]
+
+
+def _from_past(resolved: ResolvedStudy, one: LiveMetric, source: Source) -> Known | None:
+    if source.past is None:
+        return None
+    design = _design(resolved)
+    try:
+        values = np.array(source.past(design.slice_s, design.slice_s - design.first_washout_s))
+    except NothingShownError:
+        return None
+    values = values[np.isfinite(values)]
+    noise = noise_of_pilot(values, len(resolved.names), "random", ratio=one.metric.scale == "ratio")
+    if noise is None or noise.blocks < FEWEST_BLOCKS:
+        return None
+    return Known(noise, f"{duration(len(values) * design.slice_s)} that Prometheus remembers")
+
+
+def _alike(
+    design: LiveDesign, store: Store, machine: Mapping[str, str], apart: str
+) -> list[tuple[ResolvedStudy, list[Trial]]]:
+    """The latest runs on this machine that have a metric of ``design``, in slices as long."""
+    found: list[tuple[ResolvedStudy, list[Trial]]] = []
+    for head in store.runs():
+        if head.workload != "live" or head.id == apart or len(found) == _MOST_RUNS:
+            continue
+        run = store.find_run(head.id)
+        then = _study_of(run)
+        if (
+            then is not None
+            and _design(then).slice_s == design.slice_s
+            and run.environment.get("this machine") == machine
+            and any(_reads(then, one) for one in design.metrics)
+        ):
+            found.append((then, store.trials(run)))
+    return found
+
+
+def _study_of(run: Run) -> ResolvedStudy | None:
+    """None where another Ajuste wrote it otherwise."""
+    try:
+        then = ResolvedStudy.model_validate_json(run.resolved)
+    except ValueError:
+        return None
+    return then if then.live is not None else None
+
+
+def _reads(then: ResolvedStudy, one: LiveMetric) -> bool:
+    place = (one.kind, one.where, one.metric.name, one.metric.unit, one.metric.scale)
+    others = _design(then).metrics
+    return any(place == (two.kind, two.where, two.metric.name, two.metric.unit, two.metric.scale) for two in others)
+
+
+def _from_runs(one: LiveMetric, runs: Sequence[tuple[ResolvedStudy, list[Trial]]]) -> Known | None:
+    found = [
+        noise
+        for then, trials in runs
+        if (noise := noise_of_blocks(slices_of(trials, one.metric.name), one.metric, then.baseline, _others(then)))
+    ]
+    own = [noise for noise in found if noise.scale == found[0].scale]
+    blocks = sum(noise.blocks for noise in own)
+    if blocks < FEWEST_BLOCKS:
+        return None
+    values = np.concatenate([noise.values for noise in own])
+    runs_said = "an earlier run" if len(own) == 1 else f"{len(own)} earlier runs"
+    return Known(BlockNoise(own[0].scale, values, blocks, own[0].mean), f"{blocks} blocks of {runs_said}")
