@@ -204,7 +204,7 @@ def status(as_json: Json = False) -> None:
         raise RequestError("no live experiment was begun here", hint="start one with ajuste live --set …")
     going = state.is_alive
     if as_json:
-        typer.echo(json.dumps({**state.model_dump(exclude={"boot", "started"}), "going_on": going}, indent=2))
+        typer.echo(json.dumps({**state.model_dump(exclude={"boot", "started_ticks"}), "going_on": going}, indent=2))
         return
     typer.echo(_status_line(state, going=going))
     if state.said:

@@ -18,9 +18,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from ajuste.executor.host.machine_status import started_ticks
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
+from ajuste.machine.session import started_ticks
 from ajuste.model.error import RequestError
 
 AJUSTE: Final = (sys.executable, "-P", "-c", "from ajuste.cli.main import main; main()")

@@ -19,8 +19,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import psutil
-
 from ajuste.machine.files import make_directory, read_kept
 from ajuste.machine.home import AGENT, Home, native_program
 from ajuste.model.error import RequestError
@@ -42,6 +40,16 @@ def machine_id() -> str:
 def boot_id() -> str:
     """What distinguishes this boot of the machine from all others (random(4))."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def started_ticks(pid: int) -> int:
+    """When a process began, in clock ticks since this machine did; 0 where there is none. Unlike a time of the day it
+    stays the same when somebody sets the clock (proc_pid_stat(5)).
+    """
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 # What tells this machine from every other, so that what was measured on two of them is never taken for one.
@@ -176,7 +184,7 @@ def _is_empty_and_old(directory: Path) -> bool:
 def _owner() -> dict[str, object]:
     return {
         "pid": os.getpid(),
-        "started": psutil.Process().create_time(),
+        "started_ticks": started_ticks(os.getpid()),
         "boot": boot_id(),
         "machine": machine_id(),
     }
@@ -190,6 +198,7 @@ def _alive(owner: object) -> bool:
     if owner.get("boot") != boot_id():
         return False
     try:
-        return bool(psutil.Process(int(owner.get("pid", -1))).create_time() == owner.get("started"))
-    except (psutil.NoSuchProcess, ValueError, TypeError):
+        started = started_ticks(int(owner.get("pid", -1)))
+    except (ValueError, TypeError):
         return False
+    return started > 0 and owner.get("started_ticks", started) == started  # An earlier Ajuste kept a time of the day.

@@ -67,7 +67,7 @@ def test_directories_of_dead_owners_are_removed_and_others_kept(place: Home) -> 
         mine = json.loads((session.directory / MARKER).read_text())
         others = {
             "vm-dead": {**mine, "pid": 2**22 + 1},
-            "vm-recycled": {**mine, "started": mine["started"] - 1000},
+            "vm-recycled": {**mine, "started_ticks": mine["started_ticks"] - 1000},
             "vm-boot": {**mine, "boot": "another"},
         }
         for name, owner in others.items():

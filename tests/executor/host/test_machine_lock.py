@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from ajuste.executor.host.machine_lock import MachineLock, lock_name
-from ajuste.executor.host.machine_status import Use, started_ticks, status_name
-from ajuste.machine.session import boot_id
+from ajuste.executor.host.machine_status import Use, status_name
+from ajuste.machine.session import boot_id, started_ticks
 from ajuste.model.error import RequestError
 
 ADA, BOB = 65534, 65533

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from ajuste.machine.files import user_name
-from ajuste.machine.session import boot_id
+from ajuste.machine.session import boot_id, started_ticks
 from ajuste.model.error import RequestError
 
 Use = Literal["experiment", "measurement", "restoration", "unknown"]
@@ -98,14 +98,6 @@ def other_holders(directory: Path) -> Iterator[Holder]:
             continue
         if found.uid in _owners(found.pid) and started_ticks(found.pid) == found.started:
             yield found
-
-
-def started_ticks(pid: int) -> int:
-    """When a process began; 0 where there is none."""
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[19])
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 def remove_anothers(path: Path) -> str:

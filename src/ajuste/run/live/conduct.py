@@ -16,6 +16,7 @@ from ajuste.model.live import BREACH, END, LiveDesign, duration
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import Say, amount, visible_line
+from ajuste.run.live.clock import Instant, seconds_between
 from ajuste.run.live.guards import GuardWatch, beyond_load
 from ajuste.run.live.monitor import SILENCE_SECONDS, Heart, LiveMonitor
 from ajuste.run.live.prediction import Known, Prediction, longest, predictions
@@ -85,9 +86,11 @@ class Conductor:
 
     def __post_init__(self) -> None:
         done_s = max((one.metrics.get(END, 0.0) for one in self.trials), default=0.0)
-        began = float(self.about.setdefault("began", time.time()))
-        # By the clock of the world since the run began, but never before what was measured: it may have been set.
-        self._begin_s = max(done_s, time.time() - began) - time.monotonic()
+        now, monotonic_s = Instant.now(), time.monotonic()
+        began = Instant.model_validate(self.about.get("began_at", now))
+        so_far_s = max(done_s, seconds_between(began, now))
+        self.about["began_at"] = now.earlier(so_far_s).model_dump()
+        self._begin_s = so_far_s - monotonic_s
         self._guards = GuardWatch(self._live, {name: source.fold for name, source in self.sources.items()})
 
     @property

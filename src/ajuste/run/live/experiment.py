@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -169,12 +168,11 @@ def _measured(
     pipe = directory(home) / f"beat-{os.getpid()}"
     hooks = LiveHooks(keep, note, options.say, lambda: is_asked_to_stop(home, run.id), tell_state, predict)
     first = keeper(home, run.id, resolved.writes, catalogue())
-    about.setdefault("began", time.time())
     with Heart(pipe) as heart, prepared_for(resolved, home, options.say, first) as executor:
-        note(about)
         trials = [one.model_copy(update={"events": ""}) for one in store.trials(run)]
         watch = str(native_program(WATCH))
         conductor = Conductor(resolved, executor, sources, heart, hooks, watch, trials, about, known)
+        note(about)
         if trials:
             options.say(f"run {run.id} goes on after {len(trials)} slices")
         keep_state(home, state)

@@ -82,7 +82,9 @@ class Prediction:
         return said if self.plan.slices * self.design.slice_s <= self.design.for_s else f"{said} {self._cure()}"
 
     def _cure(self) -> str:
-        return f"The run ends before, after {duration(self.design.for_s)}: give a longer --for or a larger --min-effect."
+        return (
+            f"The run ends before, after {duration(self.design.for_s)}: give a longer --for or a larger --min-effect."
+        )
 
     def as_json(self) -> dict[str, object]:
         """For programs; ``slices`` is null where nothing is known, or where it is beyond all measure."""

@@ -6,12 +6,11 @@ import os
 from pathlib import Path
 from typing import Final
 
-import psutil
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
-from ajuste.machine.session import boot_id
+from ajuste.machine.session import boot_id, started_ticks
 from ajuste.model.base import BaseModel
 
 _NAME: Final = "now.json"
@@ -27,7 +26,7 @@ class LiveState(BaseModel):
     run: str
     study: str
     pid: int
-    started: float
+    started_ticks: int = Field(gt=0)
     boot: str
     slices: int = 0
     block: int = 0
@@ -42,16 +41,13 @@ class LiveState(BaseModel):
         """Whether its process is there."""
         if self.boot != boot_id():
             return False
-        try:
-            return psutil.Process(self.pid).create_time() == self.started
-        except psutil.Error:
-            return False
+        return started_ticks(self.pid) == self.started_ticks
 
 
 def own_state(run: str, study: str) -> LiveState:
     """That of this process, which has done nothing yet."""
-    started = psutil.Process().create_time()
-    return LiveState(run=run, study=study, pid=os.getpid(), started=started, boot=boot_id())
+    pid = os.getpid()
+    return LiveState(run=run, study=study, pid=pid, started_ticks=started_ticks(pid), boot=boot_id())
 
 
 def directory(home: Home) -> Path:

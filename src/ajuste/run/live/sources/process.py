@@ -13,6 +13,7 @@ from typing import Final
 
 import psutil
 
+from ajuste.machine.session import started_ticks
 from ajuste.model.error import RequestError
 from ajuste.run.live.reading import Fold, Shown, level, rate
 from ajuste.run.live.source import NothingShownError, Source
@@ -71,14 +72,14 @@ class _Gathered:
         self._name = name
         self._read = read
         self._grows = grows
-        self._last: dict[tuple[int, float], float] = {}
+        self._last: dict[tuple[int, int], float] = {}
         self._total = 0.0
 
     def now(self) -> Shown:
-        found: dict[tuple[int, float], float] = {}
+        found: dict[tuple[int, int], float] = {}
         for process in _named(self._name):
             try:
-                found[process.pid, process.create_time()] = self._read(process)
+                found[process.pid, started_ticks(process.pid)] = self._read(process)
             except (psutil.Error, OSError, IndexError, ValueError):
                 continue
         if not found:
