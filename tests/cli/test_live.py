@@ -30,9 +30,10 @@ http.server.ThreadingHTTPServer(("127.0.0.1", 21793), Handler).serve_forever()
 BEGIN = """\
 mkdir -p /run/lock
 {python} service.py . & sleep 1
+ajuste() {{ {ajuste} "$@"; }}
 value() {{ cat /proc/sys/net/ipv4/tcp_retries2; }}
 live() {{
-    {ajuste} live --set net.ipv4.tcp_retries2=15,8 --slice 2s --washout 0 --for 10m --min-effect 5% \\
+    ajuste live --set net.ipv4.tcp_retries2=15,8 --slice 2s --washout 0 --for 10m --min-effect 5% \\
     --metric "took,s,lower=prometheus:http://127.0.0.1:21793/#took" \\
     --watch "worst,s=prometheus:http://127.0.0.1:21793/#worst" --guard "worst < 5s" "$@"
 }}
@@ -80,6 +81,68 @@ def test_a_broken_guard_restores_and_the_configuration_is_not_tried_again(tmp_pa
     assert "broke the guard worst < 5s (worst is 9 s)" in document["answer"]
     tried = [one for one in document["live"]["slices"] if one["configuration"] == "net.ipv4.tcp_retries2=8"]
     assert len(tried) == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "calm", "busy", "option", "words"),
+    [
+        (
+            "/proc/pressure/cpu",
+            "some avg10=1.00 avg60=1.00 avg300=1.00 total=1",
+            "some avg10=87.00 avg60=1.00 avg300=1.00 total=1",
+            "--max-pressure 60%",
+            "tasks wait for cpu 87 % of the time, more than 60 %",
+        ),
+        (
+            "/proc/loadavg",
+            "0.50 0.40 0.30 1/99 999",
+            "9.50 0.40 0.30 1/99 999",
+            "--max-load 4",
+            "the load average is 9.5, more than 4",
+        ),
+    ],
+)
+def test_too_much_load_restores_and_pauses_until_it_is_over(
+    tmp_path: Path, place: str, calm: str, busy: str, option: str, words: str
+) -> None:
+    said = run(
+        f"""\
+        echo {calm!r} >calm; echo {busy!r} >busy; cp calm load
+        mount --bind load {place}
+        live {option} --json >result.json 2>progress.txt & live=$!
+        for try in $(seq 300); do [ "$(value)" = 8 ] && break; sleep 0.1; done
+        cat busy >load
+        for try in $(seq 20); do [ "$(value)" = 15 ] && break; sleep 0.1; done
+        sleep 1.2
+        value
+        ajuste live status
+        sleep 5
+        value
+        cat calm >load
+        wait $live
+        value
+        """,
+        tmp_path,
+    )
+    during, status, *_, later, after = said.splitlines()
+    assert (during, later, after) == ("15", "15", "15")
+    assert f"nothing is changed now, waiting: {words}" in status
+    document = json.loads((tmp_path / "result.json").read_text())
+    assert [one["verdict"] for one in document["verdicts"]] == ["improves"]
+    assert any(words in one["flag"] for one in document["live"]["slices"])
+
+
+def test_a_limit_that_could_never_be_noticed_is_refused(tmp_path: Path) -> None:
+    said = run(
+        """\
+        mount -t tmpfs none /proc/pressure
+        live --max-pressure 60% 2>&1 || echo "exit code $?"
+        value
+        """,
+        tmp_path,
+    )
+    assert "--max-pressure requires pressure stall information" in said
+    assert said.split()[-4:] == ["exit", "code", "2", "15"]
 
 
 def test_nobody_who_checks_the_guards_ends_the_slice(tmp_path: Path) -> None:

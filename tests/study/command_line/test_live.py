@@ -48,6 +48,10 @@ def test_a_request_says_what_is_read_and_when() -> None:
         ({"guard": ("latency < 5 apples",)}, "apples"),
         ({"washout": "31s"}, "at most half of a slice"),
         ({"slice": "1s"}, "at least 2 s"),
+        ({"max_load": 0.0}, "above 0"),
+        ({"max_load": float("nan")}, "above 0"),
+        ({"max_pressure": "0"}, "between 0 and 100 %"),
+        ({"max_pressure": "400%"}, "between 0 and 100 %"),
         ({"for_": "30s"}, "at least one slice"),
     ],
 )

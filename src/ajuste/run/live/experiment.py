@@ -24,6 +24,7 @@ from ajuste.model.trial import Trial
 from ajuste.model.wording import Say
 from ajuste.run.experiment import prepare
 from ajuste.run.live.conduct import Conductor, LiveHooks, LiveStop, rebooted
+from ajuste.run.live.guards import require_pressure
 from ajuste.run.live.monitor import Heart
 from ajuste.run.live.prediction import Known, Prediction, known_before
 from ajuste.run.live.source import Source
@@ -53,6 +54,7 @@ class LiveOptions:
 
 def prepare_live(study: Study, design: LiveDesign, known: Catalogue, options: LiveOptions) -> Experiment:
     """``study`` on this machine. Raises RequestError for what cannot be changed while a service runs."""
+    require_pressure(design)
     means = RunOptions(options.home, accept_risk=options.accept_risk, say=options.say)
     experiment = prepare(study, known, means)
     resolved = experiment.resolved.model_copy(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,6 +9,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Final, Literal
 
+from ajuste.model.error import RequestError
 from ajuste.model.live import Guard, LiveDesign
 from ajuste.model.metric import Metric
 from ajuste.model.wording import amount, number, percent
@@ -24,6 +24,8 @@ FEWEST_BASELINES: Final = 3
 FEWEST_READINGS: Final = 5
 _NOISE: Final = 3.0
 """Standard deviations of the baseline's slices that count as noise."""
+
+_PRESSURE: Final = Path("/proc/pressure")
 
 EndKind = Literal["guard", "load", "stop"]
 
@@ -117,7 +119,7 @@ def _value(fold: Fold, readings: Sequence[Reading]) -> float | None:
 
 def beyond_load(design: LiveDesign) -> Ended | None:
     """Whether the machine has more to do than it may have for an experiment."""
-    if design.max_load is not None and (load := os.getloadavg()[0]) > design.max_load:
+    if design.max_load is not None and (load := load_average()) > design.max_load:
         return Ended("load", f"the load average is {number(load)}, more than {design.max_load:g}")
     if design.max_pressure is not None:
         for resource in ("cpu", "io", "memory"):
@@ -130,10 +132,28 @@ def beyond_load(design: LiveDesign) -> Ended | None:
     return None
 
 
+def load_average() -> float:
+    """How many tasks ran or waited, on average over about the last minute (proc_loadavg(5))."""
+    return float(read_file(Path("/proc/loadavg")).split()[0])
+
+
+def require_pressure(design: LiveDesign) -> None:
+    """Raises RequestError where a limit of the pressure could never be noticed."""
+    if design.max_pressure is None:
+        return
+    try:
+        read_file(_PRESSURE / "cpu")
+    except NothingShownError as nothing:
+        raise RequestError(
+            f"--max-pressure requires pressure stall information: {nothing}",
+            hint="boot with psi=1 on the kernel command line, or give --max-load instead",
+        ) from None
+
+
 def pressure(resource: str) -> float:
     """The share of the last 10 seconds for which some task waited; 0 on a kernel that does not tell (PSI)."""
     try:
-        text = read_file(Path("/proc/pressure") / resource)
+        text = read_file(_PRESSURE / resource)
         fields = dict(word.partition("=")[::2] for word in text.splitlines()[0].split()[1:])
         return float(fields["avg10"]) / 100
     except (NothingShownError, IndexError, KeyError, ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -78,8 +79,8 @@ def live_design(request: LiveRequest) -> LiveDesign:
         slice_s=slice_s,
         washout_s=washout_s,
         for_s=for_s,
-        max_load=request.max_load,
-        max_pressure=share("--max-pressure", request.max_pressure) if request.max_pressure else None,
+        max_load=_max_load(request.max_load),
+        max_pressure=_max_pressure(request.max_pressure),
     )
 
 
@@ -142,6 +143,21 @@ def _washout(text: str | None, slice_s: float) -> float | None:
     found = 0.0 if text.strip() in ("0", "0s") else seconds("--washout", text)
     if found > slice_s / 2:
         raise wrong("--washout", text, f"at most half of a slice ({slice_s / 2:g} s)", HINT)
+    return found
+
+
+def _max_load(given: float | None) -> float | None:
+    if given is not None and not 0 < given < math.inf:
+        raise wrong("--max-load", f"{given:g}", "a load average above 0, such as the number of CPUs", HINT)
+    return given
+
+
+def _max_pressure(text: str | None) -> float | None:
+    if text is None:
+        return None
+    found = share("--max-pressure", text)
+    if not 0 < found < 1:
+        raise wrong("--max-pressure", text, "a share of the time between 0 and 100 %", HINT)
     return found
 
 
