@@ -120,8 +120,8 @@ def live(
         return 0
     from ajuste.catalogue.loader import catalogue
     from ajuste.cli.measuring import check_report
-    from ajuste.run.live.experiment import LiveOptions, conduct_live, prepare_live
-    from ajuste.run.live.unit import install_unit, require_systemd, say_ended
+    from ajuste.run.live.experiment import LiveOptions, conduct_live, prepare_live, require_free
+    from ajuste.run.live.unit import PATIENCE_SECONDS, install_unit, is_unit, leave_unit, require_systemd
     from ajuste.run.outcome import results_of
     from ajuste.store.store import Store
     from ajuste.study.command_line.live import LiveRequest, live_design, live_study
@@ -154,7 +154,14 @@ def live(
     place, known, say = home(), catalogue(), telling(quiet=quiet or as_json)
     design = live_design(request)
     study = live_study(request, design, known, str(native_program(WATCH)))
-    options = LiveOptions(place, accept_risk=accept_risk, say=say, fresh=fresh, goes_on_after_boot=resume_after_reboot)
+    options = LiveOptions(
+        place,
+        accept_risk=accept_risk,
+        say=say,
+        fresh=fresh,
+        goes_on_after_boot=resume_after_reboot,
+        patience_s=PATIENCE_SECONDS if is_unit(os.environ) else 0.0,
+    )
     experiment = prepare_live(study, design, known, options)
     if install and not dry_run:
         require_systemd()
@@ -164,6 +171,7 @@ def live(
         _show_plan(experiment, design, predicted, as_json=as_json)
         return 0
     if install:
+        require_free(place)
         unit = install_unit(_installed_command(), study.name, place, os.environ)
         for one in predicted:
             typer.echo(one.says)
@@ -171,7 +179,7 @@ def live(
         return 0
     with Store(place.store_url) as store:
         done = conduct_live(experiment, store, options, named=command_line())
-        say_ended(os.environ)
+        leave_unit(os.environ)
         results = results_of(done, store)
     show_results(results, report or place.reports / f"{done.id}.html", as_json=as_json, verbose=verbose)
     if keep_winner is not None:
@@ -228,9 +236,15 @@ def _status_line(state: LiveState, *, going: bool) -> str:
 def stop() -> None:
     """End the live experiment: restore the old values and give the verdict so far."""
     from ajuste.run.live.state import ask_to_stop, kept_state
+    from ajuste.run.live.unit import is_installed, remove_unit, systemctl, unit_name
 
     place = home()
     state = kept_state(place)
+    if state is not None and not state.is_alive and is_installed(state.study):
+        systemctl("stop", unit_name(state.study))
+        remove_unit(state.study)
+        typer.echo(f"{unit_name(state.study)}, which was waiting to go on, is removed. See ajuste live result")
+        return
     if state is None or not state.is_alive:
         raise RequestError("no live experiment goes on here", hint="see the last one with ajuste live result")
     ask_to_stop(place, state.run)

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ajuste.catalogue.loader import Catalogue, catalogue
+from ajuste.executor.host.journals import require_none_left
 from ajuste.executor.host.kept_state import keeper
+from ajuste.executor.host.machine_lock import MachineLock
 from ajuste.executor.host.prepared import prepared_for
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import WATCH, Home, native_program
@@ -43,13 +45,16 @@ LIVE: Final = "live"
 
 @dataclass(frozen=True)
 class LiveOptions:
-    """``fresh`` begins a run anew; ``goes_on_after_boot`` was given before the machine was started anew."""
+    """``fresh`` begins a run anew; ``goes_on_after_boot`` was given before the machine was started anew. For
+    ``patience_s`` a metric that shows nothing is waited for.
+    """
 
     home: Home
     accept_risk: bool = False
     say: Say = lambda _: None
     fresh: bool = False
     goes_on_after_boot: bool = False
+    patience_s: float = 0.0
 
 
 def prepare_live(study: Study, design: LiveDesign, known: Catalogue, options: LiveOptions) -> Experiment:
@@ -85,6 +90,12 @@ def _require_live(resolved: ResolvedStudy, known: Catalogue, *, accept_risk: boo
                 )
 
 
+def require_free(home: Home) -> None:
+    """Raises RequestError where the machine is in use, or an earlier experiment may have left values changed."""
+    with MachineLock("experiment"):
+        require_none_left(home.journals)
+
+
 def find_live(experiment: Experiment, store: Store) -> Run | None:
     """The run of the very same that did not end."""
     alike = store.runs_alike(experiment.fingerprint, experiment.resolved.study.design.seed)
@@ -106,7 +117,7 @@ def conduct_live(experiment: Experiment, store: Store, options: LiveOptions, *, 
     ):
         store.require_sound()
         assert experiment.resolved.live is not None
-        sources = stack.enter_context(opened(experiment.resolved.live))
+        sources = stack.enter_context(opened(experiment.resolved.live, options.patience_s, options.say))
         found = None if options.fresh else find_live(experiment, store)
         run = found or _begun(experiment, store, named)
         environment: dict[str, Any] = dict(run.environment)

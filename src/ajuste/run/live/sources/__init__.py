@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from types import MappingProxyType
+from typing import Final
 
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.live import LiveDesign, LiveMetric
 from ajuste.model.plug_in import modules_of
+from ajuste.model.wording import Say, visible_line
 from ajuste.run.live.source import NothingShownError, Source
+
+_PAUSE_SECONDS: Final = 1.0
 
 
 @cache
@@ -21,14 +26,29 @@ def kinds() -> Mapping[str, Callable[[str], Source]]:
 
 
 @contextmanager
-def opened(design: LiveDesign) -> Iterator[Mapping[str, Source]]:
-    """The sources of all metrics by name, each of which shows something now. Raises RequestError."""
+def opened(design: LiveDesign, patience_s: float = 0.0, say: Say = lambda _: None) -> Iterator[Mapping[str, Source]]:
+    """The sources of all metrics by name, each of which shows something within ``patience_s``. Raises RequestError."""
+    deadline = time.monotonic() + patience_s
     with ExitStack() as stack:
         found: dict[str, Source] = {}
         for one in design.all_metrics:
-            found[one.metric.name] = open_metric(one)
+            found[one.metric.name] = _open_until(deadline, one, say)
             stack.callback(found[one.metric.name].close)
         yield found
+
+
+def _open_until(deadline: float, metric: LiveMetric, say: Say) -> Source:
+    said = ""
+    while True:
+        try:
+            return open_metric(metric)
+        except RequestError as failure:
+            if time.monotonic() > deadline:
+                raise
+            if failure.message != said:
+                said = failure.message
+                say(f"waiting: {visible_line(said)}")
+        time.sleep(_PAUSE_SECONDS)
 
 
 def open_metric(metric: LiveMetric) -> Source:
