@@ -39,6 +39,13 @@ live() {{
 }}
 """
 
+CLOCK = """\
+import pathlib, time
+real, ahead = time.time, pathlib.Path("ahead")
+time.time = lambda: real() + float(ahead.read_text())
+"""
+"""A time of the day that a test can set (as sitecustomize.py, which every Python loads)."""
+
 pytestmark = [needs_root, pytest.mark.machine]
 
 
@@ -143,6 +150,38 @@ def test_a_limit_that_could_never_be_noticed_is_refused(tmp_path: Path) -> None:
     )
     assert "--max-pressure requires pressure stall information" in said
     assert said.split()[-4:] == ["exit", "code", "2", "15"]
+
+
+def test_a_clock_that_is_set_costs_a_slice_and_no_more(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(CLOCK)
+    said = run(
+        """\
+        echo 0 >ahead; export PYTHONPATH=.
+        live >first.txt 2>&1 & killed=$!
+        for try in $(seq 300); do grep -q "^slice 1," first.txt && break; sleep 0.1; done
+        sleep 0.8
+        echo 3600 >ahead
+        for try in $(seq 300); do grep -q "^slice 4," first.txt && break; sleep 0.1; done
+        ajuste live status
+        kill -9 $(pgrep -P $killed || echo $killed) $killed || true
+        for try in $(seq 100); do [ "$(value)" = 15 ] && break; sleep 0.1; done
+        echo 1e9 >ahead
+        live --json >result.json 2>progress.txt
+        value
+        """,
+        tmp_path,
+    )
+    status, *_, after = said.splitlines()
+    assert " slices, block " in status, "a running experiment is one whatever the clock says"
+    assert after == "15"
+    document = json.loads((tmp_path / "result.json").read_text())
+    assert (document["stopped"], [one["verdict"] for one in document["verdicts"]]) == ("decided", ["improves"])
+    flags = [one["flag"] for one in document["live"]["slices"] if one["flag"]]
+    assert len(flags) == 1
+    assert "the clock was set by +3.6e+03 s" in flags[0]
+    times = [one["begin_s"] for one in document["live"]["slices"]]
+    assert times == sorted(times)
+    assert times[-1] < 200
 
 
 def test_nobody_who_checks_the_guards_ends_the_slice(tmp_path: Path) -> None:

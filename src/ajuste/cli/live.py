@@ -235,6 +235,7 @@ def _status_line(state: LiveState, *, going: bool) -> str:
 @example("ajuste live stop")
 def stop() -> None:
     """End the live experiment: restore the old values and give the verdict so far."""
+    from ajuste.run.live.experiment import require_free
     from ajuste.run.live.state import ask_to_stop, kept_state
     from ajuste.run.live.unit import is_installed, remove_unit, systemctl, unit_name
 
@@ -243,6 +244,7 @@ def stop() -> None:
     if state is not None and not state.is_alive and is_installed(state.study):
         systemctl("stop", unit_name(state.study))
         remove_unit(state.study)
+        require_free(place)
         typer.echo(f"{unit_name(state.study)}, which was waiting to go on, is removed. See ajuste live result")
         return
     if state is None or not state.is_alive:
