@@ -8,15 +8,17 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from ajuste.model.error import RequestError
-from ajuste.model.live import LiveMetric
+from ajuste.model.live import LiveDesign, LiveMetric
 from ajuste.model.metric import Metric
 from ajuste.run.live.reading import Reading
 from ajuste.run.live.source import NothingShownError, Source
 from ajuste.run.live.sources import open_metric
+from ajuste.run.live.sources import opened as opened_all
 
 PAGE = """\
 # TYPE took histogram
@@ -43,13 +45,19 @@ class Service:
 
     def __init__(self) -> None:
         self.body = ""
+        self.asked: list[str] = []
+        self.past: list[object] = []
         self.show(all=10, few=10, sum=1)
         service = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                query = self.path.startswith("/api/v1/query?query=up")
-                body = json.dumps({"data": {"resultType": "scalar", "result": [1, "4.5"]}}) if query else service.body
+                service.asked.append(self.path)
+                body = service.body
+                if self.path.startswith("/api/v1/query?query=up"):
+                    body = json.dumps({"data": {"resultType": "scalar", "result": [1, "4.5"]}})
+                elif self.path.startswith("/api/v1/query_range"):
+                    body = json.dumps({"data": {"resultType": "matrix", "result": service.past}})
                 self.send_response(200 if body else 500)
                 self.end_headers()
                 self.wfile.write(body.encode())
@@ -156,3 +164,32 @@ def test_commands_and_files_of_the_kernel() -> None:
     for kind, where in (("command", "false"), ("proc", "vmstat.nothing"), ("process", "no such#cpu"), ("tea", "x")):
         with pytest.raises(RequestError):
             opened(kind, where)
+
+
+def test_prometheus_tells_the_slices_of_the_last_day(service: Service) -> None:
+    source = opened("promql", f"{service.url}#up")
+    assert source.past is not None
+    service.past = [{"metric": {}, "values": [[1, "2.5"], [61, "3.5"]]}]
+    assert source.past(60.0, 45.0) == [2.5, 3.5]
+    words = parse_qs(urlsplit(service.asked[-1]).query)
+    assert (words["query"], words["step"]) == (["avg_over_time((up)[45s:1s])"], ["60"])
+    assert float(words["end"][0]) - float(words["start"][0]) == pytest.approx(86_400)
+    wrong: tuple[list[object], ...] = ([], [{}], [{"values": [[1, "x"]]}])
+    for service.past in wrong:
+        with pytest.raises(NothingShownError):
+            source.past(60.0, 45.0)
+
+
+def test_what_is_not_there_yet_is_waited_for_as_long_as_is_patient(tmp_path: Path) -> None:
+    place = tmp_path / "number"
+    metric = Metric(name="m", title="m", unit="", direction="lower")
+    design = LiveDesign(metrics=(LiveMetric(metric=metric, kind="command", where=f"cat {place}"),), slice_s=2, for_s=60)
+    said: list[str] = []
+    with pytest.raises(RequestError), opened_all(design, 0.1, said.append):
+        pass
+    assert len(said) == 1
+    threading.Timer(0.5, place.write_text, ["7"]).start()
+    with opened_all(design, 20, said.append) as sources:
+        assert sources["m"].read() == (7.0,)
+    assert len(said) == 2
+    assert said[0].startswith("waiting: ")
