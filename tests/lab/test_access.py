@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
-from ajuste.lab.access import LARGEST_BODY, viewer_token
+from ajuste.lab.access import LARGEST_BODY, LARGEST_BUNDLE, viewer_token
 from ajuste.lab.application import application
 from ajuste.lab.service import LabService
 from ajuste.machine.home import Home
+from ajuste.run.sharing import to_bundle
+from ajuste.store.bundle import write_bundle
 from ajuste.store.store import Store
 from shell import SMALL
 from small_stores import DECIDED, GOING_ON, run_of, small_store
@@ -103,6 +105,62 @@ def test_a_request_that_is_too_large_is_refused(person: TestClient) -> None:
             yield b"x" * 65_536
 
     assert person.post("/new/plan", content=parts(), headers=OWN).status_code == 413
+
+
+BUNDLE = {**OWN, "content-type": "application/octet-stream", "accept": "application/json"}
+
+
+@pytest.fixture
+def bundle(home: Home, tmp_path: Path) -> bytes:
+    """A run of the store, which is then no longer there."""
+    with Store(home.store_url) as store:
+        runs = to_bundle([DECIDED], store)
+        write_bundle(tmp_path / "one.ajuste", runs, len(runs))
+        store.delete([runs[0].run])
+    return (tmp_path / "one.ajuste").read_bytes()
+
+
+def test_a_bundle_is_imported_once(person: TestClient, home: Home, bundle: bytes) -> None:
+    assert tags(home) == []
+    for new in (True, False):
+        (run,) = person.post("/import?name=one.ajuste", content=bundle, headers=BUNDLE).json()["runs"]
+        assert (run["id"], run["new"], run["said_anew"]) == (DECIDED, new, False)
+    assert tags(home) == [""]
+    assert person.get(f"/runs/{DECIDED}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"origin": "http://evil.example"}, 403),
+        ({"content-type": "application/x-www-form-urlencoded"}, 400),
+        ({"content-length": str(LARGEST_BUNDLE + 1)}, 413),
+    ],
+)
+def test_a_bundle_from_elsewhere_or_too_large_or_of_another_kind_is_refused(
+    person: TestClient, home: Home, bundle: bytes, headers: dict[str, str], status: int
+) -> None:
+    answer = person.post("/import", content=bundle, headers={**BUNDLE, **headers})
+    assert answer.status_code == status
+    assert answer.json()["error"]
+    assert tags(home) == []
+
+
+def test_who_may_only_look_imports_nothing(stranger: TestClient, home: Home, bundle: bytes) -> None:
+    page = stranger.get(f"/?token={viewer_token(TOKEN)}")
+    assert "Import" not in page.text
+    assert stranger.post("/import", content=bundle, headers=BUNDLE).status_code == 403
+    assert tags(home) == []
+
+
+@pytest.mark.parametrize("change", [lambda b: b"x" * 99, lambda b: b[:-20], lambda b: b""])
+def test_what_is_no_whole_bundle_is_refused_by_its_own_name(
+    person: TestClient, home: Home, bundle: bytes, change: Callable[[bytes], bytes]
+) -> None:
+    answer = person.post("/import?name=of%20mine.ajuste", content=change(bundle), headers=BUNDLE)
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "of mine.ajuste is not a bundle of Ajuste"
+    assert tags(home) == []
 
 
 def test_a_flood_is_refused(person: TestClient) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -15,14 +16,22 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from ajuste.lab.access import LARGEST_BUNDLE
 from ajuste.machine.home import Home
 from ajuste.model.trial import Slot, Trial
+from ajuste.run.sharing import to_bundle
+from ajuste.store.bundle import write_bundle
 from ajuste.store.engine import lock_name, only_one
 from ajuste.store.store import Store
 from headless import chromium
 from own_home import own_home
 from shell import SMALL
 from small_stores import DECIDED, GOING_ON, run_of, small_store
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 pytestmark = pytest.mark.browser
 
@@ -82,7 +91,7 @@ def opened(browser: Any, served: str) -> Iterator[Open]:
     yield open_page
     for context in contexts:
         context.close()
-    assert [text for text in complaints if "404" not in text] == []
+    assert [text for text in complaints if "a status of 40" not in text] == []
 
 
 def until(happens: Callable[[], bool]) -> None:
@@ -148,6 +157,72 @@ def test_hostile_text_is_shown_and_not_executed(opened: Open, home: Home, tmp_pa
         page.goto(page.url.partition("/runs")[0].rstrip("/") + path)
         assert HOSTILE in page.inner_text("main")
         assert page.title() != "owned"
+
+
+def bundle_of(text: str, directory: Path) -> Path:
+    """A bundle of one run, made as a stranger makes it: with a store of their own."""
+    with Store(f"sqlite:///{directory / 'strange.sqlite'}") as store:
+        run = run_of(text, store, directory)
+        slot = Slot(block=0, position=0, configuration="sched_min_granularity_ns=750000", seed=9)
+        store.add_trials(run, [Trial(slot=slot, status="ok", metrics={"involuntary-switches": 91.0})])
+        store.stop_run(run, "budget", "it had 1 block")
+        file = directory / f"{run.id}.ajuste"
+        write_bundle(file, to_bundle([run.id], store), 1)
+    return file
+
+
+def test_a_bundle_is_imported_by_choosing_its_file(opened: Open, tmp_path: Path) -> None:
+    file = bundle_of(SMALL, tmp_path)
+    page = opened("/")
+    assert file.stem not in page.content()
+    for said in ("1 trial: imported", "1 trial: it was here already"):
+        page.set_input_files("#import", file)
+        page.wait_for_selector(f"#import-said .notice:has-text('{said}')")
+        assert page.locator(f"#runs a[href='/runs/{file.stem}']").count() == 1
+    page.click("#import-said a")
+    page.wait_for_url(f"**/runs/{file.stem}")
+    assert "small" in page.inner_text("main").lower()
+
+
+def test_a_script_in_an_imported_bundle_does_not_run(opened: Open, tmp_path: Path) -> None:
+    file = bundle_of(SMALL.replace('name = "small"\n', f"name = \"small\"\ntitle = '{HOSTILE}'\n"), tmp_path)
+    page = opened("/")
+    page.set_input_files("#import", file_of(f"{HOSTILE}.ajuste", file.read_bytes()))
+    page.wait_for_selector("#import-said a")
+    for path in ("/", f"/runs/{file.stem}", f"/runs/{file.stem}/explore"):
+        page.goto(page.url.partition("/runs")[0].rstrip("/") + path)
+        assert HOSTILE in page.inner_text("main")
+        assert page.title() != "owned"
+
+
+def test_a_bundle_that_is_forged_or_none_or_too_large_is_refused_on_the_page(opened: Open, tmp_path: Path) -> None:
+    first, *rest = zstd.decompress(bundle_of(SMALL, tmp_path).read_bytes()).splitlines(keepends=True)[:-1]
+    text = b"".join([first, *rest]).replace(b":91.0", b":19.0")
+    seal = json.dumps({"sha256": hashlib.sha256(text).hexdigest()}, separators=(",", ":")).encode()
+    large = tmp_path / "large.ajuste"
+    with large.open("wb") as opened_file:
+        opened_file.truncate(LARGEST_BUNDLE + 1)
+    wrong: tuple[tuple[Any, str], ...] = (
+        (
+            file_of("forged.ajuste", zstd.compress(text + seal + b"\n")),
+            "forged.ajuste is damaged or forged",
+        ),
+        (file_of(f"{HOSTILE}.ajuste", b"PK\x03\x04"), "is not a bundle of Ajuste"),
+        (large, "large.ajuste is too large for the lab page; expected at most 64 MiB"),
+    )
+    page = opened("/")
+    before = page.inner_text("#runs")
+    for file, said in wrong:
+        page.set_input_files("#import", file)
+        page.wait_for_selector(f"#import-said [role=alert]:has-text('{said}')")
+        assert page.inner_text("#import-said").count("Nothing was imported") == 1
+        assert page.title() != "owned"
+    page.reload()
+    assert page.inner_text("#runs") == before
+
+
+def file_of(name: str, content: bytes) -> dict[str, Any]:
+    return {"name": name, "mimeType": "", "buffer": content}
 
 
 @pytest.mark.vm

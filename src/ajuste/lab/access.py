@@ -25,6 +25,10 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LARGEST_BODY: Final = 512 * 1024
+IMPORT: Final = "/import"
+"""Where bundles are sent to."""
+LARGEST_BUNDLE: Final = 64 << 20
+"""Of some 100,000 trials. ``ajuste import`` takes larger ones."""
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 _SAFE: Final = ("GET", "HEAD")
 _EMPTY_STYLE: Final = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
@@ -182,8 +186,9 @@ class Access:
             return 403, "nothing says where this request comes from", "send the token in the header Authorization"
         if role == "viewer":
             return 403, "this address is for looking only", "open the address that ajuste serve printed"
-        if not headers.get("content-length", "0").isdecimal() or int(headers.get("content-length", "0")) > LARGEST_BODY:
-            return 413, f"the request is too large; expected at most {LARGEST_BODY // 1024} KiB", "send less"
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > _largest(scope):
+            return _too_large(scope)
         return None
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send, headers: dict[str, str]) -> None:
@@ -193,7 +198,7 @@ class Access:
             nonlocal received, too_large
             message = await receive()
             received += len(message.get("body", b""))
-            if received > LARGEST_BODY:
+            if received > _largest(scope):
                 too_large = True
                 raise _TooLarge
             return message
@@ -215,7 +220,7 @@ class Access:
             await self._within(scope, counted, guarded)
         except _TooLarge:
             if not begun:
-                await _refuse(scope, send, 413, "the request is too large", "send less")
+                await _refuse(scope, send, *_too_large(scope))
 
 
 def new_token() -> str:
@@ -228,9 +233,25 @@ def viewer_token(token: str) -> str:
     return hmac.new(token.encode(), b"ajuste lab viewer", "sha256").hexdigest()[:32]
 
 
+def wants_json(scope: Scope) -> bool:
+    """Whether a program asks, which reads what is wrong as JSON."""
+    return scope["path"].startswith("/api/") or (b"accept", b"application/json") in scope["headers"]
+
+
+def _largest(scope: Scope) -> int:
+    return LARGEST_BUNDLE if scope["path"] == IMPORT else LARGEST_BODY
+
+
+def _too_large(scope: Scope) -> tuple[int, str, str]:
+    if scope["path"] == IMPORT:
+        most = f"expected at most {LARGEST_BUNDLE >> 20} MiB"
+        return 413, f"the bundle is too large for the lab page; {most}", "import it in a terminal: ajuste import FILE"
+    return 413, f"the request is too large; expected at most {LARGEST_BODY // 1024} KiB", "send less"
+
+
 async def _refuse(scope: Scope, send: Send, status: int, message: str, hint: str) -> None:
     """Say what is wrong, to a person or a program."""
-    if scope["path"].startswith("/api/"):
+    if wants_json(scope):
         kind, body = b"application/json", json.dumps({"error": message, "hint": hint})
     else:
         kind = b"text/html; charset=utf-8"

@@ -13,12 +13,12 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from ajuste.lab.access import LOOPBACK, Access, Application
+from ajuste.lab.access import LOOPBACK, Access, Application, wants_json
 from ajuste.lab.laboratory import Laboratory
-from ajuste.lab.pages import compare, experiment, explore, machine, run, runs, tunables
+from ajuste.lab.pages import compare, experiment, explore, imports, machine, run, runs, tunables
 from ajuste.lab.rendering import page, static_file
 from ajuste.lab.service import LabService
 from ajuste.model.error import AjusteError, RequestError
@@ -35,7 +35,7 @@ def application(service: LabService, *, token: str, port: int, hosts: tuple[str,
         yield
         service.close()
 
-    pages = (runs, run, compare, explore, tunables, machine, experiment)
+    pages = (runs, imports, run, compare, explore, tunables, machine, experiment)
     routes: list[BaseRoute] = [route for one in pages for route in one.ROUTES]
     within = Starlette(
         routes=[Route("/static/{name}", _static), *routes, *_api(service)],
@@ -62,6 +62,8 @@ def _static(request: Request) -> Response:
 def _wrong(request: Request, error: Exception) -> Response:
     assert isinstance(error, AjusteError)
     status = 404 if "not found" in error.message else 400 if isinstance(error, RequestError) else 500
+    if wants_json(request.scope):
+        return JSONResponse({"error": str(error), "hint": error.hint or ""}, status_code=status)
     return page(request, "wrong.html.j2", status=status, message=str(error), hint=error.hint or "")
 
 

@@ -32,7 +32,7 @@ PLACES: Final = (
     ("/kernels", "Kernels"),
     ("/machine", "Machine"),
 )
-_OWN: Final = ("lab.js", "live.js", "explore.js", "axes.js")
+_OWN: Final = ("lab.js", "live.js", "import.js", "explore.js", "axes.js")
 _TYPES: Final = MappingProxyType({"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"})
 _FOREVER: Final = "private, max-age=31536000, immutable"
 

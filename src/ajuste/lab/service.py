@@ -21,6 +21,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.report.plan import PlannedStudy
 from ajuste.run.outcome import results_of
+from ajuste.run.sharing import Imported, import_bundle
 from ajuste.store.engine import lock_name, only_one
 from ajuste.store.following import RunFollower
 from ajuste.store.head import Head
@@ -54,6 +55,7 @@ class LabService:
         self.store = Store(home.store_url)
         self._follower = RunFollower(home.store_url)
         self._lock = threading.Lock()
+        self._importing = threading.Lock()
         self._heads: list[Head] | None = None
 
     def close(self) -> None:
@@ -171,6 +173,17 @@ class LabService:
         return self.jobs.start(study.name, ["run", str(file), *options, "--quiet", "--json"], directory)
 
     # Keeping in order.
+
+    def import_bundle(self, file: Path, name: str) -> list[Imported]:
+        """Take the runs of a bundle, all or none. Raises RequestError, which calls ``file`` by its ``name``."""
+        if not self._importing.acquire(blocking=False):
+            raise RequestError("another bundle is being imported", hint="wait until it is done, then try again")
+        try:
+            return import_bundle(file, self.store)
+        except RequestError as problem:
+            raise RequestError(problem.message.replace(str(file), name), hint=problem.hint) from None
+        finally:
+            self._importing.release()
 
     def set_tags(self, run: str, tags: Iterable[str]) -> list[str]:
         """Tag a run with these words, instead of those that it has. Raises RequestError."""

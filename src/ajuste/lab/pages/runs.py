@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from ajuste.lab.access import LARGEST_BUNDLE
 from ajuste.lab.forms import Form, handled
 from ajuste.lab.index import NOTHING_KNOWN, RunFacts
 from ajuste.lab.jobs import Job
@@ -108,6 +109,7 @@ def listed(request: Request) -> Response:
         choices=_choices(heads, facts),
         indexing=lab.index.is_reading,
         jobs=jobs,
+        largest_bundle=LARGEST_BUNDLE,
     )
 
 

@@ -2,9 +2,9 @@
 (function () {
   "use strict";
 
-  document.querySelectorAll("[data-submits]").forEach((select) =>
-    select.addEventListener("change", () => select.form.requestSubmit())
-  );
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("[data-submits]")) event.target.form.requestSubmit();
+  });
 
   // A part that takes the server a second: the rest of the page is there before.
   document.querySelectorAll("[data-load]").forEach(async (place) => {
