@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -218,6 +219,15 @@ def test_a_run_that_nobody_measures_can_be_ended_for_good(person: TestClient, ho
     person.post(f"/runs/{GOING_ON}/act", data={"action": "stop"}, headers=OWN)
     with Store(home.store_url) as store:
         assert store.find_run(GOING_ON).stopped == "interrupted"
+
+
+def test_a_study_whose_lines_end_as_browsers_send_them_is_planned_twice(person: TestClient) -> None:
+    text = SMALL
+    for _ in range(2):
+        answer = person.post("/new/plan", data={"text": text.replace("\n", "\r\n")}, headers=OWN)
+        assert answer.status_code == 200, answer.text
+        text = unescape(answer.text.partition('maxlength="200000">')[2].partition("</textarea>")[0])
+        assert text == SMALL
 
 
 def test_a_form_becomes_the_study_that_the_command_line_would_write(person: TestClient) -> None:

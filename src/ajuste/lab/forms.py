@@ -30,6 +30,8 @@ def handled(handle: Callable[[Request, Form], Response]) -> Callable[[Request], 
             fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
         except ValueError as error:
             raise RequestError(f"the form cannot be read: {error}", hint="reload the page") from error
-        return await run_in_threadpool(handle, request, ImmutableMultiDict(fields))
+        # Browsers end the lines of a text as mail does.
+        plain = [(name, value.replace("\r\n", "\n")) for name, value in fields]
+        return await run_in_threadpool(handle, request, ImmutableMultiDict(plain))
 
     return endpoint
