@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,3 +27,11 @@ def chromium() -> Iterator[Any]:
         started = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=arguments)
         yield started
         started.close()
+
+
+def until(happens: Callable[[], bool], seconds: float = 30) -> None:
+    """The page's policy forbids what Playwright waits with for a condition."""
+    end = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < end
+        time.sleep(0.1)

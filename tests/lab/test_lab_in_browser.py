@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +20,9 @@ from ajuste.run.sharing import to_bundle
 from ajuste.store.bundle import write_bundle
 from ajuste.store.engine import lock_name, only_one
 from ajuste.store.store import Store
-from headless import chromium
-from own_home import own_home
+from headless import until
 from shell import SMALL
-from small_stores import DECIDED, GOING_ON, run_of, small_store
+from small_stores import DECIDED, GOING_ON, run_of
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -43,65 +39,6 @@ PAGES = (
 )
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    directory = own_home(tmp_path_factory.mktemp("lab") / "home")
-    small_store(directory / "data" / "store.sqlite")
-    return Home(directory / "data", directory / "cache", directory / "state")
-
-
-@pytest.fixture(scope="module")
-def served(home: Home) -> Iterator[str]:
-    """The address that ``ajuste serve`` prints, with its token; Ctrl-C ends it."""
-    command = [str(Path(sys.executable).with_name("ajuste")), "serve", "--no-browser", "--json"]
-    environment = {**os.environ, "AJUSTE_HOME": str(home.data.parent)}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
-        assert server.stdout is not None
-        yield json.loads(server.stdout.readline())["address"]
-        server.send_signal(signal.SIGINT)
-        assert server.wait(timeout=60) == 130
-        assert server.stdout.read() == b""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as started:
-        yield started
-
-
-@pytest.fixture
-def opened(browser: Any, served: str) -> Iterator[Open]:
-    """Opens a page; at the end nothing may have been said in the console or asked of another machine."""
-    complaints: list[str] = []
-    contexts = []
-    own = served.partition("/?")[0]
-
-    def open_page(path: str, width: int = 1400, theme: str = "light") -> Any:
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))  # type: ignore[func-returns-value]
-        page.on("request", lambda r: None if r.url.startswith((own, "data:", "blob:")) else complaints.append(r.url))
-        page.goto(served)
-        page.goto(own + path)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert [text for text in complaints if "a status of 40" not in text] == []
-
-
-def until(happens: Callable[[], bool]) -> None:
-    """The page's policy forbids what Playwright waits with for a condition."""
-    end = time.monotonic() + 30
-    while not happens():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
 def test_every_page_is_clean_for_screen_readers_and_fits_narrow_and_wide(opened: Open) -> None:
     page = opened("/", width=390, theme="dark")
     own = page.url.rstrip("/")
@@ -115,28 +52,10 @@ def test_every_page_is_clean_for_screen_readers_and_fits_narrow_and_wide(opened:
         assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), path
 
 
-def test_what_is_chosen_in_one_plot_is_chosen_in_all_and_in_the_address(opened: Open) -> None:
-    page = opened(f"/runs/{DECIDED}/explore")
-    page.wait_for_selector("html[data-explored=yes]")
-    assert "6 trials are shown" in page.inner_text("#explore-status")
-    page.focus("[data-view=order] canvas")
-    for _ in range(3):
-        page.keyboard.press("ArrowUp")
-    status = page.wait_for_selector("#explore-status:text('are chosen')")
-    until(lambda: "chosen=order" in page.evaluate("location.hash"))
-    said = status.inner_text()
-    page.reload()
-    page.wait_for_selector(f"#explore-status:text-is('{said}')")
-    with page.expect_download() as download:
-        page.click("#save-csv")
-    rows = Path(download.value.path()).read_text().splitlines()
-    assert len(rows) == 1 + int(said.split()[0])
-
-
-def test_trials_appear_as_another_process_measures_them(opened: Open, home: Home) -> None:
-    with Store(home.store_url) as store:
+def test_trials_appear_as_another_process_measures_them(opened: Open, lab_home: Home) -> None:
+    with Store(lab_home.store_url) as store:
         run = store.find_run(GOING_ON)
-        with only_one(home.state / lock_name(run.fingerprint, run.seed), "the test"):
+        with only_one(lab_home.state / lock_name(run.fingerprint, run.seed), "the test"):
             page = opened(f"/runs/{GOING_ON}")
             page.wait_for_selector("html[data-trials]")
             before = int(page.evaluate("document.documentElement.dataset.trials"))
@@ -148,9 +67,9 @@ def test_trials_appear_as_another_process_measures_them(opened: Open, home: Home
             page.wait_for_selector("#live-effects .badge")
 
 
-def test_hostile_text_is_shown_and_not_executed(opened: Open, home: Home, tmp_path: Path) -> None:
+def test_hostile_text_is_shown_and_not_executed(opened: Open, lab_home: Home, tmp_path: Path) -> None:
     text = SMALL.replace('name = "small"\n', f"name = \"small\"\ntitle = '{HOSTILE}'\n")
-    with Store(home.store_url) as store:
+    with Store(lab_home.store_url) as store:
         run = run_of(text, store, tmp_path)
     page = opened(f"/runs/{run.id}")
     for path in (f"/runs/{run.id}", "/", f"/runs/{run.id}/explore"):
@@ -240,3 +159,68 @@ def test_a_form_becomes_a_finished_run(opened: Open) -> None:
     page.wait_for_url("**/runs/*", timeout=200_000)
     page.wait_for_selector("#verdicts .badge.worsens", timeout=200_000)
     assert "10" in page.inner_text("h1")
+
+
+LONG = SMALL.replace("_blocks = 3", "_blocks = 40").replace("repetitions = 2", "repetitions = 1")
+"""Of which many trials are measured before it can end."""
+
+
+def trials_of(page: Any, least: int) -> int:
+    """How many trials the page of a run that goes on shows, once there are at least so many."""
+    page.wait_for_selector("html[data-trials]", timeout=200_000)
+    until(lambda: int(page.evaluate("document.documentElement.dataset.trials || 0")) >= least, seconds=200)
+    return int(page.evaluate("document.documentElement.dataset.trials"))
+
+
+@pytest.mark.vm
+def test_a_run_is_paused_resumed_stopped_and_extended_by_its_buttons(opened: Open) -> None:
+    page = opened("/new?study=granularity")
+    page.fill("textarea[name=text]", LONG)
+    page.click("text=Show the plan")
+    page.click("button:has-text('Run on')")
+    page.wait_for_url("**/runs/*", timeout=200_000)
+    run = page.url
+    before = trials_of(page, 3)
+    page.click("button:text-is('Pause')")
+    page.wait_for_selector("button:text-is('Resume')", timeout=60_000)
+    assert page.url == run
+    kept = measured(page)
+    assert kept >= before
+    page.click("button:text-is('Resume')")
+    page.wait_for_url(run, timeout=200_000)
+    assert trials_of(page, kept + 1) > kept
+    page.click("button:text-is('Stop')")
+    page.wait_for_selector("button:has-text('Extend')", timeout=60_000)
+    stopped = measured(page)
+    assert stopped > kept
+    page.click("button:has-text('Extend')")
+    page.wait_for_selector("html[data-trials]", timeout=200_000)
+    assert trials_of(page, stopped + 1) > stopped
+    assert page.get_attribute("#live-progress", "max") == "80"
+    page.click("button:text-is('Stop')")
+    page.wait_for_selector("button:has-text('Extend')", timeout=60_000)
+
+
+def measured(page: Any) -> int:
+    """How many trials the page *Explore* of the run that is shown has."""
+    place = page.url
+    page.goto(place + "/explore")
+    count = int(page.inner_text("h1").split()[1])
+    page.goto(place)
+    return count
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_the_quietness_of_this_machine_is_checked_by_a_button(opened: Open) -> None:
+    page = opened("/machine")
+    assert "was not measured yet" in page.inner_text("main")
+    for _ in range(30):  # While another program takes the machine, the page says so.
+        page.click("button:has-text('Check quietness')")
+        page.wait_for_selector("[data-reload]")
+        page.wait_for_selector("button:has-text('Check quietness')", timeout=60_000)
+        if not page.locator("[role=alert]:has-text('another experiment')").count():
+            break
+        time.sleep(3)
+    assert page.locator("[role=alert]").count() == 0
+    assert "Checked just now" in page.inner_text("main")
+    assert "One check so far" in page.inner_text("main")

@@ -32,7 +32,10 @@ PLACES: Final = (
     ("/kernels", "Kernels"),
     ("/machine", "Machine"),
 )
-_OWN: Final = ("lab.js", "live.js", "import.js", "explore.js", "axes.js")
+_OWN: Final = (
+    *("lab.js", "import.js", "live.js", "axes.js"),
+    *("explore.js", "pens.js", "trials.js", "views.js", "analysed.js"),
+)
 _TYPES: Final = MappingProxyType({"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"})
 _FOREVER: Final = "private, max-age=31536000, immutable"
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from ajuste.lab.laboratory import Laboratory
@@ -20,6 +20,15 @@ from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
 
 _NAMED: Final = ("block", "position", "attempt")
+_VIEWS: Final = (
+    ("order", "In the order of measurement"),
+    ("ecdf", "Distribution"),
+    ("ridge", "Density of each configuration"),
+    ("scatter", "One metric against another"),
+    ("surface", "Means over two settings, the set of the best outlined"),
+    ("parallel", "Levels and results"),
+    ("timelines", "Timelines"),
+)
 _STATUSES: Final = ("ok", "flagged", "failed")
 
 
@@ -36,6 +45,7 @@ def show(request: Request) -> Response:
         title=resolved.study.title or run.study,
         count=len(measured),
         explored=_about(run, resolved, measured),
+        views=_VIEWS,
     )
 
 
@@ -120,8 +130,21 @@ def document(request: Request) -> Response:
     return Response(text, media_type="application/json")
 
 
+def analysed(request: Request) -> Response:
+    """What the plots need that only the analysis knows: all levels, the set of the best, and what samplers read."""
+    lab = lab_of(request)
+    results = lab.service.results(lab.service.run(request.path_params["run"]))
+    found = {
+        "levels": {one.name: one.levels for one in results.configurations},
+        "surfaces": [one.model_dump(include={"metric", "best_set"}) for one in results.surfaces],
+        "timelines": [one.model_dump() for one in results.timelines],
+    }
+    return JSONResponse(found)
+
+
 ROUTES: Final = (
     Route("/runs/{run}/explore", show),
     Route("/runs/{run}/explore.json", document),
+    Route("/runs/{run}/analysed.json", analysed),
     Route("/runs/{run}/column", column),
 )

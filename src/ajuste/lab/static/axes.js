@@ -58,5 +58,5 @@ const axes = (function () {
     setTimeout(() => URL.revokeObjectURL(link.href), 60000);
   }
 
-  return { colour, series, ticks, figure, labels, padded, save };
+  return { SERIES, colour, series, ticks, figure, labels, padded, save };
 })();
