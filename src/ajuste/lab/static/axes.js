@@ -4,8 +4,13 @@ const axes = (function () {
 
   const SERIES = 8;
 
+  const colours = new Map();
+
+  // Asked for often within a frame; in the next one the page may have another theme.
   function colour(role) {
-    return getComputedStyle(document.documentElement).getPropertyValue("--" + role).trim();
+    if (!colours.size) requestAnimationFrame(() => colours.clear());
+    if (!colours.has(role)) colours.set(role, getComputedStyle(document.documentElement).getPropertyValue("--" + role).trim());
+    return colours.get(role);
   }
 
   function series(place) {

@@ -18,28 +18,37 @@ const pens = (function () {
     return "#" + from.map((one, k) => Math.round(one + (to[k] - one) * (at - n)).toString(16).padStart(2, "0")).join("");
   }
 
-  // Squares as pixels, each laid over those below it: a hundred thousand within a frame.
+  function blend(data, at, [r, g, b], own, alpha) {
+    const below = data[at + 3] * (1 - alpha), all = own + below;
+    data[at] = (r * own + data[at] * below) / all;
+    data[at + 1] = (g * own + data[at + 1] * below) / all;
+    data[at + 2] = (b * own + data[at + 2] * below) / all;
+    data[at + 3] = all;
+  }
+
+  // Squares as pixels: a hundred thousand within a frame. Faint ones darken each other, the others hide what is below.
   function paint(context, xs, ys, hues, count, palette, size, alpha) {
     const scale = context.getTransform().a, { width, height } = context.canvas;
     if (!sheet || sheet.canvas.width !== width || sheet.canvas.height !== height) {
       const canvas = document.createElement("canvas");
       canvas.width = width;
       canvas.height = height;
-      sheet = { canvas, pen: canvas.getContext("2d"), image: new ImageData(width, height) };
+      const image = new ImageData(width, height);
+      sheet = { canvas, pen: canvas.getContext("2d"), image, pixels: new Uint32Array(image.data.buffer) };
     }
-    const data = sheet.image.data, known = palette.map(colours), side = Math.max(1, Math.round(size * scale));
-    const own = Math.round(255 * alpha);
-    data.fill(0);
+    const { image: { data }, pixels } = sheet, known = palette.map(colours), side = Math.max(1, Math.round(size * scale));
+    const own = Math.round(255 * alpha), faint = alpha < 0.8;
+    pixels.fill(0);
+    known.forEach(([r, g, b], hue) => { data.set([r, g, b, own], 4 * hue); });
+    const whole = pixels.slice(0, known.length);
+    pixels.fill(0, 0, known.length);
     for (let n = 0; n < count; n++) {
-      const left = Math.round(xs[n] * scale - side / 2), top = Math.round(ys[n] * scale - side / 2), [r, g, b] = known[hues[n]];
-      if (left < 0 || top < 0 || left + side > width || top + side > height) continue;
+      const left = (xs[n] * scale - side / 2 + 0.5) | 0, top = (ys[n] * scale - side / 2 + 0.5) | 0, hue = hues[n];
+      if (left <= 0 || top <= 0 || left + side > width || top + side > height) continue;
       for (let dy = 0; dy < side; dy++) {
-        for (let dx = 0, at = 4 * ((top + dy) * width + left); dx < side; dx++, at += 4) {
-          const below = data[at + 3] * (1 - alpha), all = own + below;
-          data[at] = (r * own + data[at] * below) / all;
-          data[at + 1] = (g * own + data[at + 1] * below) / all;
-          data[at + 2] = (b * own + data[at + 2] * below) / all;
-          data[at + 3] = all;
+        for (let dx = 0, at = (top + dy) * width + left; dx < side; dx++, at++) {
+          if (!faint || !pixels[at]) pixels[at] = whole[hue];
+          else blend(data, 4 * at, known[hue], own, alpha);
         }
       }
     }

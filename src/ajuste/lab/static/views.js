@@ -66,16 +66,20 @@ const views = (function () {
     const bins = new Float64Array(BINS), width = (high - low) / BINS, count = values.length;
     let sum = 0, squares = 0;
     for (let n = 0; n < count; n++) {
-      const at = Math.floor((values[n] - low) / width);
+      const from = values[n] - low, at = Math.floor(from / width);
       if (at >= 0 && at < BINS) bins[at]++;
-      sum += values[n] - low;
-      squares += (values[n] - low) ** 2;
+      sum += from;
+      squares += from * from;
     }
     const sd = Math.sqrt(Math.max(0, squares / count - (sum / count) ** 2));
     const reach = Math.max(1.5, Math.min(BINS / 6, (0.9 * sd * count ** -0.2) / width)); // Silverman's rule
     const around = Math.ceil(3 * reach), weights = Array.from({ length: 2 * around + 1 }, (_, k) => Math.exp(-0.5 * ((k - around) / reach) ** 2));
     const whole = weights.reduce((a, b) => a + b, 0) * count * width;
-    return bins.map((_, n) => weights.reduce((all, weight, k) => all + weight * (bins[n + k - around] || 0), 0) / whole);
+    const smooth = new Float64Array(BINS);
+    for (let n = 0; n < BINS; n++) {
+      for (let k = Math.max(-around, -n); k <= around && n + k < BINS; k++) smooth[n] += (weights[k + around] * bins[n + k]) / whole;
+    }
+    return smooth;
   }
 
   const shownRows = (only) => Array.from(trials.picked(only));
