@@ -1,4 +1,5 @@
-"""The lab page: its first page of 10,000 runs, how far it is behind a run, what ten viewers cost the machine.
+"""The lab page: its first page of 10,000 runs, how far it is behind a run, what ten viewers cost the machine; and how
+smoothly a browser explores a run.
 
 ``python -m benchmarks lab``. Nothing is booted: a process adds trials to a run as a measurement would.
 """
@@ -27,6 +28,7 @@ from ajuste.store.store import Run, Store
 from ajuste.study.builtin import find_study
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
+from benchmarks import explore
 from benchmarks.comparison import Comparison, seconds
 from benchmarks.store import make
 
@@ -42,6 +44,7 @@ def measure() -> Iterator[Comparison]:
     with tempfile.TemporaryDirectory(prefix="ajuste-lab-") as directory:
         yield _first_page(_home(Path(directory) / "many"))
         yield from _watched(_home(Path(directory) / "one"))
+        yield from _in_browser(_home(Path(directory) / "browser"))
 
 
 def _home(directory: Path) -> Home:
@@ -91,6 +94,11 @@ def _watched(home: Home) -> Iterator[Comparison]:
         goal=f"{VIEWERS} viewers cost less than twice as much as one",
         reached=together < 2 * alone,
     )
+
+
+def _in_browser(home: Home) -> Iterator[Comparison]:
+    with Store(home.store_url) as store:
+        yield from explore.measure(home, store, _run)
 
 
 def _run(store: Store) -> Run:
