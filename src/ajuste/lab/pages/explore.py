@@ -16,6 +16,7 @@ from ajuste.lab.rendering import lab_of, page
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
+from ajuste.report.labels import labels_of
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
 
@@ -131,11 +132,19 @@ def document(request: Request) -> Response:
 
 
 def analysed(request: Request) -> Response:
-    """What the plots need that only the analysis knows: all levels, the set of the best, and what samplers read."""
+    """What plots need that only the analysis knows: levels and how they are shown, the best, what samplers read."""
     lab = lab_of(request)
     results = lab.service.results(lab.service.run(request.path_params["run"]))
+    labels = labels_of(results)
+    short = {one.name: labels.short(one) for one in results.configurations}
     found = {
         "levels": {one.name: one.levels for one in results.configurations},
+        "short": short if len({*short.values()}) == len(short) else {},
+        "of": [factor.name for factor in labels.factors],
+        "shown": {
+            factor.name: {level: labels.level(factor.name, level) for level in factor.levels}
+            for factor in results.factors
+        },
         "surfaces": [one.model_dump(include={"metric", "best_set"}) for one in results.surfaces],
         "timelines": [one.model_dump() for one in results.timelines],
     }

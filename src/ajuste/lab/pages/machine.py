@@ -100,6 +100,11 @@ def check(request: Request, form: Form) -> Response:
 
 
 def kernels(request: Request) -> Response:
+    """The page of kernels; the list itself comes when it is known."""
+    return page(request, "kernels.html.j2", anew=request.query_params.get("anew") == "yes")
+
+
+def kernel_list(request: Request) -> Response:
     """Those that guests can have: what the archive has, what is here, and what was built."""
     lab = lab_of(request)
     found, problem = _known_kernels(lab, anew=request.query_params.get("anew") == "yes")
@@ -107,7 +112,7 @@ def kernels(request: Request) -> Response:
     runs = Counter(head.kernel for head in heads)
     return page(
         request,
-        "kernels.html.j2",
+        "kernel_list.html.j2",
         kernels=found.get("kernels", []),
         built=found.get("built", []),
         problem=problem,
@@ -132,4 +137,5 @@ ROUTES: Final = (
     Route("/machine", machine),
     Route("/machine/check", handled(check), methods=["POST"]),
     Route("/kernels", kernels),
+    Route("/kernels/list", kernel_list),
 )

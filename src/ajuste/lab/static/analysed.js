@@ -19,7 +19,7 @@
     const at = wide ? values.map(Math.log10) : values, bounds = edges(at);
     const every = Math.ceil(values.length / 8);
     const marks = at.filter((_, n) => n % every === 0), texts = one.order.filter((_, n) => n % every === 0);
-    return { name: one.name, wide, at, bounds, place: (configuration) => at[one.order.indexOf(configuration.levels[one.name])], span: { 0: bounds[0], 1: bounds[bounds.length - 1], marks, texts: texts.map((text) => axes.figure(Number(text))) } };
+    return { name: one.name, wide, at, bounds, place: (configuration) => at[one.order.indexOf(configuration.levels[one.name])], span: { 0: bounds[0], 1: bounds[bounds.length - 1], marks, texts: texts.map((text) => one.shown[text] || axes.figure(Number(text))) } };
   }
 
   const best = () => new Set((analysed.surfaces.find((one) => one.metric === said.y) || { best_set: [] }).best_set);
@@ -124,13 +124,13 @@
       const since = { start: "the workload's start", end: "the workload's end" }[said.align] || trials.metric(said.align).title;
       pens.drawAxes(pen, own, "seconds from " + since, "");
       const muted = axes.colour("muted");
-      pen.line([[own.x(0), own.room.top], [own.x(0), own.room.bottom]], muted, 1, 1, [3, 3]);
       own.rows.forEach(({ figure, low, high, top, bottom, y }) => {
         const marks = axes.ticks(low, high, 3);
         axes.labels(marks).forEach((text, n) => {
           pen.line([[own.room.left, y(marks[n])], [own.room.right, y(marks[n])]], axes.colour("grid"), 1);
           pen.text(text, own.room.left - 7, y(marks[n]) + 4, muted, "end");
         });
+        pen.line([[own.x(0), top], [own.x(0), bottom]], muted, 1, 1, [3, 3]);
         pen.text(`${figure.source} ${figure.key}${figure.shown === "value" ? "" : ", " + figure.shown}${figure.unit && figure.unit !== "count" ? ", " + figure.unit : ""}`, own.room.left + 2, top - 7, axes.colour("ink"), "start");
         pen.line([[own.room.left, bottom], [own.room.right, bottom]], axes.colour("line"), 1);
       });
@@ -171,7 +171,8 @@
     const answer = await fetch(`/runs/${encodeURIComponent(about.run)}/analysed.json`);
     if (!answer.ok) throw new Error(answer.statusText || "not found");
     analysed = await answer.json();
-    about.configurations.forEach((one) => { one.levels = analysed.levels[one.name] || one.levels; });
+    about.configurations.forEach((one) => { one.levels = analysed.levels[one.name] || one.levels; one.short = analysed.short[one.name]; });
+    Object.assign(about, { shown: analysed.shown, of: analysed.of });
     levels.found = null;
   };
 })();

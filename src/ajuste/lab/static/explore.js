@@ -104,7 +104,7 @@
       const sd = values.length > 1 ? Math.sqrt(values.reduce((sum, one) => sum + (one - mean) ** 2, 0) / (values.length - 1)) : NaN;
       const middle = values.length >> 1, median = values.length % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
       const row = body.insertRow();
-      cell(row, "th", views.named(at), "", "row");
+      cell(row, "th", views.called(at), "", "row");
       [values.length.toLocaleString("en"), ...[mean, median, sd, values[0], values[values.length - 1]].map(axes.figure)].forEach((text) => cell(row, "td", text, "figure"));
     });
   }
@@ -161,6 +161,7 @@
   }
 
   function legend() {
+    place("explore-of").textContent = about.of && about.of.length ? about.of.join(", ") + ":" : "";
     place("explore-legend").replaceChildren(
       ...about.configurations.slice(0, 60).map((one, at) => {
         const item = document.createElement("li"), button = document.createElement("button"), swatch = document.createElement("span");
@@ -168,7 +169,8 @@
         button.setAttribute("aria-pressed", String(!off.has(at)));
         swatch.className = "swatch";
         swatch.style.background = trials.hue(at);
-        button.append(swatch, one.name + (one.baseline ? " (baseline)" : ""));
+        button.title = one.name;
+        button.append(swatch, views.called(at) + (one.baseline ? " (baseline)" : ""));
         button.addEventListener("click", () => {
           if (off.has(at)) off.delete(at);
           else off.add(at);
@@ -311,6 +313,7 @@
     try {
       await views.analysed();
       offer(said);
+      legend();
     } catch (error) {
       problem = " What the analysis found could not be loaded: " + error.message;
     }

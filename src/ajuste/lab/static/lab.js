@@ -6,16 +6,16 @@
     if (event.target.matches("[data-submits]")) event.target.form.requestSubmit();
   });
 
-  // A part that takes the server a second: the rest of the page is there before.
+  // A part that takes the server a second or more: the rest of the page is there before.
   document.querySelectorAll("[data-load]").forEach(async (place) => {
     const said = place.querySelector("p");
-    said.textContent = "Asking this machine…";
+    said.textContent = place.dataset.waiting || "Asking this machine…";
     try {
       const answer = await fetch(place.dataset.load);
       if (!answer.ok) throw new Error(answer.statusText);
       place.replaceChildren(...new DOMParser().parseFromString(await answer.text(), "text/html").body.childNodes);
     } catch (error) {
-      said.textContent = "This machine could not be asked: " + error.message;
+      said.textContent = "It could not be loaded: " + error.message;
     }
   });
 

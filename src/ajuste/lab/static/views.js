@@ -5,6 +5,7 @@ const views = (function () {
   const { about } = trials;
   const said = { y: "", x: "" }; // the metrics that were chosen
   const named = (at) => about.configurations[at].name;
+  const called = (at) => about.configurations[at].short || named(at); // in what people read
   const short = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
 
   // Levels as numbers where all are, or else in their order.
@@ -15,7 +16,7 @@ const views = (function () {
       const plain = texts.every((one) => one.trim() !== "" && Number.isFinite(Number(one)));
       const order = plain ? texts.slice().sort((a, b) => a - b) : texts;
       const places = new Map(order.map((text, n) => [text, n / Math.max(1, order.length - 1)]));
-      return { name, order, plain, at: (one) => places.get(one.levels[name] || "") };
+      return { name, order, plain, shown: (about.shown || {})[name] || {}, at: (one) => places.get(one.levels[name] || "") };
     }).filter((one) => one.order.length > 1);
     return levels.found;
   }
@@ -139,7 +140,7 @@ const views = (function () {
           pen.line([[own.room.left, base], [own.room.right, base]], axes.colour("grid"), 1);
           if (own.kept.length > 12) return;
           const found = own.all[n], right = !found || found.indexOf(Math.max(...found)) < BINS / 2;
-          pen.text(short(named(at), most), right ? own.room.right - 4 : own.room.left + 6, base - 5, axes.colour("muted"), right ? "end" : "start");
+          pen.text(short(called(at), most), right ? own.room.right - 4 : own.room.left + 6, base - 5, axes.colour("muted"), right ? "end" : "start");
         });
       },
       marks(pen, own, alpha, only) {
@@ -190,8 +191,9 @@ const views = (function () {
           pen.line([[own.x(at), own.room.top], [own.x(at), own.room.bottom]], line, 1);
           pen.text(short(name, Math.min(30, room)), at ? (at < count ? own.x(at) : own.x(at) + 76) : 4, 16, muted, at ? (at < count ? "center" : "end") : "start");
           const texts = at < count ? levels()[at].order : [];
+          const word = (text) => (at < count && levels()[at].shown[text]) || text;
           const few = texts.length <= 12 ? texts.map((text, n) => [text, n]) : [[texts[0], 0], [texts[texts.length - 1], texts.length - 1]];
-          few.forEach(([text, n]) => pen.text(short(text, 12), own.x(at) + 6, own.y(n / Math.max(1, texts.length - 1)) + 4, muted, "start"));
+          few.forEach(([text, n]) => pen.text(short(word(text), 12), own.x(at) + 6, own.y(n / Math.max(1, texts.length - 1)) + 4, muted, "start"));
         });
         [own.low, own.high].forEach((value, n) => pen.text(axes.figure(value), own.x(count) + 6, own.y(n) + 4, muted, "start"));
       },
@@ -216,5 +218,5 @@ const views = (function () {
       rows: (only) => trials.means(only).flatMap((value, at) => (Number.isFinite(value) ? [[named(at), ...about.factors.map((one) => about.configurations[at].levels[one] || ""), value]] : [])),
     },
   };
-  return { said, levels, named, all: found };
+  return { said, levels, named, called, all: found };
 })();
