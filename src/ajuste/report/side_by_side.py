@@ -11,6 +11,9 @@ from ajuste.model.verdict import Verdict
 from ajuste.model.wording import change
 from ajuste.report.document import Block, Cell, Column, Entry, Fact, Paragraph, Report, Row, RowGroup, Section, Table
 from ajuste.report.format import NOTHING, count_of
+from ajuste.report.headline import headlines
+from ajuste.report.labels import labels_of
+from ajuste.report.live import live_headline
 from ajuste.report.method import environment_facts
 
 _LONG: Final = 120
@@ -73,7 +76,7 @@ def side_by_side_report(compared: SideBySide) -> Report:
         title="Runs side by side",
         headline=_headline(compared, deciding),
         question=" · ".join(studies),
-        lead=tuple(Paragraph(f"{name}: {one.answer or one.stopped_because}") for name, one in _named(compared)),
+        lead=tuple(Paragraph(f"{name}: {_said(one)}") for name, one in _named(compared)),
         sections=(
             Section(
                 "Effects on what was asked",
@@ -120,6 +123,12 @@ def _headline(compared: SideBySide, deciding: set[str]) -> str:
     if agreeing == len(shared):
         return f"The runs agree on {'the' if agreeing == 1 else 'all'} {count_of(agreeing, 'effect')} that they share."
     return f"The runs agree on {agreeing} of {count_of(len(shared), 'effect')} that they share."
+
+
+def _said(results: Results) -> str:
+    """The answer in a sentence, as the run's own report begins."""
+    found = headlines(results, labels_of(results))
+    return live_headline(results) or (found[0].sentence if found else results.answer or results.stopped_because)
 
 
 def _named(compared: SideBySide) -> Iterator[tuple[str, Results]]:
