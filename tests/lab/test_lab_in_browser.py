@@ -65,6 +65,10 @@ def test_trials_appear_as_another_process_measures_them(opened: Open, lab_home: 
             page.wait_for_selector(f"html[data-trials='{before + 1}']")
             assert "trials" in page.inner_text("#live-status")
             page.wait_for_selector("#live-effects .badge")
+            page.goto("about:blank")
+            page.wait_for_timeout(1000)  # now nobody looks
+            page.go_back()
+            page.wait_for_selector("#live-effects .badge")
 
 
 def test_hostile_text_is_shown_and_not_executed(opened: Open, lab_home: Home, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import json
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
@@ -19,7 +19,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.report.format import duration
-from ajuste.report.labels import Labels, labels_of
+from ajuste.report.labels import labels_of
 from ajuste.report.metric_table import deciding_metrics
 from ajuste.report.verdicts import LOOKS, effect_style
 from ajuste.store.following import NewTrial, RunFollower
@@ -74,6 +74,8 @@ class RunWatch:
         with RunFollower(self._service.home.store_url) as follower:
             self._trials = list(await asyncio.to_thread(follower.since, self._run.id, 0))
             self._tell(self._begin())
+            if self._verdicts:  # of an earlier viewer, who has left
+                self._tell(self._verdicts)
             beaten = 0.0
             while self._viewers:
                 new: Sequence[NewTrial] = ()
@@ -201,11 +203,11 @@ def verdict_rows(results: Results) -> dict[str, Any]:
     labels = labels_of(results)
     metrics = {metric.name: metric for metric in results.metrics}
     deciding = [metrics[name] for name in deciding_metrics(results) if name in metrics]
-    return {"rows": [row for metric in deciding for row in _rows(results, metric, labels)]}
+    names = {one.name: labels.short(one) for one in results.configurations}
+    return {"names": names, "rows": [row for metric in deciding for row in _rows(results, metric, names)]}
 
 
-def _rows(results: Results, metric: Metric, labels: Labels) -> list[dict[str, Any]]:
-    named = {one.name: labels.short(one) for one in results.configurations}
+def _rows(results: Results, metric: Metric, names: Mapping[str, str]) -> list[dict[str, Any]]:
     mine = [one for one in results.verdicts if one.metric == metric.name]
     styles = effect_style(mine, metric.unit)
     rows = []
@@ -215,7 +217,7 @@ def _rows(results: Results, metric: Metric, labels: Labels) -> list[dict[str, An
             {
                 "metric": metric.title,
                 "configuration": one.configuration,
-                "name": named.get(one.configuration, one.configuration),
+                "name": names.get(one.configuration, one.configuration),
                 "verdict": one.verdict,
                 "sign": look.sign,
                 "estimate": style.estimate(one),

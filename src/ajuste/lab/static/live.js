@@ -7,7 +7,7 @@
   const chooser = place("live-metric");
   const trials = [];
   const configurations = drawn.configurations.slice();
-  let verdicts = [];
+  let verdicts = [], names = {};
 
   function element(name, attributes, text) {
     const made = document.createElementNS(SVG, name);
@@ -73,7 +73,8 @@
       ...configurations.slice(0, 24).map((name, n) => {
         const item = document.createElement("li");
         const text = document.createElement("span");
-        text.textContent = name === drawn.baseline ? name + " (baseline)" : name;
+        text.textContent = (names[name] || name) + (name === drawn.baseline ? " (baseline)" : "");
+        text.title = name;
         item.append(glyph(n), text);
         return item;
       })
@@ -188,8 +189,9 @@
   source.addEventListener("trials", (event) => add(JSON.parse(event.data).trials));
   source.addEventListener("state", (event) => showState(JSON.parse(event.data)));
   source.addEventListener("verdicts", (event) => {
-    verdicts = JSON.parse(event.data).rows;
+    ({ rows: verdicts, names } = JSON.parse(event.data));
     drawEffects();
+    drawLegend();
   });
   source.addEventListener("full", (event) => { place("live-status").textContent = JSON.parse(event.data).message; source.close(); });
   source.addEventListener("end", () => {
