@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.machine.home import Home
@@ -149,6 +150,16 @@ def test_every_view_is_saved_as_svg_png_and_csv(explored: Any, view: str) -> Non
     assert "NaN" not in drawing
     assert saved(explored, view, "png").startswith(b"\x89PNG")
     assert len(rows(explored, view)) >= CONFIGURATIONS
+
+
+@pytest.mark.parametrize(("width", "theme"), [(390, "light"), (1400, "dark")])
+def test_all_views_are_clean_for_screen_readers_and_fit(opened: Open, two: Run, width: int, theme: str) -> None:
+    page = opened(f"/runs/{two.id}/explore", width=width, theme=theme)
+    page.wait_for_selector("html[data-explored=yes]")
+    assert page.locator("[data-view]:visible").count() == len(VIEWS)
+    found = Axe().run(page).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
+    assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
 
 
 def test_a_view_of_what_a_run_does_not_have_is_not_shown(opened: Open) -> None:
