@@ -106,7 +106,7 @@ def go_on(machine: PlayedMachine, study: ResolvedStudy, home: Path, step: Step) 
     """
     session = BootSession.kept(home / "reboots", machine.rebootable, step)
     if session is None:
-        loader = machine.rebootable.choose()
+        loader = machine.rebootable.choose(machine.loader)
         entries = entries_of(study.boots, machine.rebootable)
         machine.rebootable.require_bootable(loader, entries)
         session = BootSession.begin(home / "reboots", plan_of(study, machine), machine.rebootable, step)
@@ -141,7 +141,7 @@ def plan_of(study: ResolvedStudy, machine: PlayedMachine) -> BootPlan:
     """The experiment before it begins."""
     entries = entries_of(study.boots, machine.rebootable)
     return BootPlan(
-        loader="grub",
+        loader=machine.loader,
         command=("/usr/bin/ajuste", "run", "played", "--reboots"),
         environment={},
         directory="/",

@@ -24,7 +24,7 @@ from ajuste.store.store import Store
 from ajuste.study.resolved import ResolvedStudy
 from benchmarks.comparison import Comparison
 from benchmarks.reboots.experiment import go_on, in_a_child, played_study
-from benchmarks.reboots.played import PlayedMachine, Rebooted, always
+from benchmarks.reboots.played import LoaderName, PlayedMachine, Rebooted, always
 
 KILLS = 60
 _MOST_STARTS = 200
@@ -84,9 +84,11 @@ def measure(kills: int = KILLS) -> Iterator[Comparison]:
     )
 
 
-def one_study(place: Path, study: ResolvedStudy, at: list[int], draw: Draw, tally: RebootTally) -> None:
+def one_study(
+    place: Path, study: ResolvedStudy, at: list[int], draw: Draw, tally: RebootTally, loader: LoaderName = "grub"
+) -> None:
     """One study to its end. The process number n is killed before its step ``at[n]``; at 0 it is not."""
-    machine, home = PlayedMachine(place / "machine", always), place / "home"
+    machine, home = PlayedMachine(place / "machine", always, loader), place / "home"
     home.mkdir()
     before = machine.files
     tally.studies += 1
@@ -100,7 +102,7 @@ def one_study(place: Path, study: ResolvedStudy, at: list[int], draw: Draw, tall
         if is_over and not killed and _has_ended(home):
             break
         if not killed or draw.random() < 0.6:  # It reboots, or the power was cut.
-            machine.power_on()
+            (machine.cut if killed else machine.power_on)()
             tally.boots += 1
     else:
         tally.never_ended += 1

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from benchmarks.reboots.experiment import go_on, in_a_child, plan_of, played_study
 from benchmarks.reboots.kills import RebootTally, one_study
-from benchmarks.reboots.played import KERNELS, PlayedMachine, Rebooted
+from benchmarks.reboots.played import KERNELS, LoaderName, PlayedMachine, Rebooted
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.machine.boot import units
@@ -24,6 +24,7 @@ from ajuste.run.experiment import conduct, prepare, progress_of
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Store
+from ajuste.study.resolved import ResolvedStudy
 
 pytestmark = pytest.mark.skipif(program_of("grub-editenv") is None, reason="requires grub-editenv (grub-common)")
 
@@ -36,10 +37,10 @@ def machine(tmp_path: Path) -> PlayedMachine:
     return PlayedMachine(tmp_path / "machine")
 
 
-def carried_out(machine: PlayedMachine, home: Path, most: int = 30) -> str:
+def carried_out(machine: PlayedMachine, home: Path, study: ResolvedStudy | None = None) -> str:
     """The run, after as many reboots as it takes."""
-    study = played_study(blocks=2, rounds=2)
-    for _ in range(most):
+    study = study or played_study(blocks=2, rounds=2)
+    for _ in range(40):
         try:
             return go_on(machine, study, home, lambda _: None)
         except Rebooted:
@@ -74,6 +75,62 @@ def test_a_study_reboots_into_its_states_and_leaves_the_machine_as_it_was(machin
     assert [verdict.blocks for verdict in results.verdicts if verdict.deciding] == [2]
     assert results.boots is not None
     assert {spread.boots for spread in results.boots.spreads} == {2}
+    assert results.counted_blocks == "2 rounds of boots"
+    assert all(verdict.of_rounds for verdict in results.verdicts)
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of boot loaders that this machine may lack are there; the played machine plays what they do."""
+    directory = tmp_path / "programs"
+    directory.mkdir()
+    for name in ("bootctl", "kexec"):
+        (directory / name).write_text("#!/bin/sh\nexit 1\n")
+        (directory / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize("loader", ["systemd-boot", "kexec"])
+@pytest.mark.parametrize("factor", ["boot.mitigations", "boot.kernel"])
+def test_other_boot_loaders_boot_each_state_once_and_are_as_before(
+    tmp_path: Path, loader: LoaderName, factor: str
+) -> None:
+    machine, home = PlayedMachine(tmp_path / "machine", loader=loader), tmp_path / "home"
+    home.mkdir()
+    before, study = machine.files, played_study(blocks=1, rounds=2, factor=factor)
+    run = carried_out(machine, home, study=study)
+    assert machine.files == before
+    assert not machine.rebootable.mark
+    with Store(f"sqlite:///{home / 'store.sqlite'}") as store:
+        boots = KeptBoots.model_validate(store.find_run(run).environment[BOOTS])
+    assert boots.loader == loader
+    assert [(one.outcome, len(one.trials)) for one in boots.boots] == [("up", 2)] * 4
+    for one in boots.boots:
+        words = one.command_line.split()
+        assert ("mitigations=off" in words) == (one.state == "mitigations=off")
+        assert one.kernel == (KERNELS[1] if one.state == "6.1" else KERNELS[0])
+        assert {"root=/dev/vda1", "ro", "quiet", "panic=10"} <= set(words)
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize("loader", ["systemd-boot", "kexec"])
+def test_other_boot_loaders_survive_a_power_cut_at_every_step(tmp_path: Path, loader: LoaderName) -> None:
+    tally = RebootTally()
+    at = [*range(1, 10), 0, *range(1, 19), 0, *range(1, 19), 0, *range(1, 10)]
+    one_study(tmp_path, played_study(blocks=1, rounds=1), at, _Always(cut=True), tally, loader)
+    assert tally.kills > 10
+    assert tally.wrong == 0, tally
+
+
+@pytest.mark.usefixtures("programs")
+def test_a_boot_loader_that_this_machine_was_not_booted_by_is_refused(tmp_path: Path) -> None:
+    machine = PlayedMachine(tmp_path / "machine", loader="kexec")
+    with pytest.raises(RequestError, match="systemd-boot: this machine was not booted by it"):
+        machine.rebootable.choose("systemd-boot")
+    change(machine, "proc/sys/kernel/kexec_load_disabled", "1\n")
+    with pytest.raises(RequestError, match="kexec: disabled until the next boot"):
+        machine.rebootable.choose("kexec")
 
 
 @pytest.mark.parametrize("way", ["kill -9", "power cut"])
@@ -120,6 +177,26 @@ def test_a_kernel_that_does_not_come_up_is_tried_again_and_then_given_up(tmp_pat
     assert [one.outcome for one in session.plan.boots if one.state != "default"] == ["down", "down", "down"]
     session.end()
     assert machine.files == before
+
+
+def test_a_kernel_that_came_up_before_is_not_given_up_after_three_power_cuts(tmp_path: Path) -> None:
+    boots: list[bool] = []
+
+    def comes_up(line: str) -> bool:
+        """All but the second to the sixth boot with mitigations=off."""
+        if "mitigations=off" not in line:
+            return True
+        boots.append(len(boots) not in range(1, 6))
+        return boots[-1]
+
+    machine, home = PlayedMachine(tmp_path / "machine", comes_up), tmp_path / "home"
+    home.mkdir()
+    run = carried_out(machine, home)
+    with Store(f"sqlite:///{home / 'store.sqlite'}") as store:
+        kept = KeptBoots.model_validate(store.find_run(run).environment[BOOTS])
+    own = [one.outcome for one in kept.boots if one.state == "mitigations=off"]
+    assert own == ["up", "down", "down", "down", "down", "down", "up"]
+    assert sum(len(one.trials) for one in kept.boots) == 12
 
 
 def test_a_power_cut_after_the_kernel_came_up_is_not_taken_for_a_kernel_that_does_not(machine: PlayedMachine) -> None:

@@ -39,8 +39,7 @@ class Kexec(BootLoader):
     def prepare(self, entries: Sequence[BootEntry]) -> None: ...
 
     def arm(self, entry: BootEntry) -> None:
-        words = (self.root / "proc/cmdline").read_text().split()
-        line = " ".join(entry.command_line(words, watchdog=self.has_watchdog))
+        line = " ".join(entry.command_line(entry.words, watchdog=self.has_watchdog))
         initrd = self.root / "boot" / f"initrd.img-{entry.kernel}"
         loaded = (f"--initrd={initrd}",) if initrd.is_file() else ()
         self.run(("kexec", "--load", str(self.kernel_file(entry.kernel)), *loaded, f"--command-line={line}"))

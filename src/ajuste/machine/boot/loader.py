@@ -29,12 +29,15 @@ RunTool = Callable[[Sequence[str]], str]
 
 @dataclass(frozen=True)
 class BootEntry:
-    """The entry number ``index`` of an experiment: ``kernel`` is the release that ``state`` boots."""
+    """The entry number ``index`` of an experiment: ``kernel`` is the release that ``state`` boots. ``words`` are the
+    command line of this machine before the experiment.
+    """
 
     index: int
     kernel: str
     state: BootState
     experiment: str
+    words: tuple[str, ...] = ()
 
     @property
     def mark(self) -> str:

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Final, Literal
 
@@ -27,6 +28,9 @@ from ajuste.model.error import RunError
 
 MOST_ATTEMPTS: Final = 3
 """A kernel that does not come up so often in a row is given up."""
+
+MOST_CUT_EARLY: Final = 10
+"""... and one that came up before so often: a power cut before it leaves its mark looks the same."""
 
 RESUMED_BY_SYSTEMD: Final = "AJUSTE_RESUMED_BY_SYSTEMD"
 """The variable by which a command knows that no person waits for it."""
@@ -45,10 +49,10 @@ class RebootWanted(Exception):
 class BootPlan(BaseModel):
     """An experiment across reboots as it is kept on the disk.
 
-    ``command`` is what goes on with it, in ``directory`` with ``environment``. ``kernel`` and ``marks`` are of this
-    machine when it began; ``kernels`` are the releases that the ``states`` boot. ``originals`` has the boot loader's
-    files as they were, in base64. ``asked_in`` is the boot in which the last of ``boots`` was asked for, and ``armed``
-    whether the boot loader knows of it.
+    ``command`` is what goes on with it, in ``directory`` with ``environment``. ``kernel``, the ``words`` of the command
+    line and ``marks`` are of this machine when it began; ``kernels`` are the releases that the ``states`` boot.
+    ``originals`` has the boot loader's files as they were, in base64. ``asked_in`` is the boot in which the last of
+    ``boots`` was asked for, and ``armed`` whether the boot loader knows of it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -59,6 +63,7 @@ class BootPlan(BaseModel):
     environment: dict[str, str]
     directory: str
     kernel: str
+    words: tuple[str, ...] = ()
     marks: dict[str, str]
     states: tuple[BootState, ...]
     kernels: tuple[str, ...]
@@ -75,14 +80,15 @@ class BootPlan(BaseModel):
     def entries(self) -> tuple[BootEntry, ...]:
         """The boot entries of its states."""
         pairs = enumerate(zip(self.states, self.kernels, strict=True))
-        return tuple(BootEntry(index, kernel, state, self.experiment) for index, (state, kernel) in pairs)
+        return tuple(BootEntry(i, kernel, state, self.experiment, self.words) for i, (state, kernel) in pairs)
 
 
 def entries_of(states: Sequence[BootState], machine: RebootableMachine) -> tuple[BootEntry, ...]:
     """As those of a plan, before there is one. Raises RequestError for a kernel that is not installed."""
     kernels = [installed_kernel(state.kernel, machine.root) if state.kernel else machine.release for state in states]
     return tuple(
-        BootEntry(i, kernel, state, "0") for i, (state, kernel) in enumerate(zip(states, kernels, strict=True))
+        BootEntry(i, kernel, state, "0", machine.command_line)
+        for i, (state, kernel) in enumerate(zip(states, kernels, strict=True))
     )
 
 
@@ -120,7 +126,8 @@ class BootSession:
         files = machine.loader(plan.loader).files
         kept = {str(file): content_of(file) for file in files}
         originals = {name: None if text is None else base64.b64encode(text).decode() for name, text in kept.items()}
-        session = cls(directory, plan.model_copy(update={"originals": originals}), machine, step)
+        plan = plan.model_copy(update={"originals": originals, "words": machine.command_line})
+        session = cls(directory, plan, machine, step)
         for file in (units.CAME_UP, _LAST):
             remove_durably(directory / file)
         session._save("begun")
@@ -220,12 +227,9 @@ class BootSession:
                 )
 
     def _require_hope(self, state: BootState) -> None:
-        down = 0
-        for one in reversed(self.plan.boots):
-            if one.state != state.name or one.outcome != "down":
-                break
-            down += 1
-        if down >= MOST_ATTEMPTS:
+        own = [one.outcome for one in self.plan.boots if one.state == state.name and one.outcome != "asked"]
+        down = len(list(takewhile(lambda outcome: outcome == "down", reversed(own))))
+        if down >= (MOST_ATTEMPTS if down == len(own) else MOST_CUT_EARLY):
             raise RunError(
                 f"{state.name} did not come up in {down} boots; this machine booted its own kernel again each time",
                 hint="look at it on a console, or leave that level out with --without",
