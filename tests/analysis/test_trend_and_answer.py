@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from ajuste.analysis.answer import answer
+from ajuste.analysis.pairs import clean_trials
+from ajuste.analysis.rounds import by_round
 from ajuste.analysis.summary import measured
 from ajuste.analysis.trend import trend
 from ajuste.analysis.verdict import judge
@@ -90,6 +92,19 @@ def test_undecided_is_answered_as_undecided(configurations: Any, trials: Any, el
     _, text = ask(configurations, trials, elapsed, {"1": base, "2": list(reversed(base))})
     assert text.startswith("Elapsed time, against the baseline: knob=2, about ")
     assert text.endswith("more blocks (undecided).")
+
+
+def test_boots_are_counted_in_rounds_not_in_blocks(configurations: Any, trials: Any, elapsed: Metric) -> None:
+    base = [1.0, 1.1, 0.9, 1.05, 1.02, 0.97, 1.01, 1.03]
+    made = configurations("1", "2")
+    data = trials({"knob=1": base, "knob=2": list(reversed(base))})
+    by_block, by_boot = (judge(made, one, [elapsed]) for one in (data, by_round(clean_trials(data), size=2)))
+    (verdict,) = by_boot
+    assert verdict.blocks == 4
+    assert verdict.about_more == f"about {verdict.more_blocks} more rounds of boots"
+    assert by_block[0].about_more == f"about {by_block[0].more_blocks} more blocks"
+    text = answer([elapsed], by_boot, measured(made, data), {}, smallest_effect=0.05)
+    assert text == f"Elapsed time, against the baseline: knob=2, {verdict.about_more} (undecided)."
 
 
 def test_a_grid_is_counted_and_its_ends_are_named(configurations: Any, trials: Any, elapsed: Metric) -> None:

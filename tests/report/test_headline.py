@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from ajuste.model.boot import BootFindings, KeptBoots
 from ajuste.model.metric import Direction, Metric
 from ajuste.model.results import Explained, Measured, Results, Summary
 from ajuste.model.trial import Factor
@@ -92,6 +93,16 @@ ONE = {"60": 8.1, "10": 7.1}
 )
 def test_one_alternative(granularity: Results, words: tuple[Word, float], sentence: str) -> None:
     assert said(results_of(granularity, ONE, [words])) == [sentence]
+
+
+def test_a_run_across_reboots_counts_rounds_of_boots(granularity: Results) -> None:
+    found = results_of(granularity, ONE, [("undecided", 1.0)])
+    verdicts = tuple(one.model_copy(update={"of_rounds": True, "more_blocks": 1}) for one in found.verdicts)
+    boots = BootFindings(kept=KeptBoots(each=2, warm_up=1, loader="grub"))
+    assert said(found.model_copy(update={"verdicts": verdicts, "boots": boots})) == [
+        "Not decided after 12 rounds of boots: elapsed time may be the same under vm.swappiness = 10; "
+        "it takes about 1 more round of boots."
+    ]
 
 
 def test_the_best_of_several_is_named(granularity: Results) -> None:

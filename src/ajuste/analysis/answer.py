@@ -144,10 +144,7 @@ def _size(verdict: Verdict) -> str:
 def _undecided(verdict: Verdict) -> str:
     if verdict.depends_on_machine:
         return f"{verdict.configuration}, where it depends on the machine"
-    if verdict.more_blocks is None:
-        return verdict.configuration
-    more = "1 more block" if verdict.more_blocks == 1 else f"{number(verdict.more_blocks)} more blocks"
-    return f"{verdict.configuration}, about {more}"
+    return ", ".join(filter(None, (verdict.configuration, verdict.about_more)))
 
 
 def _tally(metric: Metric, verdicts: Sequence[Verdict], smallest_effect: float) -> str:

@@ -72,7 +72,8 @@ def factor_effects(
         table = _table(clean, configurations, metric)
         for contrast in contrasts:
             own = _effect(table, contrast.weights, metric, family.alpha) if table else None
-            found.append(_finding(own, contrast, metric, family, smallest_effect, deciding=screening))
+            one = _finding(own, contrast, metric, family, smallest_effect, deciding=screening)
+            found.append(one.model_copy(update={"of_rounds": clean.of_rounds}))
         if table and not screening:
             cells += _cells(table, factors, configurations, metric, family.alpha)
     return Effects(tuple(found), tuple(cells), _correction(family, len(contrasts), len(metrics)))

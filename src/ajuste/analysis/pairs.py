@@ -22,11 +22,13 @@ class Clean:
 
     ``blocks`` are the numbers of the blocks that have any, in order. ``rows`` has for each configuration (in the order
     of ``measured.configuration.values``) and block the row of its trial in ``measured``, -1 where there is none.
+    With ``of_rounds`` the blocks are rounds of boots (see ``analysis.rounds``).
     """
 
     measured: Measurements
     blocks: NDArray[np.int64]
     rows: NDArray[np.int64]
+    of_rounds: bool = False
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.rows >= 0))

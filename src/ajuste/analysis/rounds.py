@@ -7,6 +7,7 @@ that holds for these boots only; their mean is one draw of a boot.
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def by_round(clean: Clean, size: int) -> Clean:
         not_supported=_taken(measured.not_supported, first),
         written=_taken(measured.written, first),
     )
-    return clean_trials(made)
+    return replace(clean_trials(made), of_rounds=True)
 
 
 def _rows(clean: Clean, code: int, number: int, size: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -83,6 +83,7 @@ def judge(
             found = effect(both, metric, alpha)
             if found is not None:
                 made = _verdict(found, other.name, metric, own, is_deciding)
+                made = made.model_copy(update={"of_rounds": clean.of_rounds})
                 if limited:
                     made = made.model_copy(update=_against_limit(found, metric, smallest_effect, alpha))
                 verdicts.append(made)

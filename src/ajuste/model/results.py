@@ -19,6 +19,7 @@ from ajuste.model.surface import Correlation, Surface
 from ajuste.model.trial import KERNEL_FACTOR, Factor
 from ajuste.model.tuning import Tuning
 from ajuste.model.verdict import AcrossMachines, FactorCell, FactorEffect, LineEffect, Ranking, Verdict, Word
+from ajuste.model.wording import blocks_of
 
 # Histories: one metric over the versions of the kernel.
 
@@ -355,3 +356,8 @@ class Results(_Doc):
     notes: tuple[str, ...] = ()
     created: str = ""
     ajuste: str = ""
+
+    @property
+    def counted_blocks(self) -> str:
+        """``12 blocks``; ``3 rounds of boots``."""
+        return blocks_of(self.blocks, of_rounds=self.boots is not None)

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 
 from ajuste.model.base import BaseModel
 from ajuste.model.metric import Direction, Scale
+from ajuste.model.wording import blocks_of
 
 Word = Literal["improves", "worsens", "differs", "equivalent", "undecided"]
 
@@ -22,7 +23,8 @@ class Finding(BaseModel):
     ``estimate``, ``low`` and ``high`` are ratios, or differences in ``unit`` where ``scale`` says so.
     They are ``None`` where too little is known for a number (``low``/``high`` = None: unbounded on that side).
     ``level`` is the confidence of the whole family, e.g. 0.95; ``blocks`` how many complete blocks it rests on;
-    ``more_blocks`` about how many more would decide it (only of what is open). ``reason`` is a plain sentence.
+    ``more_blocks`` about how many more would decide it (only of what is open). With ``of_rounds`` both count rounds of
+    boots. ``reason`` is a plain sentence.
     ``precise`` says whether the interval is as narrow as was asked for, if that was; until then it stays open.
     ``deciding`` is False for what is only described and does not keep the study going. What ``depends_on_machine`` is
     undecided for good: two machines certainly say different things. ``against_limit`` is there where a study decides
@@ -41,6 +43,7 @@ class Finding(BaseModel):
     level: float
     blocks: int
     more_blocks: int | None = None
+    of_rounds: bool = Field(default=False, exclude_if=lambda of_rounds: not of_rounds)
     deciding: bool = True
     depends_on_machine: bool = False
     precise: bool | None = Field(default=None, exclude_if=lambda precise: precise is None)
@@ -56,6 +59,11 @@ class Finding(BaseModel):
     def is_undecided(self) -> bool:
         """Whether what the study decides is not known yet."""
         return (self.against_limit or self.verdict) == "undecided"
+
+    @property
+    def about_more(self) -> str:
+        """``about 12 more blocks``, ``about 1 more round of boots``; empty where none or nobody knows how many."""
+        return f"about {blocks_of(self.more_blocks, 'more ', of_rounds=self.of_rounds)}" if self.more_blocks else ""
 
     @property
     def subject(self) -> str:

@@ -36,6 +36,12 @@ def percent(share: float) -> str:
     return f"{100 * share:.4g} %".replace("-", "−")
 
 
+def blocks_of(count: int, more: str = "", *, of_rounds: bool) -> str:
+    """``1 block``, ``12 more blocks``; ``3 rounds of boots``, which are the blocks of a run across reboots."""
+    one, several = ("round of boots", "rounds of boots") if of_rounds else ("block", "blocks")
+    return f"{count:,} {more}{one if count == 1 else several}"
+
+
 def change(value: float | None, scale: Scale, unit: str) -> str:
     """An effect as people say it: a ratio as ``−12.3 %``, a difference as ``+0.2 ms``; ``?`` where unbounded."""
     if value is None:

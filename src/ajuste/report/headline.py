@@ -17,7 +17,7 @@ from ajuste.model.relevance import explains_all
 from ajuste.model.results import Results
 from ajuste.model.verdict import FactorEffect, LineEffect, Verdict
 from ajuste.model.wording import in_sentence, number, percent, signed, visible_line
-from ajuste.report.format import count_of, is_percentage, shown_as
+from ajuste.report.format import is_percentage, shown_as
 from ajuste.report.labels import Labels, numeric_levels
 from ajuste.report.metric_table import deciding_metrics, is_screening, verdicts_of
 from ajuste.report.verdicts import effect_size, known
@@ -104,7 +104,7 @@ class _Subject:
             return f"Keep {self._baseline}: {self._name(verdict)} {self._change(verdict)}."
         if verdict.verdict == "equivalent":
             return f"{self._name(verdict)} does not matter: {self._title} stays within {self._band}."
-        more = f"; it takes about {count_of(verdict.more_blocks, 'more block')}" if verdict.more_blocks else ""
+        more = f"; it takes {verdict.about_more}" if verdict.about_more else ""
         return f"Not decided after {self._blocks}: {self._title} may be the same under {self._name(verdict)}{more}."
 
     def _without_direction(self, verdicts: Sequence[Verdict]) -> str:
@@ -193,7 +193,7 @@ class _Subject:
 
     @property
     def _blocks(self) -> str:
-        return "1 block" if self.results.blocks == 1 else f"{self.results.blocks:,} blocks"
+        return self.results.counted_blocks
 
     @property
     def _baseline(self) -> str:

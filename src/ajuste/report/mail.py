@@ -93,7 +93,7 @@ def _introduction(results: Results, metrics: Sequence[str]) -> Iterator[str]:
     report = report_of(results, metrics)
     yield report.title
     yield report.headline
-    blocks = f"{count_of(results.blocks, 'block')}, " if results.blocks else ""
+    blocks = f"{results.counted_blocks}, " if results.blocks else ""
     if results.elsewhere:
         yield f"{blocks}{count_of(results.elsewhere.values, 'value')}, measured elsewhere."
         return

@@ -244,9 +244,10 @@ def method_facts(results: Results, labels: Labels) -> tuple[Fact, ...]:
 
 def _blocks(results: Results) -> str:
     own = [verdict.blocks for verdict in results.verdicts if verdict.deciding]
+    said = str(results.blocks) if results.boots is None else results.counted_blocks
     if own and min(own) < results.blocks:
-        return f"{results.blocks}; each comparison uses those with a clean trial of both, {min(own)} at least"
-    return str(results.blocks)
+        return f"{said}; each comparison uses those with a clean trial of both, {min(own)} at least"
+    return said
 
 
 def settings_parts(results: Results, labels: Labels) -> tuple[Subsection, ...]:

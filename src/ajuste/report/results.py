@@ -170,7 +170,7 @@ def _apply(results: Results, found: Sequence[Headline]) -> tuple[CommandBlock, .
 
 def _facts(results: Results) -> str:
     """How much was measured, and how."""
-    blocks = (count_of(results.blocks, "block"),) if results.blocks else ()
+    blocks = (results.counted_blocks,) if results.blocks else ()
     configurations = count_of(len(results.configurations), "configuration")
     if results.elsewhere:
         values = count_of(results.elsewhere.values, "value")

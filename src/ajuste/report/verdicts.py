@@ -13,7 +13,7 @@ from ajuste.model.results import Results
 from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Role, Word
 from ajuste.model.wording import visible_line
 from ajuste.report.document import Badge
-from ajuste.report.format import NOTHING, ShownNumber, count_of, is_percentage, number, shown_as, signed, significant
+from ajuste.report.format import NOTHING, ShownNumber, is_percentage, number, shown_as, signed, significant
 from ajuste.report.labels import Labels
 
 
@@ -41,9 +41,8 @@ def verdict_text(verdict: Finding, smallest_effect: float) -> str:
         return f"equivalent within {effect_band(smallest_effect)}{_imprecise(verdict)}"
     if verdict.depends_on_machine:
         return "depends on the machine"
-    more = "" if verdict.more_blocks is None else f", about {count_of(verdict.more_blocks, 'more block')}"
     if verdict.verdict == "undecided":
-        return f"undecided{more}"
+        return ", ".join(filter(None, ("undecided", verdict.about_more)))
     return f"{verdict.verdict}{_imprecise(verdict)}"
 
 
@@ -183,9 +182,7 @@ def lines_on(results: Results, metric: str) -> tuple[LineEffect, ...]:
 
 def role_text(line: LineEffect) -> str:
     """``helps``, ``useless``, ``undecided, about 12 more blocks``."""
-    if line.role == "undecided" and line.more_blocks is not None:
-        return f"undecided, about {count_of(line.more_blocks, 'more block')}"
-    return line.role
+    return ", ".join(filter(None, (line.role, line.about_more if line.role == "undecided" else "")))
 
 
 # Badges: a word with its sign.

@@ -11,7 +11,6 @@ from ajuste.model.error import AjusteError
 from ajuste.model.gate import OF_LIMIT, GateFigure, GateResult, GateRevision, GateWord, GrownCall, GrownFunction, worst
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
-from ajuste.report.format import count_of
 from ajuste.run.gate.bench import BenchRequest, RevisionBench
 from ajuste.run.gate.commits import CommitSearch
 from ajuste.study.project import SIDES, BenchmarkTable
@@ -126,5 +125,5 @@ def _name(row: CostRow) -> str:
 
 def _reason(verdict: Verdict, results: Results) -> str:
     """Why a figure is undecided, and what would help."""
-    more = f"; it takes about {count_of(verdict.more_blocks, 'more block')}" if verdict.more_blocks else ""
+    more = f"; it takes {verdict.about_more}" if verdict.about_more else ""
     return f"{results.stopped_because}{more}"
