@@ -58,7 +58,7 @@ def _summary(found: BootFindings) -> str:
         for count, what in ((down, "did not come up"), (len(lost) - down, "ended too early"))
         if count
     ]
-    return f"{said} {' and '.join(ways)}; their trials were repeated in another boot."
+    return f"{said} {' and '.join(ways)}; {'its' if len(lost) == 1 else 'their'} trials were repeated in another boot."
 
 
 def _spread_table(results: Results, found: BootFindings, labels: Labels) -> Table | None:
@@ -74,7 +74,7 @@ def _spread_table(results: Results, found: BootFindings, labels: Labels) -> Tabl
         )
         for metric in dict.fromkeys(one.metric for one in known)
     ]
-    columns = ("Configuration", "Boots", "Values", "Within a boot", "Between boots", "Of the variance between boots")
+    columns = ("Configuration", "Boots", "Values", "SD within a boot", "SD between boots", "Variance due to boots")
     heads = tuple(Column(title, figure=place > 0) for place, title in enumerate(columns))
     return Table(heads, tuple(groups), name="boot-spreads", title="Standard deviations")
 
@@ -97,8 +97,8 @@ def _sd(value: float | None, one: BootSpread, metric: Metric) -> str:
 
 
 def _boot_table(found: BootFindings) -> Table:
-    heads = ("Boot", "What", "Kernel", "Came up after", "Trials", "Remark")
-    columns = tuple(Column(title, figure=title in ("Came up after", "Trials")) for title in heads)
+    heads = ("Boot", "State", "Kernel", "Came up after", "Trials")
+    columns = tuple(Column(title, figure=place > 2) for place, title in enumerate(heads))
     rows = tuple(_boot_row(one) for one in found.kept.boots)
     return Table(columns, (RowGroup("", rows),), name="boots", title="Every boot")
 
@@ -108,7 +108,8 @@ def _boot_row(one: KeptBoot) -> Row:
     if one.came_up:
         took = duration((datetime.fromisoformat(one.came_up) - datetime.fromisoformat(one.asked)).total_seconds())
     kernel = visible_line(one.kernel) or NOTHING
-    return Row((str(one.number), visible_line(one.state), kernel, took, str(len(one.trials)), _OUTCOMES[one.outcome]))
+    cells = (str(one.number), visible_line(one.state), kernel, took, str(len(one.trials)))
+    return Row(cells, remark=_OUTCOMES[one.outcome])
 
 
 def _plot(results: Results, found: BootFindings, metric: Metric, labels: Labels, name: str) -> Plot | None:
