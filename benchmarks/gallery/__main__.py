@@ -7,11 +7,7 @@ A study that was carried out already with this build is not measured again.
 from __future__ import annotations
 
 import json
-import re
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 from rich.console import Console
 
@@ -21,9 +17,7 @@ from ajuste.study.builtin import find_study
 from ajuste.study.read import read_study
 from benchmarks.gallery.marks import put
 from benchmarks.gallery.pages import IMAGES, INDEX, Measured, Page, pages
-
-_COUNTS = re.compile(r"[\d,]+ configurations? · ")  # the line after the answers
-_AJUSTE = Path(sys.executable).parent / "ajuste"
+from benchmarks.gallery.shown import ajuste, of_run
 
 
 def main(names: list[str]) -> int:
@@ -45,42 +39,20 @@ def main(names: list[str]) -> int:
 def write(page: Page) -> None:
     """Carry out what a page shows, and put it there."""
     for words in page.before:
-        _ajuste(*words)
+        ajuste(*words)
     text = page.path.read_text(encoding="utf-8")
     for number, one in enumerate(page.run, start=1):
         text = put(text, one.mark, measured(one, f"{page.file}-{number}"))
         page.path.write_text(text, encoding="utf-8")
     for command in page.show:
-        text = put(text, command.mark, f"```text\n$ ajuste {command.mark}\n{_ajuste(*command.command).rstrip()}\n```")
+        text = put(text, command.mark, f"```text\n$ ajuste {command.mark}\n{ajuste(*command.command).rstrip()}\n```")
         page.path.write_text(text, encoding="utf-8")
 
 
 def measured(one: Measured, name: str) -> str:
     """What was measured as Markdown, below its pictures, whose files begin with ``name``."""
-    run = json.loads(_ajuste(*_quietly(one.command)))["run"]
-    with tempfile.TemporaryDirectory() as folder:
-        found, pictures = Path(folder) / "found.md", Path(folder) / "pictures"
-        wanted = [word for metric in one.metrics for word in ("--metric", metric)]
-        drawn = ["--pictures", str(pictures)] if one.pictures else []
-        _ajuste("report", run, "--markdown", str(found), *wanted, *drawn)
-        links = []
-        for picture in one.pictures:
-            drawing = pictures / f"{picture}.svg"
-            if not drawing.is_file():
-                there = ", ".join(sorted(path.stem for path in pictures.iterdir()))
-                raise SystemExit(f"gallery.toml: {one.mark} has no picture {picture}; there are {there}")
-            image = f"{name}-{picture}.svg"
-            (IMAGES / image).write_bytes(drawing.read_bytes())
-            links.append(f"![{picture.replace('-', ' ')}](images/{image})")
-        _question, *parts = found.read_text(encoding="utf-8").split("\n\n")  # The page asks it above.
-        end = next(number for number, part in enumerate(parts) if _COUNTS.match(part))
-        command = f"```console\n$ ajuste {one.mark}\n```"
-        return "\n\n".join([*parts[:end], *links, command, folded("\n\n".join(parts[end:]))])
-
-
-def folded(told: str) -> str:
-    """All but the answer, for those who want the figures."""
-    return f'<details markdown="1"><summary>Figures, verdicts and method</summary>\n\n{told.strip()}\n\n</details>\n'
+    run = json.loads(ajuste(*_quietly(one.command)))["run"]
+    return of_run(run, f"```console\n$ ajuste {one.mark}\n```", name, one.metrics, one.pictures)
 
 
 def index(every: tuple[Page, ...]) -> str:
@@ -104,13 +76,6 @@ def _quietly(command: tuple[str, ...]) -> tuple[str, ...]:
     """With the options that have the results printed as a document; they stand before the command that is measured."""
     place = command.index("--") if "--" in command else len(command)
     return (*command[:place], "--quiet", "--json", *command[place:])
-
-
-def _ajuste(*words: str) -> str:
-    done = subprocess.run([_AJUSTE, *words], stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode != 0:
-        raise SystemExit(f"ajuste {' '.join(words)}: exit code {done.returncode}")
-    return done.stdout
 
 
 if __name__ == "__main__":

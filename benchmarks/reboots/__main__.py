@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
+from typing import Final
 
 from rich.console import Console
 
 from benchmarks.comparison import show
+from benchmarks.gallery.marks import put
+from benchmarks.gallery.pages import GALLERY
+from benchmarks.gallery.shown import of_run
 from benchmarks.reboots import emulated, kills
+from benchmarks.reboots.image import image
+
+PAGE: Final = GALLERY / "reboots.md"
+PICTURE: Final = "elapsed-time-by-boot"
 
 
 def main() -> int:
@@ -16,12 +25,18 @@ def main() -> int:
     parser.add_argument("--kills", type=int, metavar="N", help="kill experiments on the played machine N times")
     parser.add_argument("--cuts", type=int, metavar="N", help="cut the power of the emulated machine N times")
     parser.add_argument(
-        "--compare", action="store_true", help="compare mitigations, then two kernels, on the emulated machine"
+        "--compare",
+        nargs="*",
+        choices=list(emulated.COMPARISONS),
+        metavar="WHAT",
+        help=f"compare {' or '.join(emulated.COMPARISONS)} on the emulated machine (default: both)",
     )
     asked = parser.parse_args()
-    if asked.compare:
-        for command in (emulated.MITIGATIONS, emulated.KERNELS):
-            tell(emulated.conduct(command))
+    if asked.compare is not None:
+        disk = image(emulated.CACHE)
+        for what in asked.compare or emulated.COMPARISONS:
+            tell(emulated.conduct(disk, emulated.COMPARISONS[what], keep=emulated.KEPT / what))
+            put_into_page(what)
         return 0
     reached = True
     for comparison in emulated.power_cuts(asked.cuts) if asked.cuts else kills.measure(asked.kills or kills.KILLS):
@@ -30,18 +45,25 @@ def main() -> int:
     return 0 if reached else 1
 
 
+def put_into_page(what: str) -> None:
+    """The run of ``what`` on the emulated machine, in its place on the page of the gallery."""
+    command = f"```sh\nsudo {shlex.join(emulated.COMPARISONS[what])}\n```"
+    text = of_run(what, command, f"reboots-{what}", ("elapsed", "system-time"), (PICTURE,), emulated.KEPT / what)
+    PAGE.write_text(put(PAGE.read_text(encoding="utf-8"), what, text), encoding="utf-8")
+
+
 def tell(ended: emulated.Ended) -> None:
     """The answer, the verdicts and the boots of an experiment of the emulated machine."""
-    report = ended.report
-    print(report["answer"])
-    for verdict in report["verdicts"]:
-        print(*(verdict[name] for name in ("configuration", "metric", "verdict", "estimate", "low", "high", "blocks")))
-    print(*report["boots"]["says"], sep="\n")
-    for spread in report["boots"]["spreads"]:
-        print(spread)
-    for boot in report["boots"]["kept"]["boots"]:
-        print(boot["number"], boot["state"], boot["kernel"], boot["outcome"], len(boot["trials"]))
-    print(f"{len(ended.boots)} boots in {ended.seconds:.0f} s; boot files as before: {ended.as_before}")
+    results = ended.results
+    if results is None or results.boots is None:
+        raise SystemExit("the experiment was given up")
+    print(results.answer)
+    for one in results.verdicts:
+        print(one.configuration, one.metric, one.verdict, one.estimate, one.low, one.high, one.blocks)
+    print(*results.boots.says, *results.boots.spreads, sep="\n")
+    for boot in results.boots.kept.boots:
+        print(boot.number, boot.state, boot.kernel, boot.outcome, len(boot.trials))
+    print(f"{len(ended.command_lines)} boots in {ended.seconds:.0f} s; boot files as before: {ended.as_before}")
 
 
 if __name__ == "__main__":

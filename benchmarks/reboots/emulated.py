@@ -5,117 +5,173 @@ By TCG with counted instructions: what the guest measures does not depend on how
 
 from __future__ import annotations
 
-import json
+import os
 import random
 import re
+import shutil
 import subprocess
+import tarfile
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from ajuste.machine.boot.session import last_boots
+from ajuste.model.boot import KeptBoot
+from ajuste.model.results import Results
+from ajuste.run.outcome import results_of
+from ajuste.store.store import Store
 from benchmarks.comparison import Comparison
-from benchmarks.reboots.image import command_disk, image, overlay
+from benchmarks.reboots.image import ROOT, command_disk, image, overlay, result_disk
 
 CACHE: Final = Path("~/.cache/ajuste/emulated").expanduser()
-MITIGATIONS: Final = (
-    *("ajuste", "compare", "--boot", "mitigations=default,off", "--reboots", "--reboot-each", "2"),
-    *("--blocks", "6..8", "--max-time", "3h", "--quiet", "--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1"),
-    "count=40000",
+KEPT: Final = ROOT / "target/reboots"
+_COMMAND: Final = ("dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=40000")
+_COMPARE: Final = ("ajuste", "compare", "--reboots", "--quiet", "--max-time", "3h")
+COMPARISONS: Final = {
+    "mitigations": (
+        *(*_COMPARE, "--boot", "mitigations=default,off", "--reboot-each", "2", "--blocks", "6..12"),
+        *("--min-effect", "1%", "--name", "mitigations", "--", *_COMMAND),
+    ),
+    "kernels": (
+        *(*_COMPARE, "--boot-kernel", "default,6.1", "--reboot-each", "2", "--blocks", "6..12"),
+        *("--min-effect", "1%", "--name", "kernels", "--", *_COMMAND),
+    ),
+}
+"""Each at least three rounds of two boots, which is the fewest that an interval takes."""
+
+CUT_BLOCKS: Final = 4
+_CUT: Final = (
+    *(*_COMPARE, "--boot", "mitigations=default,off", "--reboot-each", "1", "--blocks", str(CUT_BLOCKS)),
+    *("--warm-up", "0", "--name", "cuts", "--", *_COMMAND),
 )
-KERNELS: Final = (
-    *("ajuste", "compare", "--boot-kernel", "default,6.1", "--reboots", "--reboot-each", "2"),
-    *("--blocks", "6..8", "--max-time", "3h", "--quiet", "--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1"),
-    "count=40000",
-)
+"""Eight boots of one trial each, and the one that brings the machine back."""
+
+MOST_CUTS: Final = 10
+"""Of one experiment, which ends undisturbed."""
+
 _LONGEST_S: Final = 4 * 3600
 
 
 @dataclass
 class Ended:
-    """What the console of the machine said: its ``boots`` by command line, ``cuts`` of its power, and the report."""
+    """An experiment that ended: the ``command_lines`` that came up by the machine's console, ``cuts`` of its power, how
+    often each slot of the design was measured cleanly, and what its store holds.
+    """
 
-    boots: list[str] = field(default_factory=list)
+    command_lines: list[str] = field(default_factory=list)
     cuts: int = 0
     as_before: bool = False
-    report: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
-
-    @property
-    def trials(self) -> Counter[tuple[int, int]]:
-        """How often each slot of the design was measured cleanly."""
-        return Counter((one["block"], one["position"]) for one in self.report["trials"] if one["status"] == "ok")
+    trials: Counter[tuple[int, int]] = field(default_factory=Counter)
+    boots: tuple[KeptBoot, ...] = ()
+    results: Results | None = None
 
     @property
     def doubled(self) -> int:
         return sum(count - 1 for count in self.trials.values())
 
     @property
-    def lost(self) -> int:
-        """Of the blocks that were begun."""
-        blocks = 1 + max(block for block, _ in self.trials)
-        return blocks * len(self.report["configurations"]) - len(self.trials)
+    def outcomes(self) -> Counter[str]:
+        """What became of the boots that were asked for."""
+        return Counter(boot.outcome for boot in self.boots)
 
 
-def conduct(command: Sequence[str], cuts: int = 0, seed: int = 1, cache: Path = CACHE) -> Ended:
-    """The experiment of ``command`` on a new machine, to its end, with so many power cuts."""
-    disk, draw, found = image(cache), random.Random(seed), Ended()
+def conduct(disk: Path, command: Sequence[str], cuts: int = 0, seed: int = 1, keep: Path | None = None) -> Ended:
+    """The experiment of ``command`` on a machine of which ``disk`` is the image, to its end, with so many power cuts.
+
+    Its store and reports are put into ``keep``, so that `AJUSTE_HOME=KEEP ajuste report` shows them.
+    """
+    draw, found = random.Random(seed), Ended()
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(dir=cache) as directory:
+    with tempfile.TemporaryDirectory(dir=disk.parent) as directory:
         place = Path(directory)
-        own, console = overlay(disk, place), place / "console"
-        given, text, a_boot_s = command_disk(place, command), "", 120.0
+        disks = (overlay(disk, place), command_disk(place, command), result_disk(place))
+        console, text, a_boot_s = place / "console", "", 60.0
         while "EMULATED end" not in text:
             if time.monotonic() - began > _LONGEST_S:
                 raise SystemExit(f"the experiment did not end; its console said:\n{text[-3000:]}")
             limit_s = draw.uniform(0, 1.5 * a_boot_s) if found.cuts < cuts else _LONGEST_S
-            started, before = time.monotonic(), text.count("EMULATED boot")
-            found.cuts += _until_off_or_cut(own, given, console, limit_s)
+            before = text.count("EMULATED boot")
+            was_cut, used_s = _until_off_or_cut(disks, console, limit_s)
+            found.cuts += was_cut
             text += console.read_text(errors="replace")
             if (booted := text.count("EMULATED boot") - before) > 0:
-                a_boot_s = (time.monotonic() - started) / booted
-            found.boots = re.findall(r"EMULATED boot (.*)", text)
+                a_boot_s = used_s / booted
+        kept = keep or place / "kept"
+        shutil.rmtree(kept, ignore_errors=True)
+        if (refused := re.search(r"EMULATED code [1-9]", text)) is not None:
+            raise SystemExit(f"the experiment did not begin; its console said:\n{text[: refused.end()][-3000:]}")
+        with tarfile.open(disks[2]) as archive:
+            archive.extractall(kept, filter="data")
+        (kept / "console").write_text(text)
+        _read(kept, found)
+    found.command_lines = re.findall(r"EMULATED boot (.*)", text)
     found.as_before = "EMULATED files as before" in text
-    said = re.findall(r"EMULATED report\s+(\{.*?^\})", text, re.DOTALL | re.MULTILINE)
-    found.report = json.loads(said[-1].replace("\r", ""))
     found.seconds = time.monotonic() - began
     return found
 
 
-def _until_off_or_cut(disk: Path, given: Path, console: Path, limit_s: float) -> bool:
-    """Whether the power was cut, which is once ``limit_s`` are over."""
+def _read(kept: Path, found: Ended) -> None:
+    """What the machine kept of its experiment, which may have been given up."""
+    boots = last_boots(kept / "state/reboots")
+    found.boots = boots.boots if boots is not None else ()
+    with Store(f"sqlite:///{kept / 'data/store.sqlite'}") as store:
+        run = store.find_run(store.runs()[0].id)
+        ok = (one for one in store.trials(run) if one.status == "ok")
+        found.trials = Counter((one.slot.block, one.slot.position) for one in ok)
+        found.results = results_of(run, store) if run.stopped else None
+
+
+def _until_off_or_cut(disks: Sequence[Path], console: Path, limit_s: float) -> tuple[bool, float]:
+    """Whether the power was cut, which is once the emulator used ``limit_s`` of a CPU; and how much it used."""
+    own, *others = disks
     words = [
         *("qemu-system-x86_64", "-accel", "tcg", "-icount", "shift=2,sleep=off", "-rtc", "clock=vm"),
         *("-cpu", "Nehalem", "-m", "768", "-display", "none", "-monitor", "none", "-nic", "none"),
-        *("-serial", f"file:{console}", "-drive", f"file={disk},if=virtio,cache=writeback"),
-        *("-drive", f"file={given},if=virtio,format=raw,readonly=on"),
+        *("-serial", f"file:{console}", "-drive", f"file={own},if=virtio,cache=writeback"),
+        *(word for disk in others for word in ("-drive", f"file={disk},if=virtio,format=raw")),
     ]
+    used_s = 0.0
     with subprocess.Popen(words, stdin=subprocess.DEVNULL) as machine:
-        try:
-            machine.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            machine.kill()
-            return True
-    return False
+        while machine.poll() is None:
+            used_s = _cpu_seconds(machine.pid)
+            if used_s >= limit_s:
+                machine.kill()
+                return True, used_s
+            time.sleep(0.05)
+    return False, used_s
+
+
+def _cpu_seconds(process: int) -> float:
+    """Of a CPU that it used: a machine that is busy with something else takes longer to boot, but not more of this."""
+    numbers = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(numbers[11]) + int(numbers[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def power_cuts(cuts: int) -> Iterator[Comparison]:
     """Experiments with as many power cuts each as come to ``cuts`` together."""
+    disk = image(CACHE)
     ended: list[Ended] = []
-    while sum(one.cuts for one in ended) < cuts:
-        left = cuts - sum(one.cuts for one in ended)
-        ended.append(conduct(MITIGATIONS, min(10, left), seed=len(ended) + 1))
+    while (left := cuts - sum(one.cuts for one in ended)) > 0:
+        one = conduct(disk, _CUT, min(MOST_CUTS, left), seed=len(ended) + 1)
+        ended.append(one)
+        boots = f"{len(one.command_lines)} boots in {one.seconds:.0f} s"
+        print(f"{one.cuts} cuts, {boots}; asked for: {dict(one.outcomes)}; trials: {len(one.trials)}", flush=True)
     changed = sum(not one.as_before for one in ended)
-    lost, doubled = sum(one.lost for one in ended), sum(one.doubled for one in ended)
+    lost = sum(2 * CUT_BLOCKS - len(one.trials) for one in ended)
+    doubled = sum(one.doubled for one in ended)
     yield Comparison(
         name="reboots-cuts",
         what=f"{cuts} power cuts of an emulated machine in {len(ended)} experiments across reboots",
         unit="",
         figures={
-            "boots": [float(len(one.boots)) for one in ended],
+            "boots": [float(len(one.command_lines)) for one in ended],
+            "boots cut short": [float(one.outcomes["cut"]) for one in ended],
+            "boots taken for a kernel that does not come up": [float(one.outcomes["down"]) for one in ended],
             "boot files changed": [float(changed)],
             "trials lost": [float(lost)],
             "trials doubled": [float(doubled)],
