@@ -43,15 +43,18 @@ COMPARISONS: Final = {
 }
 """Each at least three rounds of two boots, which is the fewest that an interval takes."""
 
-CUT_BLOCKS: Final = 4
+CUT_BLOCKS: Final = 2
 _CUT: Final = (
     *(*_COMPARE, "--boot", "mitigations=default,off", "--reboot-each", "1", "--blocks", str(CUT_BLOCKS)),
     *("--warm-up", "0", "--name", "cuts", "--", *_COMMAND),
 )
-"""Eight boots of one trial each, and the one that brings the machine back."""
+"""Four boots of one trial each, and the one that brings the machine back."""
 
 MOST_CUTS: Final = 10
 """Of one experiment, which ends undisturbed."""
+
+_CUT_WITHIN: Final = 3.0
+"""Boots: after a power cut it takes one to ask for the state that was cut, and one to measure it."""
 
 _LONGEST_S: Final = 4 * 3600
 
@@ -90,11 +93,11 @@ def conduct(disk: Path, command: Sequence[str], cuts: int = 0, seed: int = 1, ke
     with tempfile.TemporaryDirectory(dir=disk.parent) as directory:
         place = Path(directory)
         disks = (overlay(disk, place), command_disk(place, command), result_disk(place))
-        console, text, a_boot_s = place / "console", "", 60.0
+        console, text, a_boot_s = place / "console", "", 90.0
         while "EMULATED end" not in text:
             if time.monotonic() - began > _LONGEST_S:
                 raise SystemExit(f"the experiment did not end; its console said:\n{text[-3000:]}")
-            limit_s = draw.uniform(0, 1.5 * a_boot_s) if found.cuts < cuts else _LONGEST_S
+            limit_s = draw.uniform(0, _CUT_WITHIN * a_boot_s) if found.cuts < cuts else _LONGEST_S
             before = text.count("EMULATED boot")
             was_cut, used_s = _until_off_or_cut(disks, console, limit_s)
             found.cuts += was_cut

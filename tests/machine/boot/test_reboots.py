@@ -20,6 +20,9 @@ from ajuste.machine.boot.signed import is_signed
 from ajuste.machine.home import Home
 from ajuste.model.boot import BOOTS, BootState, KeptBoots, boot_state, check_boot_level
 from ajuste.model.error import RequestError
+from ajuste.report.boots import boot_sections
+from ajuste.report.document import Folded, Paragraph, Table
+from ajuste.report.labels import labels_of
 from ajuste.run.experiment import conduct, prepare, progress_of
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
@@ -180,23 +183,35 @@ def test_a_kernel_that_does_not_come_up_is_tried_again_and_then_given_up(tmp_pat
 
 
 def test_a_kernel_that_came_up_before_is_not_given_up_after_three_power_cuts(tmp_path: Path) -> None:
-    boots: list[bool] = []
+    tried: list[bool] = []
 
     def comes_up(line: str) -> bool:
         """All but the second to the sixth boot with mitigations=off."""
         if "mitigations=off" not in line:
             return True
-        boots.append(len(boots) not in range(1, 6))
-        return boots[-1]
+        tried.append(len(tried) not in range(1, 6))
+        return tried[-1]
 
     machine, home = PlayedMachine(tmp_path / "machine", comes_up), tmp_path / "home"
     home.mkdir()
     run = carried_out(machine, home)
     with Store(f"sqlite:///{home / 'store.sqlite'}") as store:
-        kept = KeptBoots.model_validate(store.find_run(run).environment[BOOTS])
-    own = [one.outcome for one in kept.boots if one.state == "mitigations=off"]
+        results = results_of(store.find_run(run), store)
+    assert results.boots is not None
+    boots = results.boots.kept.boots
+    own = [one.outcome for one in boots if one.state == "mitigations=off"]
     assert own == ["up", "down", "down", "down", "down", "down", "up"]
-    assert sum(len(one.trials) for one in kept.boots) == 12
+    assert sum(len(one.trials) for one in boots) == 12
+    (section,) = boot_sections(results, [], labels_of(results))
+    assert section.blocks[0] == Paragraph(
+        "4 boots by grub, 2 blocks in each. 5 boots did not come up; their trials were repeated in another boot."
+    )
+    every = section.blocks[-1]
+    assert isinstance(every, Folded)
+    (table,) = every.blocks
+    assert isinstance(table, Table)
+    remarks = [row.remark for group in table.groups for row in group.rows]
+    assert sorted(remarks) == [*[""] * 4, *["kernel did not come up; repeated"] * 5]
 
 
 def test_a_power_cut_after_the_kernel_came_up_is_not_taken_for_a_kernel_that_does_not(machine: PlayedMachine) -> None:
