@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from ajuste.model.boot import BOOT_KERNEL, is_boot_name
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.trial import SETTINGS_FACTOR
@@ -165,7 +166,11 @@ def _apply(results: Results, found: Sequence[Headline]) -> tuple[CommandBlock, .
     can_be_set = {explained.name for explained in results.explained if explained.where}
     if not winner or not results.run or not all(factor.name in can_be_set for factor in results.factors):
         return ()
-    return (CommandBlock("apply", (shlex.join(["ajuste", "export", results.run, winner]),)),)
+    at_boot = [factor.name for factor in results.factors if is_boot_name(factor.name)]
+    if BOOT_KERNEL in at_boot:
+        return ()
+    form = ("--format", "tuned") if at_boot else ()
+    return (CommandBlock("apply", (shlex.join(["ajuste", "export", results.run, winner, *form]),)),)
 
 
 def _facts(results: Results) -> str:

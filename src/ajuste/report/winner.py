@@ -11,8 +11,8 @@ from ajuste.model.plan import Attributes
 from ajuste.model.results import Results
 from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import visible_line
-from ajuste.profile.export import Export, ExportSetting, LeftOut
+from ajuste.model.wording import blocks_of, visible_line
+from ajuste.profile.export import NO_WORDS, Export, ExportSetting, LeftOut
 from ajuste.report.verdicts import ORDER, effect_band, effect_style, tally
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 
@@ -149,9 +149,13 @@ def export_of(results: Results, resolved: ResolvedStudy, written: Sequence[Writt
         evidence=tuple(visible_line(line) for line in _evidence(results, resolved, name)),
         settings=tuple(settings),
         attributes=_attributes(chosen, baseline),
-        kernel_arguments=tuple(word for word in chosen.kernel_arguments if word not in baseline.kernel_arguments),
+        kernel_arguments=tuple(word for word in _arguments(chosen) if word not in _arguments(baseline)),
         left_out=tuple(_left_out(chosen, baseline)),
     )
+
+
+def _arguments(configuration: ResolvedConfiguration) -> tuple[str, ...]:
+    return configuration.kernel_arguments or (configuration.boot.words if configuration.boot else ())
 
 
 def _attributes(chosen: ResolvedConfiguration, baseline: ResolvedConfiguration) -> Attributes:
@@ -165,6 +169,11 @@ def _attributes(chosen: ResolvedConfiguration, baseline: ResolvedConfiguration) 
 def _left_out(chosen: ResolvedConfiguration, baseline: ResolvedConfiguration) -> Iterable[LeftOut]:
     if chosen.kernel != baseline.kernel:
         yield LeftOut(f"the kernel {chosen.kernel} instead of {baseline.kernel}", "a kernel is installed and booted")
+    if chosen.boot is not None:
+        if chosen.boot.kernel:
+            yield LeftOut(f"the kernel {chosen.boot.kernel}", "a kernel is installed and booted")
+        for word in chosen.boot.without:
+            yield LeftOut(f"the command line without {word}", NO_WORDS)
     if chosen.workload.argv != baseline.workload.argv:
         yield LeftOut(f"the command {' '.join(chosen.workload.argv)}", f"it {_NOT_SET}")
     if chosen.background != baseline.background:
@@ -179,9 +188,10 @@ def _evidence(results: Results, resolved: ResolvedStudy, name: str) -> Iterable[
     for verdict in deciding_verdicts(results, name):
         style = effect_style([verdict], verdict.unit)[verdict.scale]
         band = f" within {effect_band(results.smallest_effect)}" if verdict.verdict == "equivalent" else ""
+        counted = blocks_of(verdict.blocks, of_rounds=verdict.of_rounds)
         yield (
             f"{verdict.metric}: {verdict.verdict}{band}, {style.estimate(verdict)} ({style.interval(verdict)}; "
-            f"{100 * verdict.level:g} % confidence over all comparisons, {verdict.blocks} blocks)"
+            f"{100 * verdict.level:g} % confidence over all comparisons, {counted})"
         )
     yield f"Measured {results.created} by Ajuste {results.ajuste}: {_where(results, resolved, name)}"
     yield f"Run {results.run}, digest {results.digest}"

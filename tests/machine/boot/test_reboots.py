@@ -20,9 +20,11 @@ from ajuste.machine.boot.signed import is_signed
 from ajuste.machine.home import Home
 from ajuste.model.boot import BOOTS, BootState, KeptBoots, boot_state, check_boot_level
 from ajuste.model.error import RequestError
+from ajuste.profile.formats import renderers
 from ajuste.report.boots import boot_sections
 from ajuste.report.document import Folded, Paragraph, Table
 from ajuste.report.labels import labels_of
+from ajuste.report.winner import export_of
 from ajuste.run.experiment import conduct, prepare, progress_of
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
@@ -261,6 +263,21 @@ def test_a_run_with_its_store_and_results_goes_on_from_boot_to_boot(machine: Pla
     assert results.answer
     assert results.boots is not None
     assert [len(boot.trials) for boot in results.boots.kept.boots] == [3, 3, 3, 3]
+
+
+def test_a_word_that_helps_is_exported_as_one_of_the_kernels_command_line(machine: PlayedMachine) -> None:
+    home, study = machine.root.parent / "home", played_study(blocks=1, rounds=1)
+    run = carried_out(machine, home, study)
+    with Store(f"sqlite:///{home / 'store.sqlite'}") as store:
+        results = results_of(store.find_run(run), store)
+    name = "boot.mitigations=off"
+    update = {"verdict": "improves", "estimate": 0.9, "low": 0.85, "high": 0.95, "blocks": 6}
+    verdicts = tuple(one.model_copy(update=update) for one in results.verdicts)
+    exported = export_of(results.model_copy(update={"verdicts": verdicts}), study, (), name)
+    assert exported.kernel_arguments == ("mitigations=off",)
+    assert any("6 rounds of boots" in line for line in exported.evidence)
+    assert "cmdline_ajuste_played=+mitigations=off\n" in renderers()["tuned"](exported).files[0].text
+    assert [one.what for one in renderers()["shell"](exported).left_out] == ["mitigations=off"]
 
 
 def test_what_others_change_in_the_boot_files_meanwhile_stays(machine: PlayedMachine) -> None:
