@@ -28,7 +28,7 @@ from ajuste.study.resolved import ResolvedStudy
 class PlayedExecutor(Executor):
     """Keeps the ``plans`` that it was given; what becomes of them is the test's to say, in ``run``."""
 
-    environment: dict[str, str] = {}  # noqa: RUF012
+    environment: dict[str, str] = {}
     parallel = 1
 
     def __init__(self) -> None:

@@ -58,7 +58,7 @@ def played_study(blocks: int = 2, rounds: int = 1, factor: str = "boot.mitigatio
 class PlayedTrials(Executor):
     """Trials whose time is drawn: an effect of the command line, what the boot drew once, and what each trial draws."""
 
-    environment: dict[str, str] = {}  # noqa: RUF012
+    environment: dict[str, str] = {}
 
     def __init__(self, machine: PlayedMachine, step: Step) -> None:
         self._machine = machine

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from ajuste.machine.session import boot_id
+from ajuste.model.base import BaseModel
 
 
 class Instant(BaseModel):
