@@ -179,7 +179,7 @@ def test_the_set_of_the_best_is_outlined_and_chosen_on_the_surface(explored: Any
     explored.wait_for_selector(f"#explore-status:text('{BLOCKS} of {BLOCKS * CONFIGURATIONS} trials are chosen')")
     assert {one["configuration"] for one in rows(explored, "order")} == {best[0]["configuration"]}
     assert {one["configuration"] for one in rows(explored, "timelines")} == {best[0]["configuration"]}
-    assert explored.locator("#explore-summary tbody tr").count() == 1
+    until(lambda: explored.locator("#explore-summary tbody tr").count() == 1)
 
 
 def test_lines_are_aligned_by_the_event_that_is_chosen_and_the_address_keeps_it(explored: Any) -> None:

@@ -97,7 +97,8 @@
     caption.className = "unseen";
     const head = table.createTHead().insertRow(), body = table.createTBody();
     ["Configuration", "Trials", "Mean", "Median", "SD", "Least", "Most"].forEach((text, n) => cell(head, "th", text, n ? "figure" : "", "col"));
-    trials.sorted().slice(0, 200).forEach((list, at) => {
+    trials.designed.slice(0, 200).forEach((at) => {
+      const list = trials.sorted()[at];
       const values = Array.from(trials.chosen ? list.filter((trial) => trials.chosen[trial]) : list, (trial) => trials.y[trial]);
       if (!values.length) return;
       const mean = values.reduce((sum, one) => sum + one, 0) / values.length;
@@ -163,7 +164,8 @@
   function legend() {
     place("explore-of").textContent = about.of && about.of.length ? about.of.join(", ") + ":" : "";
     place("explore-legend").replaceChildren(
-      ...about.configurations.slice(0, 60).map((one, at) => {
+      ...trials.designed.slice(0, 60).map((at) => {
+        const one = about.configurations[at];
         const item = document.createElement("li"), button = document.createElement("button"), swatch = document.createElement("span");
         button.type = "button";
         button.setAttribute("aria-pressed", String(!off.has(at)));

@@ -90,6 +90,8 @@ const trials = (function () {
     return Array.from(sums, (sum, at) => (counts[at] ? sum / counts[at] : NaN));
   };
 
+  // Configurations as the study has them, the baseline first.
+  found.designed = about.configurations.map((_, at) => at).sort((a, b) => about.configurations[a].hue - about.configurations[b].hue);
   found.hue = (at) => axes.series(about.configurations[at].hue);
   found.metric = (name) => about.metrics.find((one) => one.name === name) || { title: name, unit: "" };
   found.titled = (name) => {

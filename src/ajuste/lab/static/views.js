@@ -122,7 +122,7 @@ const views = (function () {
     ridge: {
       tall: true,
       frame(view) {
-        const kept = trials.sorted().map((list, at) => (list.length ? at : -1)).filter((at) => at >= 0).slice(0, 24);
+        const kept = trials.designed.filter((at) => trials.sorted()[at].length).slice(0, 24);
         const own = pens.frame(view, trials.extent(trials.y), { 0: 0, 1: Math.max(1, kept.length), marks: [], texts: [""] });
         own.kept = kept;
         own.of = (only) => kept.map((at) => {
