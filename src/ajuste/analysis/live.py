@@ -179,7 +179,7 @@ def assemble_live(
         live=shown,
         notes=(
             *_notes(slices),
-            *_predicted(kept, slices),
+            *_predicted(kept, slices, stopped),
             *resolved.notes,
             *shown.findings,
             *kept.get("notes", ()),
@@ -239,12 +239,13 @@ def _notes(slices: Sequence[Trial]) -> list[str]:
     return [f"Slices left out of the verdicts because they were not clean: {len(left)} of {len(slices)} ({shown})."]
 
 
-def _predicted(kept: Mapping[str, Any], slices: Sequence[Trial]) -> list[str]:
+def _predicted(kept: Mapping[str, Any], slices: Sequence[Trial], stopped: Why) -> list[str]:
     """What was predicted first, beside what it took."""
     match kept.get("predicted"):
         case {"slices": int(predicted), "after": int(after)}:
             when = f"after {after} slices" if after else "before the start"
-            return [f"Predicted {when}: {predicted:,} slices for the smallest effect. So far there are {len(slices)}."]
+            took = "So far there are" if stopped == "interrupted" else "It took"
+            return [f"Predicted {when}: {predicted:,} slices for the smallest effect. {took} {len(slices):,}."]
     return []
 
 
