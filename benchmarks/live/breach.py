@@ -36,15 +36,11 @@ class _Service(BaseHTTPRequestHandler):
 
 
 def main(words: list[str]) -> None:
-    home, rounds = Path(words[0]), int(words[1])
+    home, kind, rounds = Path(words[0]), words[1], int(words[2])
     server = ThreadingHTTPServer(("127.0.0.1", _PORT), _Service)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    chance = random.Random(1)
-    found: dict[str, list[float]] = {"guard": [], "killed": [], "stopped": []}
-    for number in range(rounds):
-        for kind, own in found.items():
-            own.append(_breach(kind, f"{kind}-{number}", home, chance))
-    print(json.dumps(found))
+    chance = random.Random(kind)
+    print(json.dumps([_breach(kind, f"{kind}-{number}", home, chance) for number in range(rounds)]))
 
 
 def _breach(kind: str, name: str, home: Path, chance: random.Random) -> float:
@@ -52,7 +48,16 @@ def _breach(kind: str, name: str, home: Path, chance: random.Random) -> float:
     _Service.bad.clear()
     page = f"http://127.0.0.1:{_PORT}/#worst"
     words = ["live", "--set", f"net.ipv4.tcp_retries2={_OLD},{_NEW}", "--slice", "4s", "--washout", "0", "--for", "10m"]
-    words += ["--metric", f"worst,s,lower=prometheus:{page}", "--guard", "worst < 5s", "--name", name, "--quiet"]
+    words += [
+        "--metric",
+        f"worst,s,lower=prometheus:{page}",
+        "--guard",
+        "worst < 5s",
+        "--name",
+        name,
+        "--quiet",
+        "--fresh",
+    ]
     said = (home / "said.txt").open("w")
     ajuste = subprocess.Popen([Path(sys.executable).with_name("ajuste"), *words], stdout=said, stderr=said)
     try:
