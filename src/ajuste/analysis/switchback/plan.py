@@ -127,7 +127,7 @@ def noise_of_pilot(
 
 
 def noise_of_blocks(slices: Sequence[Slice], metric: Metric, baseline: str, others: Sequence[str]) -> BlockNoise | None:
-    """From the blocks of an experiment: what is left without the mean effect of each of ``others``; ``None`` where no
+    """From the blocks of an experiment, without the mean effect of each of ``others``; ``None`` where no
     blocks have two of the same scale.
     """
     found = [one for name in others if (one := block_differences(slices, metric, baseline, name)) is not None]
