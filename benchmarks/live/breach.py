@@ -59,9 +59,16 @@ def _breach(kind: str, name: str, home: Path, chance: random.Random) -> float:
         "--fresh",
     ]
     said = (home / "said.txt").open("w")
-    ajuste = subprocess.Popen([Path(sys.executable).with_name("ajuste"), *words], stdout=said, stderr=said)
+
+    def begin() -> subprocess.Popen[bytes]:
+        return subprocess.Popen([Path(sys.executable).with_name("ajuste"), *words], stdout=said, stderr=said)
+
+    ajuste = begin()
     try:
-        _await(_NEW)
+        while _value() != _NEW:
+            if ajuste.poll() is not None:  # On a busy machine the service may answer too late for it to begin.
+                ajuste = begin()
+            time.sleep(0.01)
         time.sleep(0.5 + chance.random())
         while _value() != _NEW:  # Its slice is over by now.
             _await(_NEW)
