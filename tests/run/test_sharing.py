@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ajuste.store.store import Store
 from small_stores import DECIDED, DIGEST, GOING_ON, Commands, small_store
 
 if sys.version_info >= (3, 14):
@@ -64,6 +65,16 @@ def test_a_run_that_is_here_stays_and_an_unfinished_one_is_refused(
     assert (code, "not finished" in complained) == (2, True)
     code, _, complained = commands.run("bundle", DECIDED, "-o", str(bundle))
     assert (code, "exists" in complained) == (2, True)
+
+
+def test_a_run_that_was_stopped_for_good_is_bundled(commands: Commands, home: Path, tmp_path: Path) -> None:
+    with Store(f"sqlite:///{home}/data/store.sqlite") as store:
+        store.stop_run(store.find_run(GOING_ON), "interrupted", "stopped on the lab page")
+    commands.json("bundle", GOING_ON, "-o", str(tmp_path / "stopped.ajuste"))
+    with pytest.MonkeyPatch.context() as patch:
+        other = Commands(tmp_path / "other", patch)
+        assert [one["new"] for one in other.json("import", str(tmp_path / "stopped.ajuste"))["runs"]] == [True]
+        assert other.json("report", GOING_ON)["stopped"] == "interrupted"
 
 
 def lines(bundle: Path) -> list[Any]:

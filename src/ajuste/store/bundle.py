@@ -21,6 +21,7 @@ from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field
 
+from ajuste.design.stopping import Why
 from ajuste.machine.files import open_kept
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
@@ -97,7 +98,7 @@ class BundledRun(_Line):
     ajuste: Annotated[str, Field(max_length=200)]
     named: Short
     resolved: str
-    stopped: Literal["decided", "budget", "time", "irrelevant", "failed"]
+    stopped: Why
     stopped_because: Short
     kernel: Short
     workload: Short
