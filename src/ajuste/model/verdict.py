@@ -62,7 +62,7 @@ class Finding(BaseModel):
 
     @property
     def about_more(self) -> str:
-        """``about 12 more blocks``, ``about 1 more round of boots``; empty where none or nobody knows how many."""
+        """``about 12 more blocks``, ``about 1 more round of boots``; empty where it is none, or unknown."""
         return f"about {blocks_of(self.more_blocks, 'more ', of_rounds=self.of_rounds)}" if self.more_blocks else ""
 
     @property
