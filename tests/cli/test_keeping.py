@@ -247,7 +247,7 @@ def test_a_store_of_another_layout_is_backed_up_as_it_is_or_refused(
     assert made.json("store", "backup", str(tmp_path / "old.sqlite"))["trials"] == 14
     assert dump(tmp_path / "old.sqlite") == dump(made.store) == before
     with closing(sqlite3.connect(made.store)) as connection, connection:
-        connection.execute("UPDATE store_version SET version = 4")
+        connection.execute("UPDATE store_version SET version = 5")
     code, _, complained = made.run("store", "backup", str(tmp_path / "new.sqlite"))
     assert (code, "use a newer version of Ajuste" in complained) == (2, True)
     assert not list(tmp_path.glob("new.sqlite*"))
