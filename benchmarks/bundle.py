@@ -21,7 +21,7 @@ from benchmarks.kills import TESTS_LOCK
 TRIALS = 1_000
 BUNDLE_BYTES = 1_000_000
 REPORT_BYTES = 1_500_000
-BLOCKS = (6, 341, 500, 1_500)
+BLOCKS = (6, 341, 500, 1_000)
 """Of two configurations each, and one block of warm-up."""
 STUDY = f"""\
 schema = 1

@@ -125,7 +125,9 @@ def _ajuste(environment: Mapping[str, str], *words: str) -> bytes:
 @contextmanager
 def _lab(environment: Mapping[str, str]) -> Iterator[str]:
     command = [AJUSTE, "serve", "--no-browser"]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
         try:
             assert server.stdout is not None
             found = re.search(r"http://\S+", server.stdout.readline())
