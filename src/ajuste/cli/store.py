@@ -151,7 +151,7 @@ def tag(
     place = home()
     notes, changed = RunNotes(place), valid_tags([*(words or ()), *([PINNED] if pin else ())])
     if remove and not changed:
-        raise RequestError("--remove requires a tag or --pin", hint="--note '' removes the note")
+        raise RequestError("--remove requires a tag or --pin", hint="remove the note by --note ''")
     with Store(place.store_url) as store:
         found = store.find_run(run)
         (before,) = (one.tags.split() for one in store.runs() if one.id == found.id)

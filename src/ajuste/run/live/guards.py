@@ -146,7 +146,7 @@ def require_pressure(design: LiveDesign) -> None:
     except NothingShownError as nothing:
         raise RequestError(
             f"--max-pressure requires pressure stall information: {nothing}",
-            hint="boot with psi=1 on the kernel command line, or give --max-load instead",
+            hint="give --max-load instead, or boot with psi=1 on the kernel's command line",
         ) from None
 
 
