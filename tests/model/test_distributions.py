@@ -26,7 +26,7 @@ def test_student_cdf(freedom: float, x: float) -> None:
 
 @given(FREEDOM, st.floats(-1e-5, 1e-5))
 def test_student_cdf_in_the_middle(freedom: float, x: float) -> None:
-    assert same(ours.student_cdf(freedom, x), special.stdtr(freedom, x), 1e-14)
+    assert same(ours.student_cdf(freedom, x), special.stdtr(freedom, x), 1e-12)  # SciPy itself is off by 1e-13 here.
 
 
 @given(FREEDOM, PROBABILITY)
