@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from ajuste.model.metric import Metric
+from ajuste.model.metric import Metric, PredictionRule
 from ajuste.model.plan import Attributes
-from ajuste.model.results import Measured, Prediction, PredictionRule
+from ajuste.model.results import Measured, Prediction
 from ajuste.model.wording import in_sentence, number, quantity
 from ajuste.outputs.base import CPU_SHARE
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy

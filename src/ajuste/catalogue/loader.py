@@ -20,11 +20,10 @@ from ajuste.catalogue import level, place
 from ajuste.catalogue.place import CanChange, ListFiles
 from ajuste.model.error import AjusteError, Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.metric import FigureSource, Metric
+from ajuste.model.metric import FigureSource, Metric, PredictionRule
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Location, SamplerSource
 from ajuste.model.relevance import GuestQuestion, RelevanceCondition
-from ajuste.model.results import PredictionRule
 from ajuste.model.tunable import InstanceKind, Marker, Tunable
 from ajuste.model.workload import WorkloadKind
 

@@ -18,10 +18,8 @@ from ajuste.kernel.spec import KernelToBuild, PackagedKernel, parse_spec
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.trial import SERVICE_PREFIX
-from ajuste.model.tunable import Tunable
+from ajuste.model.tunable import SERVICE_PREFIX, Tunable
 from ajuste.report.console import Console
-from ajuste.study.job import AttributesTable
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -93,7 +91,7 @@ def show(
 
     Example: $ ajuste tunables show 'net.gro[lo]'
     """
-    services = {one.name: one for one in _of_services()}
+    services = {one.name: one for one in _of_services()} if name.startswith(SERVICE_PREFIX) else {}
     tunable = services.get(name) or catalogue().find_tunable(name)
     from ajuste.cli.tunable_sheet import show_sheet
 
@@ -102,6 +100,8 @@ def show(
 
 def _of_services() -> list[Tunable]:
     """The attributes of processes that services have, too: ``service.nice`` and the others."""
+    from ajuste.study.job import AttributesTable
+
     tunables = catalogue().tunables
     return [
         tunables[name].model_copy(

@@ -248,7 +248,7 @@ Event = Annotated[
     Field(discriminator="event"),
 ]
 
-_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
 
 
 def parse_event(line: str | bytes) -> Event:

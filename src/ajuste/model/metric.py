@@ -97,3 +97,13 @@ class FigureSource(BaseModel):
     def find(self, name: str) -> Figure | None:
         """The figure of that name, if the source can have one."""
         return next((figure for figure in self.figures if figure.is_called(name)), None)
+
+
+class PredictionRule(BaseModel):
+    """A rule of the kernel that predicts a metric: ``says`` in a sentence or two, ``source`` in the kernel's tree."""
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    title: str
+    says: str
+    source: str

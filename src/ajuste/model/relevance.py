@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
 from ajuste.model.base import BaseModel
 from ajuste.model.plan import SamplerSource
-from ajuste.model.trial import Factor
+
+if TYPE_CHECKING:
+    from ajuste.model.trial import Factor
 
 RELEVANCE: Final = "relevance"
 """Where the environment of a run has the findings of this kind."""

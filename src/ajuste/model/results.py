@@ -12,7 +12,7 @@ from ajuste.model.base import BaseModel
 from ajuste.model.boot import BootFindings
 from ajuste.model.diagnostic import Diagnostics
 from ajuste.model.live import LiveRecord
-from ajuste.model.metric import Metric, Scale
+from ajuste.model.metric import Metric, PredictionRule, Scale
 from ajuste.model.relevance import NoChance
 from ajuste.model.scheduling import Explanation
 from ajuste.model.surface import Correlation, Surface
@@ -185,15 +185,6 @@ class ThreeSigma(_Doc):
     verdict: Word | None = None
     disagrees: bool = False
     why: str = ""
-
-
-class PredictionRule(_Doc):
-    """A rule of the kernel that predicts a metric: ``says`` in a sentence or two, ``source`` in the kernel's tree."""
-
-    name: str
-    title: str
-    says: str
-    source: str
 
 
 class Prediction(_Doc):

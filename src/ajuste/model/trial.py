@@ -18,7 +18,6 @@ from ajuste.model.tunable import Span
 KERNEL_FACTOR = "kernel"
 COMMAND_FACTOR = "command"
 SETTINGS_FACTOR = "settings"
-SERVICE_PREFIX = "service."
 """What a factor is called whose levels speak for themselves: ``vm.swappiness=10 nice=5``."""
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Literal, Self, get_args
+from typing import Final, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, model_validator
 
 from ajuste.model.base import BaseModel
 from ajuste.model.kernel import KernelVersion
+
+SERVICE_PREFIX: Final = "service."
+"""Begins the name of what a service has, such as ``service.nice``."""
 
 Risk = Literal["none", "performance", "hang"]
 AttributeName = Literal["nice", "policy", "affinity", "cgroup_weight"]

@@ -10,8 +10,8 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.model.boot import check_boot_level, is_boot_name
 from ajuste.model.cpus import parse_cpus
 from ajuste.model.error import RequestError
-from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SERVICE_PREFIX
-from ajuste.model.tunable import AttributeName, Tunable
+from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
+from ajuste.model.tunable import SERVICE_PREFIX, AttributeName, Tunable
 from ajuste.model.workload import WorkloadKind
 from ajuste.study.job import AttributesTable
 from ajuste.study.location import KeyPath

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.plan import Attributes, Command, User
-from ajuste.model.trial import SERVICE_PREFIX
+from ajuste.model.tunable import SERVICE_PREFIX
 from ajuste.study.factors import check_attributes
 from ajuste.study.job import ServiceTable
 from ajuste.study.location import KeyPath

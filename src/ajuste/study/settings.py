@@ -12,8 +12,8 @@ from ajuste.model.cpus import parse_cpus
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Attributes, Location, location_words
-from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SERVICE_PREFIX
-from ajuste.model.tunable import Marker, Tunable, marker_words
+from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
+from ajuste.model.tunable import SERVICE_PREFIX, Marker, Tunable, marker_words
 from ajuste.study.job import AttributesTable
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import FactorTable, Study

@@ -15,7 +15,8 @@ from ajuste.model.campaign import Campaign
 from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Metric
 from ajuste.model.plan import Command, Write
-from ajuste.model.trial import COMMAND_FACTOR, SERVICE_PREFIX, SETTINGS_FACTOR
+from ajuste.model.trial import COMMAND_FACTOR, SETTINGS_FACTOR
+from ajuste.model.tunable import SERVICE_PREFIX
 from ajuste.outputs.base import BASE_METRICS
 from ajuste.study.location import HINT, KeyPath
 from ajuste.study.measures import find_metric
