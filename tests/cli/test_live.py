@@ -90,6 +90,17 @@ def test_a_broken_guard_restores_and_the_configuration_is_not_tried_again(tmp_pa
     assert len(tried) == 1
 
 
+def test_a_mirrored_block_goes_there_and_back(tmp_path: Path) -> None:
+    run("live --json --order mirrored --for 17s >result.json 2>/dev/null || true", tmp_path)
+    document = json.loads((tmp_path / "result.json").read_text())
+    assert "then once in its reverse" in document["design"]
+    blocks = [[one["configuration"] for one in document["live"]["slices"] if one["block"] == n] for n in (0, 1)]
+    for block in blocks:
+        assert block == block[::-1]
+        assert len(set(block)) == 2
+        assert len(block) == 4
+
+
 @pytest.mark.parametrize(
     ("place", "calm", "busy", "option", "words"),
     [

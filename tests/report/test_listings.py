@@ -9,7 +9,8 @@ from rich.console import Console
 from tests.report.plotted import checked
 from tests.report.simulated import HOSTILE, INVOLUNTARY
 
-from ajuste.model.results import Prediction, PredictionRule, Results, ThreeSigma
+from ajuste.model.metric import PredictionRule
+from ajuste.model.results import Prediction, Results, ThreeSigma
 from ajuste.report.html import render_html
 from ajuste.report.labels import labels_of
 from ajuste.report.plots.curve import predicted_plot

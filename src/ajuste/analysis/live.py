@@ -12,7 +12,7 @@ from ajuste.analysis.answer import answer
 from ajuste.analysis.record import Record, record_of
 from ajuste.analysis.switchback.judge import SwitchbackJudgement, judge_slices
 from ajuste.design.stopping import Why
-from ajuste.model.live import BEGIN, BREACH, END, LiveDesign, LiveLine, LiveRecord, LiveSlice, duration
+from ajuste.model.live import BEGIN, BREACH, END, LiveDesign, LiveLine, LiveRecord, LiveSlice, SwitchbackOrder, duration
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results, Summary
 from ajuste.model.slices import Slice
@@ -23,6 +23,11 @@ from ajuste.study.resolved import ResolvedStudy
 
 MOST_POINTS: Final = 3000
 """Of a metric over time; more are averaged."""
+_ORDERS: Final[dict[SwitchbackOrder, str]] = {
+    "random": "In each block every configuration comes once, in random order.",
+    "mirrored": "In each block every configuration comes once in random order, then once in its reverse.",
+    "latin": "In each block every configuration follows every other equally often, in random order.",
+}
 
 
 def in_order(trials: Sequence[Trial]) -> list[Trial]:
@@ -204,7 +209,7 @@ def _correction(verdicts: Sequence[Verdict]) -> str:
 def _design(live: LiveDesign, washout_s: float) -> str:
     how = "" if live.washout_s is not None else ", as long as the metrics took to respond"
     slices = f"Slices of {duration(live.slice_s)}, of which the first {duration(washout_s)} do not count{how}."
-    return f"{slices} In each block every configuration comes once, in random order."
+    return f"{slices} {_ORDERS[live.order]}"
 
 
 def _counted_blocks(resolved: ResolvedStudy, slices: Sequence[Trial]) -> int:

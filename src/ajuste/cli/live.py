@@ -62,6 +62,13 @@ def live(
         option("Do not count this much of each slice (default: as long as the metrics respond).", "DURATION"),
     ] = None,
     for_: Annotated[str, option("Stop after this time, decided or not (default: 1h).", "DURATION", "--for")] = "1h",
+    order: Annotated[
+        str,
+        option(
+            "Of the configurations in a block: random; mirrored (there and back); latin (each follows every other).",
+            "ORDER",
+        ),
+    ] = "random",
     metric: Annotated[
         list[str] | None,
         option(
@@ -140,6 +147,7 @@ def live(
         guard=tuple(guard or ()),
         washout=washout,
         for_=for_,
+        order=order,
         max_load=max_load,
         max_pressure=max_pressure,
         baseline=tuple(baseline or ()),

@@ -8,16 +8,9 @@ and Zhao 2023, "Design and analysis of switchback experiments", Management Scien
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from ajuste.design.blocks import latin_order, raw_bits
-
-SwitchbackOrder = Literal["random", "mirrored", "latin"]
-"""``random``: each configuration once a block, in an order drawn anew; ``mirrored``: that order, then the same
-backwards, so that a steady drift hits all alike, for load that changes within a few slices; ``latin``: a whole square
-of Williams (two for an odd number), in which each configuration follows every other equally often, for systems that
-are slow to settle.
-"""
+from ajuste.model.live import SwitchbackOrder
 
 _MIRRORED = 2
 """Keeps the random numbers of these blocks apart from those of others."""

@@ -11,6 +11,13 @@ from ajuste.model.metric import Metric
 
 GuardSign = Literal["<", "<=", ">", ">="]
 
+SwitchbackOrder = Literal["random", "mirrored", "latin"]
+"""``random``: each configuration once a block, in an order drawn anew; ``mirrored``: that order, then the same
+backwards, so that a steady drift hits all alike, for load that changes within a few slices; ``latin``: a whole square
+of Williams (two for an odd number), in which each configuration follows every other equally often, for systems that
+are slow to settle.
+"""
+
 BEGIN: Final = "slice-begin"
 END: Final = "slice-end"
 BREACH: Final = "slice-guard"
@@ -49,7 +56,7 @@ class Guard(_Live):
 
 class LiveDesign(_Live):
     """Slices of ``slice_s`` seconds, of which the first ``washout_s`` do not count (None: as long as the metrics take
-    to respond, once that is known), for at most ``for_s``.
+    to respond, once that is known), for at most ``for_s``, in blocks of that ``order``.
 
     ``watched`` are read for guards and for the record, ``control`` is what the load is told by. Nothing is measured
     while the load average exceeds ``max_load`` or the pressure (a share of the time) ``max_pressure``.
@@ -62,6 +69,7 @@ class LiveDesign(_Live):
     slice_s: float
     washout_s: float | None = None
     for_s: float
+    order: SwitchbackOrder = "random"
     max_load: float | None = None
     max_pressure: float | None = None
 

@@ -10,8 +10,8 @@ from ajuste.analysis.prediction import FORECASTS, Forecast, agreement, predictio
 from ajuste.analysis.summary import summarise
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.metric import Metric
-from ajuste.model.results import Measured, Prediction, PredictionRule
+from ajuste.model.metric import Metric, PredictionRule
+from ajuste.model.results import Measured, Prediction
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study

@@ -11,7 +11,8 @@ from benchmarks.switchback.services import SERVICES, SimulatedService
 
 from ajuste.analysis.switchback.judge import judge_slices
 from ajuste.analysis.switchback.plan import plan_slices
-from ajuste.design.switchback import SwitchbackOrder, order_of_block
+from ajuste.design.switchback import order_of_block
+from ajuste.model.live import SwitchbackOrder
 from ajuste.model.metric import Metric
 from ajuste.model.slices import Slice
 

@@ -36,6 +36,7 @@ def resolved(monkeypatch: pytest.MonkeyPatch, directory: Path, **changed: str) -
         metric=(f"took,s,lower=command:{changed.get('command', 'echo 1')}",),
         for_=changed.get("for_", "6h"),
         min_effect=f"{100 * PLANTED:g}%",
+        order=changed.get("order", "random"),
     )
     design = live_design(request)
     study = live_study(request, design, catalogue(), "/bin/true")
@@ -87,6 +88,14 @@ def test_nothing_is_predicted_where_nothing_is_known(study: ResolvedStudy, store
     assert found.as_json()["slices"] is None
 
 
+def test_a_mirrored_block_has_twice_as_many_slices(
+    store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    study = resolved(monkeypatch, tmp_path, order="mirrored")
+    (found,) = predictions(study, known_before(study, sources(), store, MACHINE))
+    assert f"The first {FEWEST_BLOCKS} blocks (24 slices, 24 min)" in found.says
+
+
 def test_an_earlier_run_predicts_to_a_factor_of_2(study: ResolvedStudy, store: Store) -> None:
     before = switched(SERVICE, np.random.default_rng(1), 1, 144, 0.1)
     keep(store, study, trials_of(before, 0, study, 144))
@@ -100,7 +109,7 @@ def test_an_earlier_run_predicts_to_a_factor_of_2(study: ResolvedStudy, store: S
     assert "find a change of 3 % of took in 95 of 100 runs" in found.says
 
 
-def test_runs_of_another_machine_slice_or_place_say_nothing(
+def test_runs_of_another_machine_slice_place_or_order_say_nothing(
     study: ResolvedStudy, store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     run = switched(SERVICE, np.random.default_rng(1), 1, 144, 0.0)
@@ -108,6 +117,7 @@ def test_runs_of_another_machine_slice_or_place_say_nothing(
     keep(store, study, own, machine={"processor": "another"})
     keep(store, resolved(monkeypatch, tmp_path, slice="30s"), own)
     keep(store, resolved(monkeypatch, tmp_path, command="echo 2"), own)
+    keep(store, resolved(monkeypatch, tmp_path, order="mirrored"), own)
     assert known_before(study, sources(), store, MACHINE) == {}
 
 

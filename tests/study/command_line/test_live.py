@@ -53,6 +53,7 @@ def test_a_request_says_what_is_read_and_when() -> None:
         ({"max_pressure": "0"}, "between 0 and 100 %"),
         ({"max_pressure": "400%"}, "between 0 and 100 %"),
         ({"for_": "30s"}, "at least one slice"),
+        ({"order": "sideways"}, "random, mirrored or latin"),
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong: dict[str, object], said: str) -> None:

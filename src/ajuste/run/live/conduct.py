@@ -165,7 +165,7 @@ class Conductor:
 
     def _block(self, number: int) -> None:
         names = self._members(number)
-        order = order_of_block(number, names, self.study.study.design.seed)
+        order = order_of_block(number, names, self.study.study.design.seed, self._live.order)
         slots = [
             Slot(block=number, position=position, configuration=name, seed=0) for position, name in enumerate(order)
         ]

@@ -22,6 +22,7 @@ from ajuste.analysis.switchback.plan import (
     noise_of_pilot,
     plan_of_noise,
 )
+from ajuste.design.switchback import slices_a_block
 from ajuste.model.live import LiveDesign, LiveMetric, duration
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Trial
@@ -134,7 +135,8 @@ def _design(resolved: ResolvedStudy) -> LiveDesign:
 def _predicted(resolved: ResolvedStudy, metric: Metric, known: Known | None, trials: Sequence[Trial]) -> Prediction:
     design, names = _design(resolved), resolved.names
     analysis = resolved.study.analysis
-    prediction = Prediction(metric, analysis.smallest_effect, design, len(names))
+    length = slices_a_block(len(names), design.order)
+    prediction = Prediction(metric, analysis.smallest_effect, design, length)
     own = noise_of_blocks(slices_of(trials, metric.name), metric, resolved.baseline, _others(resolved))
     if own is not None and own.blocks >= (FEWEST_BLOCKS if known is None else OWN_BLOCKS):
         known = Known(own, f"the first {own.blocks} blocks")
@@ -144,8 +146,8 @@ def _predicted(resolved: ResolvedStudy, metric: Metric, known: Known | None, tri
     effect = math.log1p(prediction.effect) if noise.scale == "ratio" else prediction.effect * abs(noise.mean)
     alpha = (1 - analysis.confidence) / max(1, (len(names) - 1) * len(resolved.deciding))
     alpha *= (1 - ALPHA_OF_CONTROL) if design.control else 1
-    plan = plan_of_noise(noise, effect or metric.resolution, alpha, "random", len(names))
-    return Prediction(metric, prediction.effect, design, len(names), plan, known.source)
+    plan = plan_of_noise(noise, effect or metric.resolution, alpha, design.order, length)
+    return Prediction(metric, prediction.effect, design, length, plan, known.source)
 
 
 def _others(resolved: ResolvedStudy) -> list[str]:
@@ -161,7 +163,7 @@ def _from_past(resolved: ResolvedStudy, one: LiveMetric, source: Source) -> Know
     except NothingShownError:
         return None
     values = values[np.isfinite(values)]
-    noise = noise_of_pilot(values, len(resolved.names), "random", ratio=one.metric.scale == "ratio")
+    noise = noise_of_pilot(values, len(resolved.names), design.order, ratio=one.metric.scale == "ratio")
     if noise is None or noise.blocks < FEWEST_BLOCKS:
         return None
     return Known(noise, f"{duration(len(values) * design.slice_s)} that Prometheus remembers")
@@ -170,7 +172,7 @@ def _from_past(resolved: ResolvedStudy, one: LiveMetric, source: Source) -> Know
 def _alike(
     design: LiveDesign, store: Store, machine: Mapping[str, str], apart: str
 ) -> list[tuple[ResolvedStudy, list[Trial]]]:
-    """The latest runs on this machine that have a metric of ``design``, in slices as long."""
+    """The latest runs on this machine that have a metric of ``design``, in slices as long and in the same order."""
     found: list[tuple[ResolvedStudy, list[Trial]]] = []
     for head in store.runs():
         if head.workload != "live" or head.id == apart or len(found) == _MOST_RUNS:
@@ -180,6 +182,7 @@ def _alike(
         if (
             then is not None
             and _design(then).slice_s == design.slice_s
+            and _design(then).order == design.order
             and run.environment.get("this machine") == machine
             and any(_reads(then, one) for one in design.metrics)
         ):

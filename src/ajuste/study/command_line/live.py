@@ -6,11 +6,11 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, cast, get_args
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
-from ajuste.model.live import Guard, GuardSign, LiveDesign, LiveMetric
+from ajuste.model.live import Guard, GuardSign, LiveDesign, LiveMetric, SwitchbackOrder
 from ajuste.model.wording import listed
 from ajuste.outputs.base import ParseError
 from ajuste.outputs.units import amount
@@ -44,6 +44,7 @@ class LiveRequest:
     guard: tuple[str, ...] = ()
     washout: str | None = None
     for_: str = "1h"
+    order: str = "random"
     max_load: float | None = None
     max_pressure: str | None = None
     baseline: tuple[str, ...] = ()
@@ -79,6 +80,7 @@ def live_design(request: LiveRequest) -> LiveDesign:
         slice_s=slice_s,
         washout_s=washout_s,
         for_s=for_s,
+        order=_order(request.order),
         max_load=_max_load(request.max_load),
         max_pressure=_max_pressure(request.max_pressure),
     )
@@ -135,6 +137,12 @@ def _metric(option: str, text: str) -> LiveMetric:
     return LiveMetric(
         metric=metric.model_copy(update={"what": f"read from {match[2]}:{match[3]}"}), kind=match[2], where=match[3]
     )
+
+
+def _order(text: str) -> SwitchbackOrder:
+    if text not in get_args(SwitchbackOrder):
+        raise wrong("--order", text, "random, mirrored or latin", HINT)
+    return cast(SwitchbackOrder, text)
 
 
 def _washout(text: str | None, slice_s: float) -> float | None:
