@@ -34,7 +34,7 @@ def test_a_study_ends_in_a_table_a_verdict_and_a_report(first: tuple[Shell, str]
     assert "\x1b" not in said
     assert re.search(r"at 75 ms \(−\d.*differs\)", said), said
     assert "report.html" in said
-    assert "involuntary-switches" in (shell.directory / "report.html").read_text()
+    assert "Involuntary context switches" in (shell.directory / "report.html").read_text()
 
     results = shell.json("report", "small")
     assert (results["study"], results["clock"], results["blocks"]) == ("small", "virtual", 3)

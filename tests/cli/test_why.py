@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import shutil
 from pathlib import Path
@@ -188,7 +189,7 @@ def test_where_two_configurations_part(tmp_path: Path, ajuste_home: Path) -> Non
     page = tmp_path / "page.html"
     shell("why", "small", "--divergence", "--html", str(page))
     shell("report", "small", "--markdown", "small.md")
-    for said in (page.read_text(), (tmp_path / "small.md").read_text()):
+    for said in (html.unescape(page.read_text()), (tmp_path / "small.md").read_text()):
         assert "Where the decisions part" in said
         assert found["sentences"][0].partition(",")[0] in said
 
