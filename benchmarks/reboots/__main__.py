@@ -25,6 +25,13 @@ def main() -> int:
     parser.add_argument("--kills", type=int, metavar="N", help="kill experiments on the played machine N times")
     parser.add_argument("--cuts", type=int, metavar="N", help="cut the power of the emulated machine N times")
     parser.add_argument(
+        "--within",
+        type=float,
+        default=emulated.CUT_WITHIN,
+        metavar="BOOTS",
+        help="cut the power within so many boots (default: %(default)g)",
+    )
+    parser.add_argument(
         "--compare",
         nargs="*",
         choices=list(emulated.COMPARISONS),
@@ -39,7 +46,10 @@ def main() -> int:
             put_into_page(what)
         return 0
     reached = True
-    for comparison in emulated.power_cuts(asked.cuts) if asked.cuts else kills.measure(asked.kills or kills.KILLS):
+    cut_or_killed = (
+        emulated.power_cuts(asked.cuts, asked.within) if asked.cuts else kills.measure(asked.kills or kills.KILLS)
+    )
+    for comparison in cut_or_killed:
         show(comparison, Console())
         reached = reached and comparison.reached
     return 0 if reached else 1

@@ -5,7 +5,6 @@ By TCG with counted instructions: what the guest measures does not depend on how
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import shutil
@@ -18,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+import psutil
 
 from ajuste.machine.boot.session import last_boots
 from ajuste.model.boot import KeptBoot
@@ -53,7 +54,7 @@ _CUT: Final = (
 MOST_CUTS: Final = 10
 """Of one experiment, which ends undisturbed."""
 
-_CUT_WITHIN: Final = 3.0
+CUT_WITHIN: Final = 3.0
 """Boots: after a power cut it takes one to ask for the state that was cut, and one to measure it."""
 
 _CACHE: Final = "unsafe"
@@ -88,8 +89,16 @@ class Ended:
         return Counter(boot.outcome for boot in self.boots)
 
 
-def conduct(disk: Path, command: Sequence[str], cuts: int = 0, seed: int = 1, keep: Path | None = None) -> Ended:
-    """The experiment of ``command`` on a machine of which ``disk`` is the image, to its end, with so many power cuts.
+def conduct(
+    disk: Path,
+    command: Sequence[str],
+    cuts: int = 0,
+    within: float = CUT_WITHIN,
+    seed: int = 1,
+    keep: Path | None = None,
+) -> Ended:
+    """The experiment of ``command`` on a machine of which ``disk`` is the image, to its end, with so many power cuts,
+    each ``within`` so many boots.
 
     Its store and reports are put into ``keep``, so that `AJUSTE_HOME=KEEP ajuste report` shows them.
     """
@@ -102,7 +111,7 @@ def conduct(disk: Path, command: Sequence[str], cuts: int = 0, seed: int = 1, ke
         while "EMULATED end" not in text:
             if time.monotonic() - began > _LONGEST_S:
                 raise SystemExit(f"the experiment did not end; its console said:\n{text[-3000:]}")
-            limit_s = draw.uniform(0, _CUT_WITHIN * a_boot_s) if found.cuts < cuts else _LONGEST_S
+            limit_s = draw.uniform(0, within * a_boot_s) if found.cuts < cuts else _LONGEST_S
             before = text.count("EMULATED boot")
             was_cut, used_s = _until_off_or_cut(disks, console, limit_s)
             found.cuts += was_cut
@@ -146,7 +155,8 @@ def _until_off_or_cut(disks: Sequence[Path], console: Path, limit_s: float) -> t
     used_s = 0.0
     with subprocess.Popen(words, stdin=subprocess.DEVNULL) as machine:
         while machine.poll() is None:
-            used_s = _cpu_seconds(machine.pid)
+            times = psutil.Process(machine.pid).cpu_times()  # a busy machine boots more slowly, but takes no more
+            used_s = times.user + times.system
             if used_s >= limit_s:
                 machine.kill()
                 return True, used_s
@@ -154,18 +164,12 @@ def _until_off_or_cut(disks: Sequence[Path], console: Path, limit_s: float) -> t
     return False, used_s
 
 
-def _cpu_seconds(process: int) -> float:
-    """Of a CPU that it used: a machine that is busy with something else takes longer to boot, but not more of this."""
-    numbers = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(numbers[11]) + int(numbers[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def power_cuts(cuts: int) -> Iterator[Comparison]:
-    """Experiments with as many power cuts each as come to ``cuts`` together."""
+def power_cuts(cuts: int, within: float) -> Iterator[Comparison]:
+    """Experiments with as many power cuts each as come to ``cuts`` together, each ``within`` so many boots."""
     disk = image(CACHE)
     ended: list[Ended] = []
     while (left := cuts - sum(one.cuts for one in ended)) > 0:
-        one = conduct(disk, _CUT, min(MOST_CUTS, left), seed=len(ended) + 1)
+        one = conduct(disk, _CUT, min(MOST_CUTS, left), within, seed=len(ended) + 1)
         ended.append(one)
         boots = f"{len(one.command_lines)} boots in {one.seconds:.0f} s"
         print(f"{one.cuts} cuts, {boots}; asked for: {dict(one.outcomes)}; trials: {len(one.trials)}", flush=True)

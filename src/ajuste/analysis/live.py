@@ -58,7 +58,7 @@ def _flags(one: Trial) -> tuple[str, ...]:
 
 def judge_live(resolved: ResolvedStudy, trials: Sequence[Trial]) -> tuple[SwitchbackJudgement, ...]:
     """What can be said now of each deciding metric; may be looked at after every slice."""
-    live = _live(resolved)
+    live = resolved.live_design
     control = live.control.metric.name if live.control else ""
     names, analysis = resolved.names, resolved.study.analysis
     return tuple(
@@ -100,7 +100,7 @@ def _first(why: str) -> str:
 
 def summaries_of(resolved: ResolvedStudy, trials: Sequence[Trial]) -> tuple[Measured, ...]:
     """Each configuration over the slices that count."""
-    metrics = [one.metric for one in _live(resolved).all_metrics]
+    metrics = [one.metric for one in resolved.live_design.all_metrics]
     found = []
     for one in resolved.configurations:
         own = [t for t in trials if t.slot.configuration == one.configuration.name and not _flags(t)]
@@ -145,7 +145,7 @@ def assemble_live(
     **_: object,
 ) -> Results:
     """The results of the slices that ``trials`` are."""
-    study, live = resolved.study, _live(resolved)
+    study, live = resolved.study, resolved.live_design
     record = record_of(trials) if isinstance(trials, Sequence) else trials
     slices = record.whole(range(len(record.measurements)))
     judged = judge_live(resolved, slices)
@@ -193,11 +193,6 @@ def assemble_live(
         created=created,
         ajuste=ajuste,
     )
-
-
-def _live(resolved: ResolvedStudy) -> LiveDesign:
-    assert resolved.live is not None, "not an experiment on a running service"
-    return resolved.live
 
 
 def _correction(verdicts: Sequence[Verdict]) -> str:

@@ -292,14 +292,14 @@ def _found(store: Store, place: Home, named: str | None) -> Run:
 
 def _predictions(experiment: Experiment, place: Home) -> tuple[Prediction, ...]:
     """How many slices it will take, by what is known. Every metric can be read now, or RequestError is raised."""
-    from ajuste.run.live.experiment import known_for
-    from ajuste.run.live.prediction import predictions
+    from ajuste.machine.inventory.inventory import summary_of, take_inventory
+    from ajuste.run.live.prediction import known_before, predictions
     from ajuste.run.live.sources import opened
     from ajuste.store.store import Store
 
-    assert experiment.resolved.live is not None
-    with opened(experiment.resolved.live) as sources, Store(place.store_url) as store:
-        return predictions(experiment.resolved, known_for(experiment, store, sources))
+    resolved, machine = experiment.resolved, summary_of(take_inventory())
+    with opened(resolved.live_design) as sources, Store(place.store_url) as store:
+        return predictions(resolved, known_before(resolved, sources, store, machine))
 
 
 def _show_plan(experiment: Experiment, design: LiveDesign, predicted: Sequence[Prediction], *, as_json: bool) -> None:

@@ -131,6 +131,12 @@ class ResolvedStudy(_Resolved):
     live: LiveDesign | None = Field(default=None, exclude_if=lambda live: live is None)
 
     @property
+    def live_design(self) -> LiveDesign:
+        """How slices are measured, of an experiment on a running service."""
+        assert self.live is not None, "not an experiment on a running service"
+        return self.live
+
+    @property
     def counts_instructions(self) -> bool:
         """Whether the lens counts the instructions of its trials."""
         return wants_instructions(self.study)

@@ -5,6 +5,7 @@
   const { said, named, levels } = views;
   const HEAT = 5;
   let analysed = { surfaces: [], timelines: [] };
+  const heats = () => Array.from({ length: HEAT }, (_, n) => axes.colour("heat-" + n));
   const numeric = () => levels().filter((one) => one.plain);
 
   // Half way to the neighbours, and as far at the ends.
@@ -58,7 +59,7 @@
     },
     axes(pen, own) {
       pens.drawAxes(pen, own, own.titles[0], own.titles[1], true);
-      const heat = Array.from({ length: HEAT }, (_, n) => axes.colour("heat-" + n)), { right } = own.room;
+      const heat = heats(), { right } = own.room;
       const texts = [axes.figure(own.low), axes.figure(own.high)], muted = axes.colour("muted");
       const from = right - 7 * texts[1].length - 8 - 12 * HEAT;
       heat.forEach((colour, n) => pen.area([[from + 12 * n, 5], [from + 12 * n + 12, 5], [from + 12 * n + 12, 15], [from + 12 * n, 15]], colour, 1));
@@ -66,7 +67,7 @@
       pen.text(texts[1], right, 14, muted, "end");
     },
     marks(pen, own, alpha, only) {
-      const heat = Array.from({ length: HEAT }, (_, n) => axes.colour("heat-" + n)), among = best();
+      const heat = heats(), among = best();
       const cells = only ? own.grouped(trials.means(only)) : own.all;
       pen.clip(own.room);
       cells.forEach(({ at, value }) => {

@@ -60,6 +60,10 @@ const pens = (function () {
   }
 
   function onCanvas(context) {
+    function follow(points) {
+      context.beginPath();
+      points.forEach(([a, b], n) => (n ? context.lineTo(a, b) : context.moveTo(a, b)));
+    }
     return {
       clip({ left, right, top, bottom }) {
         context.save();
@@ -73,16 +77,14 @@ const pens = (function () {
         context.strokeStyle = colour;
         context.lineWidth = width;
         context.setLineDash(dash || []);
-        context.beginPath();
-        points.forEach(([a, b], n) => (n ? context.lineTo(a, b) : context.moveTo(a, b)));
+        follow(points);
         context.stroke();
         context.globalAlpha = 1;
       },
       area(points, colour, alpha) {
         context.globalAlpha = alpha;
         context.fillStyle = colour;
-        context.beginPath();
-        points.forEach(([a, b], n) => (n ? context.lineTo(a, b) : context.moveTo(a, b)));
+        follow(points);
         context.fill();
         context.globalAlpha = 1;
       },

@@ -84,6 +84,7 @@ const views = (function () {
   }
 
   const shownRows = (only) => Array.from(trials.picked(only));
+  const inColumns = (trial, one) => trials.y[trial] >= one.x0 && trials.y[trial] <= one.x1;
   const inRectangle = (a, b, one) => a >= one.x0 && a <= one.x1 && b >= one.y0 && b <= one.y1;
 
   const found = {
@@ -115,7 +116,7 @@ const views = (function () {
         });
         pen.unclip();
       },
-      within: (trial, one) => trials.y[trial] >= one.x0 && trials.y[trial] <= one.x1,
+      within: inColumns,
       head: () => ["configuration", said.y, "share"],
       rows: (only) => trials.sorted().flatMap((list, at) => steps(ordered(list, only), Infinity).map(([value, share]) => [named(at), value, share])),
     },
@@ -155,7 +156,7 @@ const views = (function () {
         });
         pen.unclip();
       },
-      within: (trial, one) => trials.y[trial] >= one.x0 && trials.y[trial] <= one.x1,
+      within: inColumns,
       head: () => ["configuration", said.y, "density"],
       rows(only, own) {
         const [low, high] = own.across;

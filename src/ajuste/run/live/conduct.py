@@ -95,8 +95,7 @@ class Conductor:
 
     @property
     def _live(self) -> LiveDesign:
-        assert self.study.live is not None, "not an experiment on a running service"
-        return self.study.live
+        return self.study.live_design
 
     @property
     def now_s(self) -> float:

@@ -116,8 +116,7 @@ def conduct_live(experiment: Experiment, store: Store, options: LiveOptions, *, 
         ExitStack() as stack,
     ):
         store.require_sound()
-        assert experiment.resolved.live is not None
-        sources = stack.enter_context(opened(experiment.resolved.live, options.patience_s, options.say))
+        sources = stack.enter_context(opened(experiment.resolved.live_design, options.patience_s, options.say))
         found = None if options.fresh else find_live(experiment, store)
         run = found or _begun(experiment, store, named)
         environment: dict[str, Any] = dict(run.environment)
@@ -136,7 +135,7 @@ def conduct_live(experiment: Experiment, store: Store, options: LiveOptions, *, 
             store.set_environment(run, environment)
 
         try:
-            known = known_for(experiment, store, sources, apart=run.id)
+            known = known_before(experiment.resolved, sources, store, environment["this machine"], apart=run.id)
             stop = _measured(experiment, run, store, options, sources, about, known, note)
         except BaseException as failure:
             store.forget_if_empty(run)
@@ -193,13 +192,6 @@ def _measured(
             return conductor.carry_out()
         finally:
             forget_stop(home)
-
-
-def known_for(
-    experiment: Experiment, store: Store, sources: Mapping[str, Source], *, apart: str = ""
-) -> dict[str, Known]:
-    """What is known of the noise of its metrics before it begins, ``apart`` from one run: itself."""
-    return known_before(experiment.resolved, sources, store, summary_of(take_inventory()), apart)
 
 
 def _begun(experiment: Experiment, store: Store, named: str) -> Run:

@@ -118,7 +118,7 @@ def known_before(
     resolved: ResolvedStudy, sources: Mapping[str, Source], store: Store, machine: Mapping[str, str], apart: str = ""
 ) -> dict[str, Known]:
     """What is known of each deciding metric before the run ``apart`` begins on ``machine`` (as the store names it)."""
-    design = _design(resolved)
+    design = resolved.live_design
     found = {one.metric.name: _from_past(resolved, one, sources[one.metric.name]) for one in design.metrics}
     missing = [one for one in design.metrics if found[one.metric.name] is None]
     runs = _alike(design, store, machine, apart) if missing else []
@@ -127,13 +127,8 @@ def known_before(
     return {name: one for name, one in found.items() if one is not None}
 
 
-def _design(resolved: ResolvedStudy) -> LiveDesign:
-    assert resolved.live is not None, "not an experiment on a running service"
-    return resolved.live
-
-
 def _predicted(resolved: ResolvedStudy, metric: Metric, known: Known | None, trials: Sequence[Trial]) -> Prediction:
-    design, names = _design(resolved), resolved.names
+    design, names = resolved.live_design, resolved.names
     analysis = resolved.study.analysis
     length = slices_a_block(len(names), design.order)
     prediction = Prediction(metric, analysis.smallest_effect, design, length)
@@ -157,7 +152,7 @@ def _others(resolved: ResolvedStudy) -> list[str]:
 def _from_past(resolved: ResolvedStudy, one: LiveMetric, source: Source) -> Known | None:
     if source.past is None:
         return None
-    design = _design(resolved)
+    design = resolved.live_design
     try:
         values = np.array(source.past(design.slice_s, design.slice_s - design.first_washout_s))
     except NothingShownError:
@@ -181,8 +176,8 @@ def _alike(
         then = _study_of(run)
         if (
             then is not None
-            and _design(then).slice_s == design.slice_s
-            and _design(then).order == design.order
+            and then.live_design.slice_s == design.slice_s
+            and then.live_design.order == design.order
             and run.environment.get("this machine") == machine
             and any(_reads(then, one) for one in design.metrics)
         ):
@@ -201,7 +196,7 @@ def _study_of(run: Run) -> ResolvedStudy | None:
 
 def _reads(then: ResolvedStudy, one: LiveMetric) -> bool:
     place = (one.kind, one.where, one.metric.name, one.metric.unit, one.metric.scale)
-    others = _design(then).metrics
+    others = then.live_design.metrics
     return any(place == (two.kind, two.where, two.metric.name, two.metric.unit, two.metric.scale) for two in others)
 
 
