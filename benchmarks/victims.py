@@ -32,19 +32,20 @@ def holder_named(name: str) -> int | None:
     """The process of that name that holds the machine. There is one experiment at a time, so it is ours."""
     for path in Path("/proc").glob("[0-9]*"):
         found = stat_of(int(path.name))
-        if found and found[0] == name and found[1] != "Z" and LOCK in _open_files(path):
+        if found and found[0] == name and found[1] != "Z" and _has_open(path, LOCK):
             return int(path.name)
     return None
 
 
-def _open_files(process: Path) -> list[Path]:
-    """What its descriptors are; it may open and close some meanwhile."""
-    found = []
+def _has_open(process: Path, file: Path) -> bool:
+    """Whether it has this very file open: a process with a /run of its own has another one of the same name."""
     with suppress(OSError):
         for door in list((process / "fd").iterdir()):
+            # It may close some meanwhile.
             with suppress(OSError):
-                found.append(door.readlink())
-    return found
+                if door.samefile(file):
+                    return True
+    return False
 
 
 def ended(pid: int) -> bool:

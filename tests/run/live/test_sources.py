@@ -185,11 +185,15 @@ def test_what_is_not_there_yet_is_waited_for_as_long_as_is_patient(tmp_path: Pat
     metric = Metric(name="m", title="m", unit="", direction="lower")
     design = LiveDesign(metrics=(LiveMetric(metric=metric, kind="command", where=f"cat {place}"),), slice_s=2, for_s=60)
     said: list[str] = []
-    with pytest.raises(RequestError), opened_all(design, 0.1, said.append):
+
+    def come(line: str) -> None:
+        said.append(line)
+        place.write_text("7")
+
+    with pytest.raises(RequestError), opened_all(design, 0, come):
         pass
-    assert len(said) == 1
-    threading.Timer(0.5, place.write_text, ["7"]).start()
-    with opened_all(design, 20, said.append) as sources:
+    assert said == []
+    with opened_all(design, 60, come) as sources:
         assert sources["m"].read() == (7.0,)
-    assert len(said) == 2
+    assert len(said) == 1
     assert said[0].startswith("waiting: ")
