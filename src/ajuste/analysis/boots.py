@@ -21,9 +21,12 @@ from ajuste.analysis.effects import Effect, effect, margin, paired
 from ajuste.analysis.pairs import Pairs
 from ajuste.analysis.sequence import fewest
 from ajuste.analysis.verdict import more_blocks, of_effect, reason_of, unmeasured, word_of
+from ajuste.model.boot import BootFindings, BootSpread, KeptBoots
+from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import change, number, percent
+from ajuste.study.resolved import ResolvedStudy
 
 Floats = NDArray[np.float64]
 
@@ -304,3 +307,44 @@ def _amount(sd: float, scale: Scale, metric: Metric) -> str:
     if scale == "ratio":
         return change(math.exp(sd), scale, metric.unit).lstrip("+")
     return change(sd, scale, metric.unit).lstrip("+")
+
+
+def boot_findings(resolved: ResolvedStudy, measured: Measurements, kept: KeptBoots) -> BootFindings:
+    """Of the deciding metrics that are compared by their mean."""
+    spreads: list[BootSpread] = []
+    says: list[str] = []
+    for metric in resolved.deciding:
+        if metric.quantile is not None or not (values := _values(measured, metric, kept)):
+            continue
+        judged = judge_boots(values, metric, baseline=resolved.baseline, configurations=resolved.names)
+        several = len(resolved.deciding) > 1
+        says += [f"{metric.title}: {sentence}" if several else sentence for sentence in judged.says]
+        spreads += [
+            BootSpread(
+                configuration=one.configuration,
+                metric=metric.name,
+                scale=one.scale,
+                boots=one.boots,
+                values=one.values,
+                within=one.within_sd,
+                between=one.between_sd,
+                share=one.share,
+                of_effect=one.of_effect,
+            )
+            for one in judged.variances
+        ]
+    return BootFindings(kept=kept, spreads=tuple(spreads), says=tuple(says))
+
+
+def _values(measured: Measurements, metric: Metric, kept: KeptBoots) -> list[BootValue]:
+    """Those of clean trials."""
+    column, boots = measured.metrics.get(metric.column), kept.boot_of()
+    if column is None:
+        return []
+    found = []
+    for row in np.flatnonzero(measured.has_status("ok") & ~measured.warm_up):
+        place = (int(measured.block[row]), int(measured.position[row]), int(measured.attempt[row]))
+        value = float(column[row])
+        if place in boots and not math.isnan(value):
+            found.append(BootValue(boots[place], measured.configuration[int(row)], place[0], value))
+    return found

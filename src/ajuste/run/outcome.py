@@ -83,7 +83,7 @@ def _computed(run: Run, store: Store) -> Results:
 
 
 def _boots(run: Run, resolved: ResolvedStudy, store: Store) -> BootFindings:
-    from ajuste.analysis.boot_findings import boot_findings
+    from ajuste.analysis.boots import boot_findings
 
     return boot_findings(resolved, store.measurements(run), KeptBoots.model_validate(run.environment[BOOTS]))
 
