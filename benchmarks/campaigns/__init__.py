@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.campaign.evidence import improvement_log_value
-from ajuste.analysis.campaign.standing import ErrorBudget, is_promoted
+from ajuste.analysis.campaign import ErrorBudget, improvement_log_value, is_promoted
 from ajuste.model.campaign import Campaign
 from ajuste.model.distributions import student_quantile
 from benchmarks.campaigns.played import CHEATS, GUESSED, HONEST, NOISE, promoted

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from ajuste.analysis.campaign.evidence import improvement_log_value, improvement_value, mixture_log_value
-from ajuste.analysis.campaign.standing import ErrorBudget, is_promoted
+from ajuste.analysis.campaign import (
+    ErrorBudget,
+    improvement_log_value,
+    improvement_value,
+    is_promoted,
+    mixture_log_value,
+)
 from ajuste.analysis.sequence import half_width, mean_interval
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from ajuste.analysis.campaign.judgement import ConfirmedPart, ReadBackPlan, judgement
-from ajuste.analysis.campaign.standing import is_promoted, standing
+from ajuste.analysis.campaign import ConfirmedPart, ReadBackPlan, is_promoted, judgement, standing
 from ajuste.analysis.verdict import judge
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.campaign import CampaignStanding, ExploredMetric, ProposalRecord

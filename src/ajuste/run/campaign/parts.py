@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ajuste.analysis.campaign.judgement import ReadBackPlan, can_be_read_back
+from ajuste.analysis.campaign import ReadBackPlan, can_be_read_back
 from ajuste.catalogue.loader import Catalogue
 from ajuste.kernel.spec import parse_spec
 from ajuste.machine.home import find_program

@@ -1,0 +1,256 @@
+"""Campaigns: many proposals for one goal, judged from their confirmations, and one error budget over all of them.
+
+The evidence of an improvement is an e-value: a figure that is at most 1 on average where there is none. For pairs whose
+improvements are normal with unknown variance it is the mixture behind the intervals of ``analysis.sequence``, which is
+at least 1/α exactly where the interval of error rate α excludes zero. It is taken twice where the estimate is an
+improvement, and 0 where it is not. By symmetry its mean is 1 where nothing changes; where things get worse it is
+smaller, since the distribution of t only moves down. That holds for a number of pairs that was fixed beforehand.
+docs/explanation/campaigns.md says what follows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ajuste.analysis.effects import effect
+from ajuste.analysis.pairs import Clean, clean_trials, pairs
+from ajuste.analysis.sequence import MIXTURE, Interval
+from ajuste.model.campaign import Campaign, CampaignEntry, CampaignStanding, ProposalRecord, ProposalStatus
+from ajuste.model.event import Output, parse_event
+from ajuste.model.metric import Metric
+from ajuste.model.plan import Choice, FileLocation, Flag, Write
+from ajuste.model.trial import Trial
+from ajuste.model.tunable import same_value
+
+# One error budget over all proposals of a campaign: e-LOND (Xu and Ramdas 2024, "Online multiple testing with
+# e-values", AISTATS, arXiv:2311.06412).
+#
+# The test of number t rejects where its e-value is at least 1/α_t, with α_t = α·γ_t·(rejections before + 1). The false
+# discovery rate is at most α, however e-values depend on each other and on what was proposed because of them: each
+# needs a mean of at most 1 given all before it. A campaign says beforehand how many tests there may be, and γ_t is an
+# equal share for each of them.
+
+
+@dataclass(frozen=True)
+class ErrorBudget:
+    """``alpha`` is the false discovery rate of the whole, ``tests`` how many there may be."""
+
+    alpha: float
+    tests: int
+
+    def level(self, tested: int, promoted: int) -> float:
+        """The level of the next test after ``tested`` ones with ``promoted`` promotions; 0 if the budget is spent."""
+        return self.alpha / self.tests * (promoted + 1) if tested < self.tests else 0.0
+
+    def promoted(self, e_values: Iterable[float]) -> list[bool]:
+        """Of each test in a row whether it is a promotion."""
+        found: list[bool] = []
+        for value in e_values:
+            level = self.level(len(found), sum(found))
+            found.append(is_promoted(value, level))
+        return found
+
+
+def is_promoted(e_value: float, level: float) -> bool:
+    """Whether so much evidence is enough at that level."""
+    return level > 0 and e_value * level >= 1
+
+
+# The ledger, proposal by proposal.
+
+
+def standing(campaign: Campaign, entries: Sequence[CampaignEntry]) -> CampaignStanding:
+    """A test counts from its line *confirming* on, whatever became of it."""
+    by_proposal: dict[int, list[CampaignEntry]] = {}
+    for entry in entries:
+        if entry.proposal:
+            by_proposal.setdefault(entry.proposal, []).append(entry)
+    records = tuple(_record(number, own) for number, own in sorted(by_proposal.items()))
+    levels = [one.level for one in records if one.level is not None]
+    promoted = sum(one.status == "promoted" for one in records)
+    return CampaignStanding(
+        campaign=campaign,
+        proposals=records,
+        tests=len(levels),
+        promoted=promoted,
+        tests_left=campaign.proposals - len(levels),
+        error_spent=campaign.error_rate * len(levels) / campaign.proposals,
+        next_level=ErrorBudget(campaign.error_rate, campaign.proposals).level(len(levels), promoted),
+        head=entries[-1].digest if entries else "",
+    )
+
+
+def _record(number: int, entries: Sequence[CampaignEntry]) -> ProposalRecord:
+    found = {entry.event: entry for entry in entries}
+    ended = found.get("refused") or found.get("confirmed")
+    explored = found.get("explored")
+    return ProposalRecord(
+        proposal=number,
+        settings=entries[0].settings,
+        status=_status("refused" in found, ended, explored),
+        explored=explored.explored if explored else (),
+        level=found["confirming"].level if "confirming" in found else None,
+        e_value=ended.e_value if ended else None,
+        reason=ended.reason if ended else explored.reason if explored else "",
+    )
+
+
+def _status(refused: bool, ended: CampaignEntry | None, explored: CampaignEntry | None) -> ProposalStatus:
+    if refused:
+        return "refused"
+    if ended is not None:
+        return "promoted" if ended.promoted else "not confirmed"
+    return "not promising" if explored is not None and explored.promising is False else "unfinished"
+
+
+LARGEST: Final = 1e300
+"""JSON has no infinity."""
+
+FEWEST_PAIRS: Final = 5
+
+
+def mixture_log_value(
+    n: NDArray[np.float64], mean: NDArray[np.float64], variance: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The logarithm of the two-sided mixture for ``n`` values of that mean and biased variance."""
+    n, mean, variance = (np.asarray(one, np.float64) for one in (n, mean, variance))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(mean == 0, 0.0, mean**2 / (variance + mean**2))
+        found = 0.5 * np.log(MIXTURE / (n + MIXTURE)) - n / 2 * np.log1p(-n / (n + MIXTURE) * share)
+    return np.asarray(found, np.float64)
+
+
+def improvement_log_value(
+    n: NDArray[np.float64], improvement: NDArray[np.float64], variance: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The logarithm of the e-value of an improvement; ``improvement`` is above 0 where things got better."""
+    found = mixture_log_value(n, improvement, variance) + math.log(2)
+    return np.where(np.asarray(improvement) > 0, found, -np.inf)
+
+
+def improvement_value(interval: Interval, direction: str) -> float:
+    """The e-value of an improvement from the interval of a change, whose ``direction`` says what is better."""
+    if interval.n < FEWEST_PAIRS or not math.isfinite(interval.half_width):
+        return 0.0
+    sign = 1.0 if direction == "higher" else -1.0
+    values = (np.array([one]) for one in (float(interval.n), sign * interval.mean, interval.variance))
+    logarithm = float(improvement_log_value(*values)[0])
+    return min(LARGEST, math.exp(min(logarithm, math.log(LARGEST))))
+
+
+def evidence(clean: Clean, baseline: str, other: str, metric: Metric, *, order_matters: bool) -> float:
+    """The e-value that ``other`` improves ``metric``, from all clean pairs; 0 without enough of them."""
+    both = pairs(clean, baseline, other, metric.column, order_matters=order_matters)
+    found = effect(both, metric, 0.05)
+    return 0.0 if found is None else improvement_value(found.interval, metric.direction)
+
+
+@dataclass(frozen=True)
+class ReadBackPlan:
+    """Which command after the workload (by its number, from 0) reads which tunable again."""
+
+    commands: Mapping[int, Write]
+
+
+@dataclass(frozen=True)
+class ConfirmedPart:
+    """The trials of one workload in a confirmation: ``blocks`` of baseline and proposal. ``metrics`` are the goal and
+    its witness. ``read_back`` says for each configuration what was read again after the workload.
+    """
+
+    trials: Sequence[Trial]
+    baseline: str
+    proposal: str
+    metrics: tuple[Metric, ...]
+    blocks: int
+    read_back: Mapping[str, ReadBackPlan]
+    hidden: bool = False
+    order_matters: bool = False
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """``e_value`` is the least of all workloads and metrics: a proposal must be better on each. ``refused`` says which
+    check failed, and then it is 0.
+    """
+
+    e_value: float
+    refused: str = ""
+
+
+def judgement(parts: Sequence[ConfirmedPart]) -> Judgement:
+    """What the confirmation comes to. The least of several e-values is one."""
+    for part in parts:
+        if reason := _distrust(part):
+            return Judgement(0.0, reason if not part.hidden else f"on a hidden workload, {reason}")
+    found = [
+        evidence(clean_trials(part.trials), part.baseline, part.proposal, metric, order_matters=part.order_matters)
+        for part in parts
+        for metric in part.metrics
+    ]
+    return Judgement(min(found, default=0.0))
+
+
+def _distrust(part: ConfirmedPart) -> str:
+    """Why the trials of a part cannot be trusted, or nothing."""
+    for trial in part.trials:
+        if trial.status == "ok" and (reason := changed_meanwhile(trial, part.read_back)):
+            return reason
+    clean = clean_trials(part.trials)
+    measured = clean.places(part.baseline) >= 0
+    lost = int(np.count_nonzero(measured & (clean.places(part.proposal) < 0)))
+    if lost:
+        return f"{lost} of {part.blocks} blocks have no clean trial of the proposal"
+    if int(np.count_nonzero(measured)) * 2 < part.blocks:
+        return f"fewer than half of the {part.blocks} blocks could be measured"
+    return ""
+
+
+def changed_meanwhile(trial: Trial, read_back: Mapping[str, ReadBackPlan]) -> str:
+    """Which tunable is not after the workload what was written before it, or nothing."""
+    plan = read_back.get(trial.slot.configuration)
+    if plan is None or not plan.commands:
+        return ""
+    written = {one.tunable: one.after for one in trial.written}
+    said = _said_after(trial)
+    for index, write in plan.commands.items():
+        if index not in said:
+            return f"{write.tunable} could not be read after the workload"
+        now, before = value_in(said[index], write), written.get(write.tunable, write.value)
+        if not same_value(now, before):
+            return f"{write.tunable} was {before[:60]!r} before the workload and {now[:60]!r} after it"
+    return ""
+
+
+def _said_after(trial: Trial) -> dict[int, str]:
+    """What each command after the workload printed."""
+    events = (parse_event(line) for line in trial.events.split("\n") if '"after"' in line and '"output"' in line)
+    return {
+        event.index: event.text
+        for event in events
+        if isinstance(event, Output) and event.role == "after" and event.stream == "stdout"
+    }
+
+
+def can_be_read_back(write: Write) -> bool:
+    """Whether reading its file again shows its value."""
+    return isinstance(write.location, FileLocation | Flag | Choice)
+
+
+def value_in(text: str, write: Write) -> str:
+    """The value of a tunable in the text of its file, as the agent reports it."""
+    words = text.split()
+    match write.location:
+        case Flag(name=name):
+            return "1" if name in words else "0" if f"NO_{name}" in words else ""
+        case Choice():
+            chosen = [word[1:-1] for word in words if word[:1] + word[-1:] in ("[]", "()")]
+            return chosen[0] if chosen else text.strip()
+        case _:
+            return text.strip()
