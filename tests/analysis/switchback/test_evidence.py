@@ -14,12 +14,12 @@ from ajuste.analysis.sequence import mean_interval
 from ajuste.analysis.switchback.evidence import (
     SLOPES,
     adjusted,
+    blocks_needed,
     fewest_blocks,
     log_evidence,
     sequence_interval,
     standardised,
 )
-from ajuste.analysis.switchback.needed import blocks_needed
 
 RUNS, BLOCKS = 2_000, 120
 RANDOM = np.random.default_rng(1)

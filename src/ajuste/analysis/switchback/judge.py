@@ -12,8 +12,7 @@ import numpy as np
 
 from ajuste.analysis.effects import Effect, margin
 from ajuste.analysis.switchback.blocks import BlockDifferences, block_differences
-from ajuste.analysis.switchback.evidence import adjusted, fewest_blocks, log_evidence, sequence_interval
-from ajuste.analysis.switchback.needed import blocks_needed
+from ajuste.analysis.switchback.evidence import adjusted, blocks_needed, fewest_blocks, log_evidence, sequence_interval
 from ajuste.analysis.switchback.noise import changes_over_time, noise_of, sentences
 from ajuste.analysis.verdict import deciding_width, of_effect, reason_of, unmeasured, word_of
 from ajuste.model.diagnostic import Diagnostics
