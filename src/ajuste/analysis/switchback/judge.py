@@ -14,8 +14,15 @@ from numpy.typing import NDArray
 
 from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.effects import Effect, margin
-from ajuste.analysis.switchback.blocks import BlockDifferences, block_differences
-from ajuste.analysis.switchback.evidence import adjusted, blocks_needed, fewest_blocks, log_evidence, sequence_interval
+from ajuste.analysis.switchback.evidence import (
+    BlockDifferences,
+    adjusted,
+    block_differences,
+    blocks_needed,
+    fewest_blocks,
+    log_evidence,
+    sequence_interval,
+)
 from ajuste.analysis.verdict import deciding_width, of_effect, reason_of, unmeasured, word_of
 from ajuste.model.diagnostic import Diagnostic, Diagnostics
 from ajuste.model.measurements import Gathering

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.analysis.diagnostics.order import lag_one
-from ajuste.analysis.switchback.blocks import block_differences
-from ajuste.analysis.switchback.evidence import blocks_needed
+from ajuste.analysis.switchback.evidence import block_differences, blocks_needed
 from ajuste.design.switchback import order_of_block, slices_a_block
 from ajuste.model.distributions import chi_squared_quantile, normal_quantile
 from ajuste.model.live import SwitchbackOrder
