@@ -10,7 +10,7 @@ from scipy import integrate, stats
 
 from ajuste.analysis.effects import effect
 from ajuste.analysis.pairs import Pairs
-from ajuste.analysis.quantiles import count_bounds, fewest_for, log_evidence, quantile_bounds
+from ajuste.analysis.sequence import count_bounds, fewest_for, log_evidence, quantile_bounds
 from ajuste.model.metric import Metric, split_percentile
 
 ELAPSED = Metric(name="elapsed", title="elapsed time", unit="s", direction="lower")

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.analysis.pairs import Pairs
-from ajuste.analysis.quantiles import interval_between, quantile_bounds
-from ajuste.analysis.sequence import Interval, mean_interval
+from ajuste.analysis.sequence import Interval, interval_between, mean_interval, quantile_bounds
 from ajuste.model.distributions import student_cdf, student_quantile
 from ajuste.model.metric import Metric, Scale
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
-from ajuste.analysis.quantiles import interval_between, quantile_bounds
-from ajuste.analysis.sequence import Interval, mean_interval, values_needed
+from ajuste.analysis.sequence import Interval, interval_between, mean_interval, quantile_bounds, values_needed
 from ajuste.model.metric import Metric
 
 MOST_RUNS = 10_000

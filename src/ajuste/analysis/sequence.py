@@ -1,19 +1,34 @@
-"""A confidence sequence for a mean: an interval that holds at all sample sizes at once.
+"""Confidence sequences, for a mean and for a quantile: intervals that hold at all sample sizes at once.
 
-For independent normal values of unknown mean and variance, with the scale-invariant Gaussian mixture of Lai (1976,
-"On confidence sequences", Annals of Statistics 4) in the form of Wang and Ramdas (2023, "Anytime-valid t-tests and
+The mean is that of independent normal values of unknown mean and variance, with the scale-invariant Gaussian mixture of Lai
+(1976, "On confidence sequences", Annals of Statistics 4) in the form of Wang and Ramdas (2023, "Anytime-valid t-tests and
 confidence sequences for Gaussian means with unknown variance", arXiv:2310.03722).
 docs/explanation/statistics.md derives it.
+
+The quantile is that of values of any distribution, after Howard and Ramdas (2022, "Sequential estimation of quantiles with applications to A/B testing and best-arm
+identification", Bernoulli 28(3)): how many of n independent values lie below the p-quantile is a random walk with
+steps of probability p, whatever the distribution, so bounds for that walk give order statistics as bounds for the
+quantile. The bounds for the walk are those of the mixture of Robbins (1970, "Statistical methods related to the law of
+the iterated logarithm", Annals of Mathematical Statistics 41(5)): with k steps of n the evidence against p is
+B(a + k, b + n − k) / (B(a, b) pᵏ (1 − p)ⁿ⁻ᵏ), a martingale that starts at 1; a = p and b = 1 − p here.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ajuste.analysis.pairs import Clean
+from ajuste.model.distributions import log_beta
+from ajuste.model.measurements import Measurements
+from ajuste.model.metric import Metric
+from ajuste.model.results import Measured
 
 MIXTURE: Final = 0.1
 """c²: the prior precision of the mean in standard deviations. 0.1 is close to the narrowest from 4 to 30 values for
@@ -109,3 +124,99 @@ def values_needed(variance: float, wanted: float, alpha: float, *, most: int) ->
         else:
             low = middle
     return high
+
+
+MOST_VALUES = 1_000_000
+"""Beyond this many values ``fewest_for`` is not asked."""
+
+
+@dataclass(frozen=True)
+class QuantileInterval(Interval):
+    """``mean`` is the quantile of the values, ``below`` and ``above`` its bounds, infinite where nothing is known.
+
+    ``half_width`` is the distance to the further bound; a variance there is none (NaN).
+    """
+
+    below: float
+    above: float
+
+    @property
+    def low(self) -> float:
+        return self.below
+
+    @property
+    def high(self) -> float:
+        return self.above
+
+
+def interval_between(n: int, estimate: float, below: float, above: float) -> QuantileInterval:
+    """The interval from ``below`` to ``above`` around ``estimate``."""
+    return QuantileInterval(n, estimate, math.nan, max(above - estimate, estimate - below), below, above)
+
+
+def log_evidence(k: NDArray[np.float64], n: NDArray[np.float64], p: float) -> NDArray[np.float64]:
+    """The log of the evidence against probability ``p`` after ``k`` of ``n`` values."""
+    mixed = np.array([log_beta(p + one, 1 - p + of - one) for one, of in zip(k, n, strict=True)]) - log_beta(p, 1 - p)
+    return np.asarray(mixed - k * math.log(p) - (n - k) * math.log1p(-p))
+
+
+@lru_cache(maxsize=4096)
+def count_bounds(n: int, p: float, alpha: float) -> tuple[int, int]:
+    """The least and the largest number of ``n`` values below their ``p``-quantile that is not refuted at ``alpha``."""
+    if not 0 < alpha < 1 or not 0 < p < 1 or n < 1:
+        raise ValueError(f"n is {n}, p {p} and alpha {alpha}; expected n ≥ 1 and both between 0 and 1")
+    k = np.arange(n + 1.0)
+    kept = np.flatnonzero(log_evidence(k, np.full(n + 1, float(n)), p) < -math.log(alpha))
+    return int(kept[0]), int(kept[-1])
+
+
+def fewest_for(p: float, alpha: float) -> int | None:
+    """The smallest number of values (to a thousandth) that bounds the ``p``-quantile on both sides; ``None`` beyond
+    ``MOST_VALUES``.
+    """
+    n = np.unique(np.geomspace(1, MOST_VALUES, 20_000).astype(np.int64)).astype(np.float64)
+    weaker = np.minimum(log_evidence(np.zeros_like(n), n, p), log_evidence(n, n, p))
+    enough = np.flatnonzero(weaker >= -math.log(alpha))
+    return int(n[enough[0]]) if len(enough) else None
+
+
+def quantile_bounds(values: NDArray[np.float64], p: float, alpha: float) -> tuple[float, float]:
+    """Bounds for the ``p``-quantile: with probability 1 − ``alpha`` those after 1, 2, 3 … values all hold together.
+
+    They are values themselves (order statistics), or infinite where too few are known. Of values that are equal only
+    those strictly beyond count, so that the bounds hold for distributions with atoms too.
+    """
+    n = len(values)
+    least, most = count_bounds(n, p, alpha)
+    ordered = np.concatenate([[-np.inf], np.sort(values), [np.inf]])
+    return float(ordered[least]), float(ordered[most + 1])
+
+
+# Metrics that are a quantile of another one's trials, as columns and summaries of their own.
+
+
+def with_quantile_columns(measured: Measurements, metrics: Sequence[Metric]) -> Measurements:
+    """``measured`` with the single values that each quantile of ``metrics`` is one of."""
+    own = [metric for metric in metrics if metric.quantile is not None and metric.column in measured.metrics]
+    if not own:
+        return measured
+    return replace(measured, metrics={**measured.metrics, **{m.name: measured.metrics[m.column] for m in own}})
+
+
+def with_quantiles(configurations: Sequence[Measured], clean: Clean, metrics: Sequence[Metric]) -> tuple[Measured, ...]:
+    """The summaries with each quantile of ``metrics`` where others have their mean; it has no standard error."""
+    own = [metric for metric in metrics if metric.quantile is not None]
+    return tuple(_with_quantiles(configuration, clean, own) for configuration in configurations)
+
+
+def _with_quantiles(configuration: Measured, clean: Clean, metrics: Sequence[Metric]) -> Measured:
+    summaries = dict(configuration.metrics)
+    missing = dict(configuration.not_supported)
+    for metric in metrics:
+        if metric.name in summaries and metric.quantile is not None:
+            values = clean.values(configuration.name, metric.column)
+            update = {"mean": float(np.quantile(values, metric.quantile)), "sd": None, "sem": None}
+            summaries[metric.name] = summaries[metric.name].model_copy(update=update)
+        elif metric.column in missing:
+            missing[metric.name] = missing[metric.column]
+    return configuration.model_copy(update={"metrics": summaries, "not_supported": missing})

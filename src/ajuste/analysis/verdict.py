@@ -13,8 +13,7 @@ import numpy as np
 from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, pairs
 from ajuste.analysis.precision import MOST_BLOCKS
-from ajuste.analysis.quantiles import MOST_VALUES, fewest_for
-from ajuste.analysis.sequence import Interval, fewest, values_needed
+from ajuste.analysis.sequence import MOST_VALUES, Interval, fewest, fewest_for, values_needed
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration
 from ajuste.model.verdict import LimitWord, Verdict, Word

@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP
-from ajuste.analysis.quantiles import interval_between
-from ajuste.analysis.sequence import Interval
+from ajuste.analysis.sequence import Interval, interval_between
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.slices import Slice
 
