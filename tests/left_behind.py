@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.model.cpus import cpu_list
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
+from ajuste.model.topology import cpu_list
 from ajuste.model.tunable import Tunable, same_value
 
 MOVES_BY_ITSELF: Mapping[str, str] = {

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste.analysis.precision import precisions
-from ajuste.analysis.summary import FAR, MAD_SCALE, outlier_notes, outliers
+from ajuste.analysis.summary import FAR, MAD_SCALE, outlier_notes, outliers, precisions
 from ajuste.model.metric import Metric
 
 

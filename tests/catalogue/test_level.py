@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from ajuste.catalogue.level import check_level
 from ajuste.catalogue.loader import catalogue
-from ajuste.model.cpus import parse_cpus
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
+from ajuste.model.topology import parse_cpus
 
 INTEGERS = [tunable for tunable in catalogue().tunables.values() if tunable.type == "integer"]
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ajuste.design.switchback import order_of_block, slices_a_block
-from ajuste.design.wash_out import StepResponse, estimate_wash_out
+from ajuste.design.switchback import StepResponse, estimate_wash_out, order_of_block, slices_a_block
 from ajuste.model.live import SwitchbackOrder
 
 ORDERS: tuple[SwitchbackOrder, ...] = ("random", "mirrored", "latin")

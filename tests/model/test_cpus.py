@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.model.cpus import parse_cpus
+from ajuste.model.topology import parse_cpus
 
 
 @given(st.sets(st.integers(0, 300), min_size=1))

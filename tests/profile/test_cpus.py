@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.model.cpus import cpu_list, cpu_mask
+from ajuste.model.topology import cpu_list, cpu_mask
 from ajuste.profile.functions import of_mask, read_cpus, written
 
 CPUS = st.lists(st.integers(0, 300), unique=True).map(sorted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ajuste.analysis.precision import Precision
+from ajuste.analysis.summary import Precision
 from ajuste.analysis.trend import Trend
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured

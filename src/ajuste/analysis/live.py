@@ -12,10 +12,20 @@ from ajuste.analysis.answer import answer
 from ajuste.analysis.record import Record, record_of
 from ajuste.analysis.switchback.judge import SwitchbackJudgement, judge_slices
 from ajuste.design.stopping import Why
-from ajuste.model.live import BEGIN, BREACH, END, LiveDesign, LiveLine, LiveRecord, LiveSlice, SwitchbackOrder, duration
+from ajuste.model.live import (
+    BEGIN,
+    BREACH,
+    END,
+    LiveDesign,
+    LiveLine,
+    LiveRecord,
+    LiveSlice,
+    Slice,
+    SwitchbackOrder,
+    duration,
+)
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results, Summary
-from ajuste.model.slices import Slice
 from ajuste.model.trial import Trial
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import listed

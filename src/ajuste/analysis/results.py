@@ -17,14 +17,13 @@ from ajuste.analysis.history import histories
 from ajuste.analysis.machines import Machines, across_machines, names_of, right_for_all, undisputed
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, counted_blocks
 from ajuste.analysis.points import points_of, tally
-from ajuste.analysis.precision import Precision, precisions
 from ajuste.analysis.prediction import agreement, predictions
 from ajuste.analysis.ranking import rankings
 from ajuste.analysis.record import Record, record_of
 from ajuste.analysis.relevance import reasons, unrefuted, without_more_blocks
 from ajuste.analysis.rounds import units
 from ajuste.analysis.sequence import with_quantile_columns, with_quantiles
-from ajuste.analysis.summary import AsRun, as_run, measured, outlier_notes, with_intervals
+from ajuste.analysis.summary import AsRun, Precision, as_run, measured, outlier_notes, precisions, with_intervals
 from ajuste.analysis.surface.blocks import blocks_of, correlations
 from ajuste.analysis.surface.surfaces import Promise, best_set, surfaces
 from ajuste.analysis.three_sigma import three_sigma

@@ -1,16 +1,17 @@
 """Confidence sequences, for a mean and for a quantile: intervals that hold at all sample sizes at once.
 
-The mean is that of independent normal values of unknown mean and variance, with the scale-invariant Gaussian mixture of Lai
-(1976, "On confidence sequences", Annals of Statistics 4) in the form of Wang and Ramdas (2023, "Anytime-valid t-tests and
-confidence sequences for Gaussian means with unknown variance", arXiv:2310.03722).
+The mean is that of independent normal values of unknown mean and variance, with the scale-invariant Gaussian mixture of
+Lai (1976, "On confidence sequences", Annals of Statistics 4) in the form of Wang and Ramdas (2023, "Anytime-valid
+t-tests and confidence sequences for Gaussian means with unknown variance", arXiv:2310.03722).
 docs/explanation/statistics.md derives it.
 
-The quantile is that of values of any distribution, after Howard and Ramdas (2022, "Sequential estimation of quantiles with applications to A/B testing and best-arm
-identification", Bernoulli 28(3)): how many of n independent values lie below the p-quantile is a random walk with
-steps of probability p, whatever the distribution, so bounds for that walk give order statistics as bounds for the
-quantile. The bounds for the walk are those of the mixture of Robbins (1970, "Statistical methods related to the law of
-the iterated logarithm", Annals of Mathematical Statistics 41(5)): with k steps of n the evidence against p is
-B(a + k, b + n − k) / (B(a, b) pᵏ (1 − p)ⁿ⁻ᵏ), a martingale that starts at 1; a = p and b = 1 − p here.
+The quantile is that of values of any distribution, after Howard and Ramdas (2022, "Sequential estimation of quantiles
+with applications to A/B testing and best-arm identification", Bernoulli 28(3)): how many of n independent values lie
+below the p-quantile is a random walk with steps of probability p, whatever the distribution, so bounds for that walk
+give order statistics as bounds for the quantile. The bounds for the walk are those of the mixture of Robbins (1970,
+"Statistical methods related to the law of the iterated logarithm", Annals of Mathematical Statistics 41(5)): with k
+steps of n the evidence against p is B(a + k, b + n − k) / (B(a, b) pᵏ (1 − p)ⁿ⁻ᵏ), a martingale that starts at 1; a = p
+and b = 1 − p here.
 """
 
 from __future__ import annotations

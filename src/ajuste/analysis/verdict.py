@@ -12,8 +12,8 @@ import numpy as np
 
 from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, pairs
-from ajuste.analysis.precision import MOST_BLOCKS
 from ajuste.analysis.sequence import MOST_VALUES, Interval, fewest, fewest_for, values_needed
+from ajuste.analysis.summary import MOST_BLOCKS
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration
 from ajuste.model.verdict import LimitWord, Verdict, Word

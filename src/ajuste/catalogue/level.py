@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 
-from ajuste.model.cpus import cpu_list, cpu_mask, parse_cpus, parse_mask
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
+from ajuste.model.topology import cpu_list, cpu_mask, parse_cpus, parse_mask
 from ajuste.model.tunable import Tunable
 from ajuste.model.workload import PLACEHOLDER, Parameter, WorkloadKind
 

@@ -1,4 +1,4 @@
-"""Switchback designs: which configuration a live system has in which slice of time.
+"""Switchback designs: which configuration a live system has in which slice of time, and how long it takes to settle.
 
 A block is what is drawn at random as one. Under every order any two configurations of a block could as well have been
 exchanged: that alone makes the verdicts of ``analysis.switchback`` valid, whatever the load does (Bojinov, Simchi-Levi
@@ -7,10 +7,126 @@ and Zhao 2023, "Design and analysis of switchback experiments", Management Scien
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ajuste.design.blocks import latin_order, raw_bits
+from ajuste.model.distributions import student_cdf
 from ajuste.model.live import SwitchbackOrder
+from ajuste.model.wording import number
+
+Floats = NDArray[np.float64]
+
+LEFT: Final = 0.05
+"""So much of a response is left at the end of the wash-out."""
+LEVEL: Final = 0.05
+"""How often a wash-out is found of a system that does not respond."""
+FEWEST: Final = 3
+"""Changes between the same two configurations, with fewer of which noise cannot be distinguished from a response."""
+CONSTANTS: Final = 16
+
+
+@dataclass(frozen=True)
+class StepResponse:
+    """What a metric did after the change from one configuration to another: ``values`` at equal steps from the change
+    on.
+    """
+
+    old: str
+    new: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class WashOut:
+    """``seconds`` after a change until ``LEFT`` of the response is left; it decays with ``constant_s``.
+
+    ``constant_s`` is None where no response stands out from the noise: then ``seconds`` is the least that was asked
+    for.
+    """
+
+    seconds: float
+    constant_s: float | None
+    says: str
+
+
+def estimate_wash_out(responses: Sequence[StepResponse], step_s: float, *, least_s: float = 0.0) -> WashOut:
+    """The wash-out from ``responses`` with a value every ``step_s`` seconds.
+
+    An exponential decay is fitted to each response alone, for a range of time constants. Whether there is one is a t
+    test over the responses to the same change, whose amplitudes do not depend on how the noise within each of them is
+    correlated; Bonferroni over changes and constants.
+    """
+    groups = _grouped(responses)
+    if not groups:
+        return WashOut(least_s, None, f"fewer than {FEWEST} changes between the same two configurations were seen")
+    length = min(own.shape[1] for own in groups)
+    constants = np.geomspace(1.0, length / 3, CONSTANTS)
+    tests = len(groups) * CONSTANTS
+    standing_out = [
+        own[:, :length]
+        for own in groups
+        if min(_p_value(_amplitudes(own[:, :length], constant)) for constant in constants) * tests < LEVEL
+    ]
+    if not standing_out:
+        return WashOut(least_s, None, "no response to the changes stands out from the noise")
+    errors = [sum(_left_over(own.mean(axis=0), constant) for own in standing_out) for constant in constants]
+    constant_s = float(constants[int(np.argmin(errors))]) * step_s
+    seconds = max(least_s, math.ceil(constant_s * -math.log(LEFT) / step_s) * step_s)
+    return WashOut(
+        seconds,
+        constant_s,
+        f"after a change the metric settles with a time constant of {number(constant_s)} s: "
+        f"{number(100 * LEFT)} % of the response is left after {number(seconds)} s",
+    )
+
+
+def _grouped(responses: Sequence[StepResponse]) -> list[Floats]:
+    """The responses to each change as a table, cut to the shortest; of at least ``FEWEST``, with six values or more."""
+    by_change: dict[tuple[str, str], list[tuple[float, ...]]] = {}
+    for one in responses:
+        if len(one.values) >= 6 and all(map(math.isfinite, one.values)):
+            by_change.setdefault((one.old, one.new), []).append(one.values)
+    tables = []
+    for own in by_change.values():
+        if len(own) >= FEWEST:
+            shortest = min(map(len, own))
+            tables.append(np.array([values[:shortest] for values in own]))
+    return tables
+
+
+def _decay(length: int, constant: float) -> Floats:
+    """A decay with its mean taken out: the level that it ends at is not known."""
+    decay = np.exp(-np.arange(length) / constant)
+    return np.asarray(decay - decay.mean())
+
+
+def _amplitudes(responses: Floats, constant: float) -> Floats:
+    """The least-squares amplitude of the decay in each response."""
+    decay = _decay(responses.shape[1], constant)
+    return np.asarray(responses @ decay / np.sum(decay**2))
+
+
+def _left_over(mean: Floats, constant: float) -> float:
+    """The sum of squares that the decay does not explain."""
+    decay = _decay(len(mean), constant)
+    away = mean - mean.mean()
+    return float(np.sum((away - decay * np.sum(away * decay) / np.sum(decay**2)) ** 2))
+
+
+def _p_value(amplitudes: Floats) -> float:
+    """Two-sided, of a mean amplitude of zero."""
+    spread = float(np.std(amplitudes, ddof=1))
+    if spread == 0:
+        return 0.0 if np.any(amplitudes) else 1.0
+    t = float(np.mean(amplitudes)) / spread * math.sqrt(len(amplitudes))
+    return 2 * student_cdf(len(amplitudes) - 1, -abs(t))
+
 
 _MIRRORED = 2
 """Keeps the random numbers of these blocks apart from those of others."""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from ajuste.model.cpus import cpu_list, cpu_mask, parse_mask
+from ajuste.model.topology import cpu_list, cpu_mask, parse_mask
 from ajuste.profile.profile import MachineFacts
 
 # Lists and masks of CPUs as tuned writes them: ``0,2-4,^3``, ``0x1f``, ``00000000,0000001f``.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ajuste.analysis.precision import MOST_BLOCKS
+from ajuste.analysis.summary import MOST_BLOCKS
 from ajuste.machine.doctor.diagnosis import Diagnosis, NoiseEffect, NoiseFinding, Power, amount
 from ajuste.report.document import Block, Column, Item, Listing, Paragraph, Report, Row, RowGroup, Section, Table, Tone
 from ajuste.report.format import count_of

@@ -7,8 +7,8 @@ from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Final
 
-from ajuste.analysis.precision import blocks_needed, pair_variance
 from ajuste.analysis.results import configurations, effects, rates_of
+from ajuste.analysis.summary import blocks_needed, pair_variance
 from ajuste.analysis.verdict import family
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.plan import Command, Write, location_words

@@ -8,8 +8,8 @@ from typing import get_args
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.boot import check_boot_level, is_boot_name
-from ajuste.model.cpus import parse_cpus
 from ajuste.model.error import RequestError
+from ajuste.model.topology import parse_cpus
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.model.tunable import SERVICE_PREFIX, AttributeName, Tunable
 from ajuste.model.workload import WorkloadKind

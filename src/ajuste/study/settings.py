@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.combinations import of_block, subsets
 from ajuste.model.boot import BOOT_PREFIX
-from ajuste.model.cpus import parse_cpus
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Attributes, Location, location_words
+from ajuste.model.topology import parse_cpus
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.model.tunable import SERVICE_PREFIX, Marker, Tunable, marker_words
 from ajuste.study.job import AttributesTable

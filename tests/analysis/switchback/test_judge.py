@@ -12,9 +12,8 @@ from benchmarks.switchback.services import SERVICES, SimulatedService
 from ajuste.analysis.switchback.judge import judge_slices
 from ajuste.analysis.switchback.plan import plan_slices
 from ajuste.design.switchback import order_of_block
-from ajuste.model.live import SwitchbackOrder
+from ajuste.model.live import Slice, SwitchbackOrder
 from ajuste.model.metric import Metric
-from ajuste.model.slices import Slice
 
 LATENCY = Metric(name="latency", title="latency", unit="s", direction="lower")
 QUEUE = Metric(name="queue", title="queue length", unit="1", direction="lower", scale="difference", resolution=1)

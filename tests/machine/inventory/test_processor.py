@@ -16,7 +16,7 @@ from ajuste.machine.inventory.inventory import Inventory, take_inventory
 from ajuste.machine.inventory.kernel import take_mitigations
 from ajuste.machine.inventory.memory import take_caches, take_nodes
 from ajuste.machine.inventory.source import InventorySource
-from ajuste.model.cpus import cpu_list, cpus_said
+from ajuste.model.topology import cpu_list, cpus_said
 from tree import CPUS, Tree
 
 CPUFREQ = f"{CPUS}/cpufreq"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.analysis.pairs import Trials, clean_trials
-from ajuste.analysis.precision import interval_of
+from ajuste.analysis.summary import interval_of
 from ajuste.design.search.goal import Constraint, Goal
 from ajuste.design.search.sampler import Tried
 from ajuste.design.search.space import Point, Space

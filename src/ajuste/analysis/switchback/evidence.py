@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP
 from ajuste.analysis.sequence import Interval, interval_between
+from ajuste.model.live import Slice
 from ajuste.model.metric import Metric, Scale
-from ajuste.model.slices import Slice
 
 
 @dataclass(frozen=True)

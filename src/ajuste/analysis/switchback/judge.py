@@ -25,9 +25,9 @@ from ajuste.analysis.switchback.evidence import (
 )
 from ajuste.analysis.verdict import deciding_width, of_effect, reason_of, unmeasured, word_of
 from ajuste.model.diagnostic import Diagnostic, Diagnostics
+from ajuste.model.live import Slice
 from ajuste.model.measurements import Gathering
 from ajuste.model.metric import Metric
-from ajuste.model.slices import Slice
 from ajuste.model.verdict import Verdict
 
 _TRIAL: Final = re.compile(r"\btrial(s?)\b")

@@ -17,9 +17,8 @@ from ajuste.analysis.diagnostics.order import lag_one
 from ajuste.analysis.switchback.evidence import block_differences, blocks_needed
 from ajuste.design.switchback import order_of_block, slices_a_block
 from ajuste.model.distributions import chi_squared_quantile, normal_quantile
-from ajuste.model.live import SwitchbackOrder
+from ajuste.model.live import Slice, SwitchbackOrder
 from ajuste.model.metric import Metric, Scale
-from ajuste.model.slices import Slice
 
 FEWEST_SLICES: Final = 8
 FOUND: Final = 0.95

@@ -11,7 +11,7 @@ from typing import Final, Literal, Self
 import numpy as np
 from pydantic import ConfigDict, Field, model_validator
 
-from ajuste.analysis.precision import MOST_BLOCKS
+from ajuste.analysis.summary import MOST_BLOCKS
 from ajuste.machine.doctor.measurements import (
     NoiseMeasurements,
     NoiseSpread,

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict, Field
 
-from ajuste.analysis.precision import blocks_needed
 from ajuste.analysis.sequence import fewest, half_width
+from ajuste.analysis.summary import blocks_needed
 from ajuste.model.base import BaseModel
 from ajuste.model.distributions import chi_squared_quantile
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pydantic import Field
 
 from ajuste.machine.inventory.source import NOT_THERE, InventorySection, InventorySource, SourceReading, whole_number
-from ajuste.model.cpus import cpu_list, cpus_said
+from ajuste.model.topology import cpu_list, cpus_said
 
 _CPUS = "/sys/devices/system/cpu"
 

@@ -16,7 +16,7 @@ from ajuste.machine.inventory.source import (
     free_name,
     whole_number,
 )
-from ajuste.model.cpus import cpu_list, cpus_said
+from ajuste.model.topology import cpu_list, cpus_said
 
 _PAGES = "/sys/kernel/mm"
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from ajuste.analysis.live import in_order, readings_of
-from ajuste.design.wash_out import StepResponse, WashOut, estimate_wash_out
+from ajuste.design.switchback import StepResponse, WashOut, estimate_wash_out
 from ajuste.model.live import LiveDesign
 from ajuste.model.trial import Trial
 from ajuste.run.live.monitor import LOOK_SECONDS

@@ -10,11 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ajuste.model.cpus import cpu_list, cpus_said, parse_mask
 from ajuste.model.error import RunError
 from ajuste.model.kernel import KernelImage, Proof, Sight
 from ajuste.model.plan import Command, MemoryNode, Plan, distances_of
-from ajuste.model.topology import CpuSet, Topology
+from ajuste.model.topology import CpuSet, Topology, cpu_list, cpus_said, parse_mask
 from ajuste.run.proofs.feature import KernelFacts, KernelFeature, ProofFinding
 from ajuste.run.proofs.prove import Claim, judged, output_of, read_facts
 

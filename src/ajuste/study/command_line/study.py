@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ajuste.catalogue.loader import Catalogue, absolute_machine
-from ajuste.model.cpus import parse_cpus
 from ajuste.model.error import Place, RequestError
+from ajuste.model.topology import parse_cpus
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.wording import listed
 from ajuste.outputs.base import MODELLED_TIME
