@@ -30,7 +30,7 @@ from ajuste.model.plan import Command, Plan
 from ajuste.model.wording import shortened
 from ajuste.outputs.files import read_source
 from ajuste.outputs.format import ResultSource
-from ajuste.outputs.registry import parsers
+from ajuste.outputs.programs import parsers
 from ajuste.profile.profile import MachineFacts
 from ajuste.profile.source import Sources, TunedTree, read_profile
 from ajuste.profile.tuned import Folders

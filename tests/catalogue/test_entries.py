@@ -25,7 +25,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
 from ajuste.model.workload import WorkloadKind
-from ajuste.outputs.registry import parser, parsers
+from ajuste.outputs.programs import parser, parsers
 
 TUNABLES = list(catalogue().tunables.values())
 RUNNING_KINDS = [kind for kind in catalogue().workloads.values() if not kind.endless]

@@ -14,7 +14,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.measurements import Values
 from ajuste.outputs.files import NAMES, read_files, read_source
 from ajuste.outputs.format import ResultSource
-from ajuste.outputs.registry import parsers
+from ajuste.outputs.programs import parsers
 from mutation import PIECES, bounded
 
 EXAMPLES = int(os.environ.get("AJUSTE_FUZZ", "60"))

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from ajuste.model.error import RequestError
 from ajuste.outputs.base import ParseError
-from ajuste.outputs.programs import frames, hackbench, jitter, linpack, matrix, pages, paths
-from ajuste.outputs.registry import parser, parsers
+from ajuste.outputs.programs import frames, hackbench, jitter, linpack, matrix, pages, parser, parsers, paths
 
 HACKBENCH = """\
 Running in threaded mode with 10 groups using 40 file descriptors each (== 400 tasks)

@@ -12,7 +12,7 @@ from ajuste.model.measurements import MeasuredTable, Values
 from ajuste.outputs.base import ParseError
 from ajuste.outputs.files import read_files
 from ajuste.outputs.printed import quantity
-from ajuste.outputs.registry import parser
+from ajuste.outputs.programs import parser
 
 OUTPUTS = Path(__file__).parent / "outputs"
 

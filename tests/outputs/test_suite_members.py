@@ -11,7 +11,7 @@ import pytest
 from ajuste.catalogue.loader import catalogue
 from ajuste.outputs.base import ParseError
 from ajuste.outputs.files import read_files
-from ajuste.outputs.registry import parser
+from ajuste.outputs.programs import parser
 
 OUTPUTS = Path(__file__).parent / "outputs"
 

@@ -12,23 +12,21 @@ from typing import Final
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
-from ajuste.outputs import comma_separated, own_results, own_trials
+from ajuste.outputs import comma_separated
 from ajuste.outputs.collector import apart, joined, utf8
 from ajuste.outputs.document import parse_document
 from ajuste.outputs.format import DocumentFormat, ResultSource, TextFormat, require_runs
-from ajuste.outputs.registry import document_formats, text_formats
+from ajuste.outputs.programs import document_formats, text_formats
 
 # The formats that are known, and which of them a file is in.
 
 
-OWN_TEXTS: Final = (
-    TextFormat("ajuste", "Ajuste's own CSV", own_trials.recognise, lambda s: own_trials.read(s.text, s.name, s.file)),
+TEXTS: Final[tuple[TextFormat, ...]] = (
+    *text_formats(),
     TextFormat("csv", "CSV", lambda text: True, lambda s: comma_separated.read(s.text, s.name, s.file)),
 )
-OWN_DOCUMENTS: Final = (DocumentFormat("ajuste", "Ajuste's JSON", own_results.recognise, own_results.read),)
-TEXTS: Final[tuple[TextFormat, ...]] = (*text_formats(), *OWN_TEXTS)
 """Asked in this order; the last takes what no other knows."""
-DOCUMENTS: Final[tuple[DocumentFormat, ...]] = (*OWN_DOCUMENTS, *document_formats())
+DOCUMENTS: Final[tuple[DocumentFormat, ...]] = document_formats()
 NAMES: Final = ("csv", *sorted({*(one.name for one in TEXTS), *(one.name for one in DOCUMENTS)} - {"csv"}))
 """What ``--format`` takes."""
 KNOWN: Final = f"give CSV, or a file of another known format: {', '.join(NAMES[1:])}"

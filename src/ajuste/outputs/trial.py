@@ -26,7 +26,7 @@ from ajuste.model.trial import Observation, Slot, Status, Trial
 from ajuste.model.tunable import same_value
 from ajuste.outputs.base import ParseError, base_metrics, exact_metrics, shares
 from ajuste.outputs.pattern import Pattern, Pointer, pointed, search
-from ajuste.outputs.registry import parser
+from ajuste.outputs.programs import parser
 from ajuste.outputs.services import is_report, service_notes, service_problem, service_values, with_advice
 from ajuste.outputs.timeline import Timeline, measure_all
 
