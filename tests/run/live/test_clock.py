@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from ajuste.machine.session import boot_id
-from ajuste.run.live.clock import Instant, seconds_between
+from ajuste.run.live.conduct import Instant, seconds_between
 from ajuste.run.live.state import LiveState, own_state
 
 YEAR_S = 365 * 86_400.0

@@ -6,17 +6,19 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Self
+
+from pydantic import ConfigDict
 
 from ajuste.analysis.live import breaches_of, in_order, judge_live, live_answer
 from ajuste.design.switchback import order_of_block
 from ajuste.executor.executor import Executor, now
 from ajuste.machine.session import boot_id
+from ajuste.model.base import BaseModel
 from ajuste.model.live import BREACH, END, LiveDesign, duration
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import Say, amount, visible_line
-from ajuste.run.live.clock import Instant, seconds_between
 from ajuste.run.live.guards import GuardWatch, beyond_load
 from ajuste.run.live.monitor import SILENCE_SECONDS, Heart, LiveMonitor
 from ajuste.run.live.prediction import Known, Prediction, longest, predictions
@@ -25,6 +27,34 @@ from ajuste.run.live.source import Source
 from ajuste.run.live.wash_out import ENOUGH_BLOCKS, wash_out_of
 from ajuste.study.commands import plan_for
 from ajuste.study.resolved import ResolvedStudy
+
+
+class Instant(BaseModel):
+    """A moment as three clocks show it: ``up_s`` is the time since ``boot``, also while the machine was suspended, and
+    ``day_s`` is that of the day, which anybody can set.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    boot: str
+    up_s: float
+    day_s: float
+
+    @classmethod
+    def now(cls) -> Self:
+        """This very moment."""
+        return cls(boot=boot_id(), up_s=time.clock_gettime(time.CLOCK_BOOTTIME), day_s=time.time())
+
+    def earlier(self, seconds: float) -> Self:
+        """So long before, by the same clocks."""
+        return self.model_copy(update={"up_s": self.up_s - seconds, "day_s": self.day_s - seconds})
+
+
+def seconds_between(earlier: Instant, later: Instant) -> float:
+    """Only a reboot leaves nothing but the time of the day to tell by; nothing takes less than no time."""
+    if earlier.boot == later.boot:
+        return later.up_s - earlier.up_s
+    return max(0.0, later.day_s - earlier.day_s)
+
 
 _LOG: Final = logging.getLogger(__name__)
 
