@@ -17,8 +17,7 @@ from ajuste.model.live import BEGIN, END
 from ajuste.model.trial import Slot, Trial
 from ajuste.run.live.experiment import LiveOptions, prepare_live
 from ajuste.run.live.prediction import OWN_BLOCKS, known_before, longest, predictions
-from ajuste.run.live.reading import level
-from ajuste.run.live.source import NothingShownError, Past, Source
+from ajuste.run.live.reading import NothingShownError, Past, Source, level
 from ajuste.store.store import Store
 from ajuste.study.command_line.live import LiveRequest, live_design, live_study
 from ajuste.study.resolved import ResolvedStudy

@@ -15,8 +15,7 @@ import pytest
 from ajuste.model.error import RequestError
 from ajuste.model.live import LiveDesign, LiveMetric
 from ajuste.model.metric import Metric
-from ajuste.run.live.reading import Reading
-from ajuste.run.live.source import NothingShownError, Source
+from ajuste.run.live.reading import NothingShownError, Reading, Source
 from ajuste.run.live.sources import open_metric
 from ajuste.run.live.sources import opened as opened_all
 

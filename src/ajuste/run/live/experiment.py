@@ -29,7 +29,7 @@ from ajuste.run.live.conduct import Conductor, LiveHooks, LiveStop, rebooted
 from ajuste.run.live.guards import require_pressure
 from ajuste.run.live.monitor import Heart
 from ajuste.run.live.prediction import Known, Prediction, known_before
-from ajuste.run.live.source import Source
+from ajuste.run.live.reading import Source
 from ajuste.run.live.sources import opened
 from ajuste.run.live.state import directory, forget_stop, is_asked_to_stop, keep_state, own_state
 from ajuste.run.testbed import Experiment, RunOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from ajuste.run.live.source import NothingShownError
+from ajuste.run.live.reading import NothingShownError
 
 _MOST_BYTES: Final = 4 << 20
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.model.error import RequestError
-from ajuste.run.live.source import NothingShownError
+from ajuste.run.live.reading import NothingShownError
 
 _MOST_BYTES: Final = 8 << 20
 """Of what came at once; the rest is left out."""

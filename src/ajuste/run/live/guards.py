@@ -14,8 +14,7 @@ from ajuste.model.live import Guard, LiveDesign
 from ajuste.model.metric import Metric
 from ajuste.model.wording import amount, number, percent
 from ajuste.run.live.files import read_file
-from ajuste.run.live.reading import CounterResetError, Fold, Reading, latest
-from ajuste.run.live.source import NothingShownError
+from ajuste.run.live.reading import CounterResetError, Fold, NothingShownError, Reading, latest
 
 BLIND_LOOKS: Final = 2
 """So many times in a row a guarded metric may show nothing."""

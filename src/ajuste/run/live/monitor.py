@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from ajuste.run.live.guards import Ended, GuardWatch
-from ajuste.run.live.reading import Reading, Shown
-from ajuste.run.live.source import READ_SECONDS, NothingShownError, Source
+from ajuste.run.live.reading import READ_SECONDS, NothingShownError, Reading, Shown, Source
 
 LOOK_SECONDS: Final = 1.0
 BEAT_SECONDS: Final = 0.2

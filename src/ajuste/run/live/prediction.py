@@ -27,7 +27,7 @@ from ajuste.model.live import LiveDesign, LiveMetric, duration
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Trial
 from ajuste.model.wording import percent
-from ajuste.run.live.source import NothingShownError, Source
+from ajuste.run.live.reading import NothingShownError, Source
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
 

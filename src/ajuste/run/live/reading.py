@@ -1,4 +1,9 @@
-"""From what a source shows again and again to a figure of the time between: levels, counters, distributions."""
+"""From what a source shows again and again to a figure of the time between: levels, counters, logs.
+
+From what a source shows again and again to a figure of the time between: levels, counters, distributions.
+
+What a source of a live metric is. Each kind is one file in ``sources``.
+"""
 
 from __future__ import annotations
 
@@ -119,3 +124,34 @@ def _grown(readings: Sequence[Reading]) -> tuple[Shown, float]:
     first, last = readings[0], readings[-1]
     grown = tuple(after - before for before, after in zip(first.shown, last.shown, strict=True))
     return grown, last.at_s - first.at_s
+
+
+READ_SECONDS = 0.8
+"""A source that takes longer has shown nothing this time."""
+PAST_SECONDS = 10.0
+"""Nothing is waited for longer than that before an experiment begins."""
+
+
+Past = Callable[[float, float], Sequence[float]]
+"""The figures of slices in a row until now: how far apart they begin, and how long each counts, in seconds."""
+
+
+class NothingShownError(Exception):
+    """A source shows nothing now; the message says why, in a few words."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One metric where it is.
+
+    ``read`` gives what is shown now; it may be called from another thread, one call at a time, and raises
+    NothingShownError within about ``READ_SECONDS``. ``fold`` makes the figure of several readings. Sources with the
+    same ``origin`` are read one after the other, others at once. ``close`` lets go of what is open. A source that
+    remembers has a ``past``, which raises NothingShownError like ``read``, but may take ``PAST_SECONDS``.
+    """
+
+    origin: str
+    read: Callable[[], Shown]
+    fold: Fold
+    close: Callable[[], None] = lambda: None
+    past: Past | None = None

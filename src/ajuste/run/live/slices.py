@@ -12,8 +12,7 @@ from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation, Slot, Trial
 from ajuste.outputs.trial import TrialReading, trial
 from ajuste.run.live.monitor import Watched
-from ajuste.run.live.reading import CounterResetError, Reading, latest
-from ajuste.run.live.source import Source
+from ajuste.run.live.reading import CounterResetError, Reading, Source, latest
 
 MISSING_SHARE: Final = 0.2
 """Of the looks that may show nothing."""

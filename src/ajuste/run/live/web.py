@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from ajuste.model.error import RequestError
-from ajuste.run.live.source import READ_SECONDS, NothingShownError
+from ajuste.run.live.reading import READ_SECONDS, NothingShownError
 
 _MOST_BYTES: Final = 16 << 20
 _CHUNK: Final = 1 << 16

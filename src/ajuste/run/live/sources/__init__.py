@@ -14,7 +14,7 @@ from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.live import LiveDesign, LiveMetric
 from ajuste.model.plug_in import modules_of
 from ajuste.model.wording import Say, visible_line
-from ajuste.run.live.source import NothingShownError, Source
+from ajuste.run.live.reading import NothingShownError, Source
 
 _PAUSE_SECONDS: Final = 1.0
 

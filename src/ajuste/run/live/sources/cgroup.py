@@ -11,8 +11,7 @@ from typing import Final
 
 from ajuste.model.error import RequestError
 from ajuste.run.live.files import field_of, read_file
-from ajuste.run.live.reading import Shown, level, rate
-from ajuste.run.live.source import NothingShownError, Source
+from ajuste.run.live.reading import NothingShownError, Shown, Source, level, rate
 
 KIND: Final = "cgroup"
 

@@ -10,8 +10,7 @@ from typing import Final
 
 from ajuste.catalogue.programs import search_hint
 from ajuste.model.error import RequestError
-from ajuste.run.live.reading import Shown, level
-from ajuste.run.live.source import READ_SECONDS, NothingShownError, Source
+from ajuste.run.live.reading import READ_SECONDS, NothingShownError, Shown, Source, level
 
 KIND: Final = "command"
 

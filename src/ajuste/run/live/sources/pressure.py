@@ -10,8 +10,7 @@ from typing import Final
 
 from ajuste.model.error import RequestError
 from ajuste.run.live.files import read_file
-from ajuste.run.live.reading import Shown, rate
-from ajuste.run.live.source import NothingShownError, Source
+from ajuste.run.live.reading import NothingShownError, Shown, Source, rate
 
 KIND: Final = "psi"
 

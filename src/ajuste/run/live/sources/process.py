@@ -15,8 +15,7 @@ import psutil
 
 from ajuste.machine.session import started_ticks
 from ajuste.model.error import RequestError
-from ajuste.run.live.reading import Fold, Shown, level, rate
-from ajuste.run.live.source import NothingShownError, Source
+from ajuste.run.live.reading import Fold, NothingShownError, Shown, Source, level, rate
 
 KIND: Final = "process"
 

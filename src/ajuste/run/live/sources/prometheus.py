@@ -17,8 +17,16 @@ from prometheus_client.samples import Sample
 
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.model.metric import split_percentile
-from ajuste.run.live.reading import Fold, Shown, level, mean_of_events, quantile_of_buckets, rate
-from ajuste.run.live.source import NothingShownError, Source
+from ajuste.run.live.reading import (
+    Fold,
+    NothingShownError,
+    Shown,
+    Source,
+    level,
+    mean_of_events,
+    quantile_of_buckets,
+    rate,
+)
 from ajuste.run.live.web import page, require_web
 
 KIND: Final = "prometheus"

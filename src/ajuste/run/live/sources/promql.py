@@ -10,8 +10,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from ajuste.model.error import RequestError
-from ajuste.run.live.reading import Shown, level
-from ajuste.run.live.source import PAST_SECONDS, NothingShownError, Source
+from ajuste.run.live.reading import PAST_SECONDS, NothingShownError, Shown, Source, level
 from ajuste.run.live.web import page, require_web
 
 KIND: Final = "promql"
