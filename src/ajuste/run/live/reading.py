@@ -1,8 +1,5 @@
-"""From what a source shows again and again to a figure of the time between: levels, counters, logs.
-
-From what a source shows again and again to a figure of the time between: levels, counters, distributions.
-
-What a source of a live metric is. Each kind is one file in ``sources``.
+"""What a source of a live metric is (each kind is one file in ``sources``), and how what it shows again and again becomes
+a figure of the time between: levels, counters, distributions.
 """
 
 from __future__ import annotations
