@@ -13,7 +13,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.live import Guard, LiveDesign
 from ajuste.model.metric import Metric
 from ajuste.model.wording import amount, number, percent
-from ajuste.run.live.files import read_file
+from ajuste.run.live.inputs import read_file
 from ajuste.run.live.reading import CounterResetError, Fold, NothingShownError, Reading, latest
 
 BLIND_LOOKS: Final = 2

@@ -1,5 +1,6 @@
-"""What a source of a live metric is (each kind is one file in ``sources``), and how what it shows again and again becomes
-a figure of the time between: levels, counters, distributions.
+"""From what a source shows again and again to a figure of the time between: levels, counters, distributions.
+
+What a source is, too: each kind is one file in ``sources``.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Final
 
 from ajuste.catalogue.loader import figure_sources
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
-from ajuste.run.live.files import field_of, read_file
+from ajuste.run.live.inputs import field_of, read_file
 from ajuste.run.live.reading import NothingShownError, Shown, Source, level, rate
 
 KIND: Final = "proc"

@@ -17,6 +17,7 @@ from prometheus_client.samples import Sample
 
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.model.metric import split_percentile
+from ajuste.run.live.inputs import page, require_web
 from ajuste.run.live.reading import (
     Fold,
     NothingShownError,
@@ -27,7 +28,6 @@ from ajuste.run.live.reading import (
     quantile_of_buckets,
     rate,
 )
-from ajuste.run.live.web import page, require_web
 
 KIND: Final = "prometheus"
 
