@@ -48,15 +48,13 @@ def mcp(
     allowed = _allowed(allow_host)
     from ajuste.lab.agents.budget import AgentBudget, AgentLimits
     from ajuste.lab.agents.desk import AgentDesk
-    from ajuste.lab.agents.protocol import serve_stdio
+    from ajuste.lab.agents.protocol import serve_http, serve_stdio
     from ajuste.lab.service import LabService
 
     limits = AgentLimits(trials, minutes, calls)
     service = LabService(home(), allow_host=bool(allowed))
     desk = AgentDesk(service, AgentBudget(limits), allowed)
     if http:
-        from ajuste.lab.agents.listening import serve_http
-
         serve_http(desk, port, as_json=as_json)
     else:
         serve_stdio(desk)

@@ -38,7 +38,7 @@ def serve(
     that were started go on.
     """
     require_extra("serve")
-    from ajuste.lab.serving import serve as serve_lab
+    from ajuste.lab.application import serve as serve_lab
 
     def tell(found: dict[str, Any]) -> None:
         typer.echo(json.dumps(found) if as_json else f"Lab page: {found['address']}")

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl
 
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from ajuste.lab.access import viewer_token
-from ajuste.lab.laboratory import Laboratory
+from ajuste.lab.watch import Laboratory
+from ajuste.model.error import RequestError
 from ajuste.report.document import Report
 from ajuste.report.format import count_of
 from ajuste.report.html import page_asset, page_context, page_environment, page_style
@@ -24,6 +28,31 @@ from ajuste.report.verdicts import LOOKS
 
 if TYPE_CHECKING:
     import jinja2
+
+
+Form = ImmutableMultiDict[str, str]
+MOST_FIELDS: Final = 1000
+_KIND: Final = "application/x-www-form-urlencoded"
+
+
+def handled(handle: Callable[[Request, Form], Response]) -> Callable[[Request], Awaitable[Response]]:
+    """An endpoint that reads a form and lets ``handle`` do what it asks. Raises RequestError for what is no form."""
+
+    async def endpoint(request: Request) -> Response:
+        kind = request.headers.get("content-type", _KIND).partition(";")[0].strip().lower()
+        if kind != _KIND:
+            raise RequestError(f"the request is {kind[:80]}; expected a form ({_KIND})")
+        body = await request.body()
+        try:
+            fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        except ValueError as error:
+            raise RequestError(f"the form cannot be read: {error}", hint="reload the page") from error
+        # Browsers end the lines of a text as mail does.
+        plain = [(name, value.replace("\r\n", "\n")) for name, value in fields]
+        return await run_in_threadpool(handle, request, ImmutableMultiDict(plain))
+
+    return endpoint
+
 
 PLACES: Final = (
     ("/", "Runs"),

@@ -1,23 +1,18 @@
-"""Serving the lab page on this machine until somebody interrupts it."""
+"""Serving an application on this machine only, until somebody interrupts it."""
 
 from __future__ import annotations
 
 import errno
 import socket
-import webbrowser
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, NoReturn
 
 import uvicorn
 
-from ajuste.lab.access import new_token
-from ajuste.lab.application import application
-from ajuste.lab.service import LabService
-from ajuste.machine.home import Home
+from ajuste.lab.access import Application
 from ajuste.model.error import RequestError
 
 HOST: Final = "127.0.0.1"
-PORT: Final = 8642
 
 
 class _Server(uvicorn.Server):
@@ -33,31 +28,18 @@ class _Server(uvicorn.Server):
             self._listening()
 
 
-def serve(
-    home: Home, *, port: int | None, browser: bool, allow_host: bool, tell: Callable[[dict[str, Any]], None]
-) -> None:
-    """Serve until interrupted (KeyboardInterrupt). ``tell`` gets the address, with its token, once it can be opened.
-
-    Raises RequestError if the port is in use or the store cannot be opened.
-    """
-    listener = _listener(port)
-    service = LabService(home, allow_host=allow_host)
-    token, number = new_token(), listener.getsockname()[1]
-    address = f"http://{HOST}:{number}/?token={token}"
-
-    def listening() -> None:
-        tell({"address": address, "port": number, "token": token, "store": service.store.name})
-        if browser:
-            webbrowser.open(address)
-
+def serve_until_interrupted(
+    application: Application, listener: socket.socket, *, most_connections: int, listening: Callable[[], None]
+) -> NoReturn:
+    """``listening`` is called once requests are answered. Ends with KeyboardInterrupt."""
     config = uvicorn.Config(
-        application(service, token=token, port=number),
+        application,
         log_config=None,
         access_log=False,
         server_header=False,
         lifespan="on",
         timeout_graceful_shutdown=1,
-        limit_concurrency=200,
+        limit_concurrency=most_connections,
         h11_max_incomplete_event_size=64 * 1024,
         ws="none",
     )
@@ -66,19 +48,28 @@ def serve(
     raise KeyboardInterrupt
 
 
-def _listener(port: int | None) -> socket.socket:
-    """On the ``port`` that was asked for, or else on the usual one or any that is free."""
-    for number in (PORT, 0) if port is None else (port,):
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def listener_at(*ports: int) -> socket.socket:
+    """At the first of ``ports`` that is free, where 0 stands for any. Raises RequestError if none is."""
+    *others, last = ports
+    for port in others:
         try:
-            listener.bind((HOST, number))
-            listener.listen(128)
-        except OSError as error:
-            listener.close()
-            if port is None and number:
-                continue
-            why = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
-            raise RequestError(f"--port {number}: the port {why}", hint="choose another, or omit --port") from error
-        return listener
-    raise AssertionError("there is always a last port")
+            return _listener(port)
+        except OSError:
+            continue
+    try:
+        return _listener(last)
+    except OSError as error:
+        why = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
+        raise RequestError(f"--port {last}: the port {why}", hint="choose another with --port") from error
+
+
+def _listener(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+        listener.listen(128)
+    except OSError:
+        listener.close()
+        raise
+    return listener

@@ -9,10 +9,13 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
 from ajuste.design.stopping import remaining
+from ajuste.lab.index import RunFacts, RunIndex
+from ajuste.lab.quietness import Quietness
 from ajuste.lab.service import LabService
 from ajuste.model.error import AjusteError
 from ajuste.model.metric import Metric
@@ -23,6 +26,8 @@ from ajuste.report.labels import labels_of
 from ajuste.report.metric_table import deciding_metrics
 from ajuste.report.verdicts import LOOKS, effect_style
 from ajuste.store.following import NewTrial, RunFollower
+from ajuste.store.head import Head
+from ajuste.store.remarks import RunNotes
 from ajuste.store.store import Run
 from ajuste.study.resolved import ResolvedStudy
 
@@ -246,3 +251,28 @@ def _point(one: NewTrial) -> dict[str, Any]:
 
 def _event(name: str, document: dict[str, Any]) -> str:
     return f"event: {name}\ndata: {json.dumps(document)}\n\n"
+
+
+@dataclass
+class Laboratory:
+    """``token`` is that of who may change things, ``address`` where the page is."""
+
+    service: LabService
+    token: str
+    address: str
+    index: RunIndex = field(init=False)
+    notes: RunNotes = field(init=False)
+    quietness: Quietness = field(init=False)
+    watches: Watches = field(init=False)
+    kept_kernels: tuple[float, dict[str, Any]] | None = None
+    """When kernels were listed last, and what came of it."""
+
+    def __post_init__(self) -> None:
+        home = self.service.home
+        self.index, self.notes = RunIndex(home), RunNotes(home)
+        self.quietness, self.watches = Quietness(home, self.service.jobs), Watches(self.service)
+
+    def runs(self) -> tuple[list[Head], dict[str, RunFacts]]:
+        """All runs, the one begun last first, with what is known of them by now."""
+        heads = self.service.runs()
+        return heads, self.index.of(heads)

@@ -15,8 +15,8 @@ from benchmarks.reboots.played import KERNELS, LoaderName, PlayedMachine, Reboot
 from ajuste.catalogue.loader import catalogue
 from ajuste.machine.boot import units
 from ajuste.machine.boot.loader import program_of, run_tool
+from ajuste.machine.boot.machine import is_signed
 from ajuste.machine.boot.session import BootSession, RebootWanted, entries_of
-from ajuste.machine.boot.signed import is_signed
 from ajuste.machine.home import Home
 from ajuste.model.boot import BOOTS, BootState, KeptBoots, boot_state, check_boot_level
 from ajuste.model.error import RequestError

@@ -17,14 +17,17 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
+from ajuste.lab.access import Access, new_token
 from ajuste.lab.agents.desk import AgentDesk
 from ajuste.lab.agents.operations import OPERATIONS, Operation, find_operation, schema_of
+from ajuste.lab.serving import HOST, listener_at, serve_until_interrupted
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.error import AjusteError
 
 _LOG: Final = logging.getLogger(__name__)
 
 PATH: Final = "/api/mcp"
+PORT: Final = 8643
 
 INSTRUCTIONS: Final = (
     "Ajuste measures Linux settings and gives verdicts that can be trusted. Plan a study, run it in a guest, watch the "
@@ -102,3 +105,23 @@ def _tool(operation: Operation) -> mcp_types.Tool:
 
 def _text(said: dict[str, Any]) -> mcp_types.TextContent:
     return mcp_types.TextContent(text=json.dumps(said, ensure_ascii=False))
+
+
+def serve_http(desk: AgentDesk, port: int | None, *, as_json: bool) -> None:
+    """Serve behind the guard of the lab page until interrupted (KeyboardInterrupt). Raises RequestError for a port that
+    cannot be used.
+    """
+    listener = listener_at(PORT if port is None else port)
+    token, number = new_token(), listener.getsockname()[1]
+    address = f"http://{HOST}:{number}{PATH}"
+
+    def listening() -> None:
+        told = (
+            json.dumps({"address": address, "port": number, "token": token})
+            if as_json
+            else f"Agents connect to {address} with the header  Authorization: Bearer {token}"
+        )
+        print(told, flush=True)  # noqa: T201 - what the client needs
+
+    guarded = Access(http_application(desk), token=token, port=number)
+    serve_until_interrupted(guarded, listener, most_connections=100, listening=listening)

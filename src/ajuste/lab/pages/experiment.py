@@ -11,8 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.lab.forms import Form, handled
-from ajuste.lab.rendering import document_page, lab_of, page
+from ajuste.lab.rendering import Form, document_page, handled, lab_of, page
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.report.plan import plan_report
 from ajuste.study.builtin import builtin_studies, find_study

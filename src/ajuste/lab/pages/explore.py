@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ajuste.lab.laboratory import Laboratory
 from ajuste.lab.rendering import lab_of, page
+from ajuste.lab.watch import Laboratory
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric

@@ -11,10 +11,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from ajuste.lab.forms import Form, handled
-from ajuste.lab.laboratory import Laboratory
 from ajuste.lab.quietness import QuietCheck
-from ajuste.lab.rendering import document_page, lab_of, page
+from ajuste.lab.rendering import Form, document_page, handled, lab_of, page
+from ajuste.lab.watch import Laboratory
 from ajuste.machine.inventory.inventory import summary_of, take_inventory
 from ajuste.model.error import AjusteError
 from ajuste.report.diagnosis import diagnosis_report

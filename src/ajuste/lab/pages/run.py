@@ -18,12 +18,11 @@ from starlette.responses import (
 )
 from starlette.routing import Route
 
-from ajuste.lab.forms import Form, handled
 from ajuste.lab.index import NOTHING_KNOWN
 from ajuste.lab.jobs import Job
-from ajuste.lab.laboratory import Laboratory
 from ajuste.lab.pages.runs import KEPT, row_of
-from ajuste.lab.rendering import document_page, lab_of, page
+from ajuste.lab.rendering import Form, document_page, handled, lab_of, page
+from ajuste.lab.watch import Laboratory
 from ajuste.model.error import RequestError
 from ajuste.report.html import render_html
 from ajuste.report.results import report_of

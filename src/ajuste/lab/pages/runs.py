@@ -14,10 +14,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from ajuste.lab.access import LARGEST_BUNDLE
-from ajuste.lab.forms import Form, handled
 from ajuste.lab.index import NOTHING_KNOWN, RunFacts
 from ajuste.lab.jobs import Job
-from ajuste.lab.rendering import lab_of, page
+from ajuste.lab.rendering import Form, handled, lab_of, page
 from ajuste.model.error import RequestError
 from ajuste.report.document import Badge
 from ajuste.report.verdicts import LOOKS, ORDER

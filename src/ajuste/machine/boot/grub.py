@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
-from ajuste.machine.boot.durable import content_of, remove_durably, sync_file, write_durably
 from ajuste.machine.boot.loader import BootEntry, BootLoader, program_of
-from ajuste.machine.boot.mounts import why_not_written_by_grub
+from ajuste.machine.boot.mounts import content_of, remove_durably, sync_file, why_not_written_by_grub, write_durably
 from ajuste.model.boot import name_of_word
 from ajuste.model.error import RequestError, RunError
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,10 +14,47 @@ from ajuste.machine.boot.grub import Grub
 from ajuste.machine.boot.kexec import Kexec
 from ajuste.machine.boot.loader import MARK, BootEntry, BootLoader, RunTool, run_tool
 from ajuste.machine.boot.mounts import require_lasting, require_room
-from ajuste.machine.boot.signed import require_signed
 from ajuste.machine.boot.systemd_boot import SystemdBoot
 from ajuste.machine.boot.units import DIRECTORY
 from ajuste.model.error import RequestError
+
+_VARIABLE: Final = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+_OPTIONAL_PE32_PLUS: Final = 0x20B
+_SECURITY: Final = 4  # the directory of certificates
+
+
+def is_secure_boot(root: Path = Path("/")) -> bool:
+    """Whether the firmware starts only what is signed. The value follows four bytes of attributes."""
+    try:
+        return (root / _VARIABLE).read_bytes()[4:5] == b"\x01"
+    except OSError:
+        return False
+
+
+def is_signed(kernel: Path) -> bool:
+    """Whether a kernel, an EFI program, has a signature; by whom is the firmware's to judge."""
+    with kernel.open("rb") as file:
+        head = file.read(4096)
+    try:
+        (at,) = struct.unpack_from("<I", head, 0x3C)
+        if head[at : at + 4] != b"PE\0\0":
+            return False
+        (magic,) = struct.unpack_from("<H", head, at + 24)
+        directories = at + 24 + (112 if magic == _OPTIONAL_PE32_PLUS else 96)
+        _, size = struct.unpack_from("<II", head, directories + 8 * _SECURITY)
+    except struct.error:
+        return False
+    return bool(size)
+
+
+def require_signed(kernel: Path, release: str, root: Path = Path("/")) -> None:
+    """Raises RequestError for a kernel that the firmware would refuse."""
+    if is_secure_boot(root) and not is_signed(kernel):
+        raise RequestError(
+            f"Secure Boot is on, and the kernel {release} is not signed, so the firmware refuses it",
+            hint="choose a signed kernel, or turn Secure Boot off in the firmware",
+        )
+
 
 LOADERS: Final = (Grub, SystemdBoot, Kexec)
 """In the order in which they are tried."""

@@ -18,9 +18,9 @@ from typing import Final, Literal
 from pydantic import ConfigDict, Field
 
 from ajuste.machine.boot import units
-from ajuste.machine.boot.durable import content_of, remove_durably, write_durably
 from ajuste.machine.boot.loader import BootEntry, BootLoader, installed_kernel
 from ajuste.machine.boot.machine import RebootableMachine
+from ajuste.machine.boot.mounts import content_of, remove_durably, write_durably
 from ajuste.machine.files import make_directory
 from ajuste.model.base import BaseModel
 from ajuste.model.boot import BootState, KeptBoot, KeptBoots

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
-from ajuste.machine.boot.durable import remove_durably, write_durably
 from ajuste.machine.boot.loader import BootEntry, BootLoader, program_of
-from ajuste.machine.boot.mounts import require_room
+from ajuste.machine.boot.mounts import remove_durably, require_room, write_durably
 from ajuste.model.error import RequestError, RunError
 
 _PLACES: Final = ("boot", "efi", "boot/efi")

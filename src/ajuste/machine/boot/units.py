@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ajuste.machine.boot.durable import content_of, remove_durably, sync_directory, write_durably
 from ajuste.machine.boot.loader import MARK
+from ajuste.machine.boot.mounts import content_of, remove_durably, sync_directory, write_durably
 
 DIRECTORY: Final = "etc/systemd/system"
 CAME_UP: Final = "came-up"

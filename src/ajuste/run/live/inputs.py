@@ -1,5 +1,5 @@
-"""Reading where live metrics are, believing nothing that is read: files of the kernel, logs that grow (also when they are
-rotated), and small pages of services.
+"""Reading where live metrics are, believing nothing that is read: files of the kernel, logs that grow (also when they
+are rotated), and small pages of services.
 """
 
 from __future__ import annotations
