@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from ajuste.lab.access import LOOPBACK, Access, Application, new_token, wants_json
-from ajuste.lab.pages import compare, experiment, explore, imports, machine, run, runs, tunables
+from ajuste.lab.pages import experiment, explore, machine, run, runs, tunables
 from ajuste.lab.rendering import page, static_file
 from ajuste.lab.service import LabService
 from ajuste.lab.serving import HOST, listener_at, serve_until_interrupted
@@ -39,7 +39,7 @@ def application(service: LabService, *, token: str, port: int, hosts: tuple[str,
         yield
         service.close()
 
-    pages = (runs, imports, run, compare, explore, tunables, machine, experiment)
+    pages = (runs, run, explore, tunables, machine, experiment)
     routes: list[BaseRoute] = [route for one in pages for route in one.ROUTES]
     within = Starlette(
         routes=[Route("/static/{name}", _static), *routes, *_api(service)],

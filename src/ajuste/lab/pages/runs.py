@@ -1,24 +1,29 @@
-"""The page *Runs*: all of them, found by what they were about and came to; and what is done to several at once."""
+"""The page *Runs*: all of them, found by what they were about and came to; some side by side; and bundles of others."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Final
 from urllib.parse import urlencode
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import QueryParams
-from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from ajuste.lab.access import LARGEST_BUNDLE
+from ajuste.lab.access import IMPORT, LARGEST_BUNDLE
 from ajuste.lab.index import NOTHING_KNOWN, RunFacts
 from ajuste.lab.jobs import Job
-from ajuste.lab.rendering import Form, handled, lab_of, page
+from ajuste.lab.rendering import Form, document_page, handled, lab_of, page
 from ajuste.model.error import RequestError
+from ajuste.model.wording import visible_line
 from ajuste.report.document import Badge
+from ajuste.report.side_by_side import SideBySide, side_by_side, side_by_side_document, side_by_side_report
 from ajuste.report.verdicts import LOOKS, ORDER
 from ajuste.store.head import Head
 from ajuste.store.remarks import PINNED
@@ -26,7 +31,10 @@ from ajuste.store.remarks import PINNED
 KEPT: Final = "keep"
 """The tag by which a person says that a run is worth keeping: ``ajuste store prune --untagged`` spares it."""
 ON_A_PAGE: Final = 40
+MOST_COMPARED: Final = 12
 _MOST_CHOICES: Final = 200
+_OFFERED: Final = 40
+_BUNDLE: Final = "application/octet-stream"
 _STATES: Final = ("running", "unfinished", "failed")
 
 
@@ -191,8 +199,68 @@ def _is_news(job: Job) -> bool:
     return not job.run and (job.alive or bool(job.problem))
 
 
+def compared(request: Request) -> Response:
+    """The comparison of the runs in the address; of fewer than two, a choice of those that go with them."""
+    chosen = _chosen(request)
+    if len(chosen) < 2:
+        return _offer(request, chosen)
+    found = _side_by_side(request, chosen)
+    return document_page(request, side_by_side_report(found), template="compare.html.j2", compared=found)
+
+
+def compared_document(request: Request) -> Response:
+    """The same for a program."""
+    return JSONResponse(side_by_side_document(_side_by_side(request, _chosen(request))))
+
+
+def _chosen(request: Request) -> list[str]:
+    chosen = list(dict.fromkeys(request.query_params.getlist("run")))
+    if len(chosen) > MOST_COMPARED:
+        raise RequestError(
+            f"{len(chosen)} runs were chosen; expected at most {MOST_COMPARED}", hint="choose fewer runs"
+        )
+    return chosen
+
+
+def _side_by_side(request: Request, chosen: list[str]) -> SideBySide:
+    service = lab_of(request).service
+    return side_by_side([service.results(service.run(one)) for one in chosen])
+
+
+def _offer(request: Request, chosen: list[str]) -> Response:
+    lab = lab_of(request)
+    heads, facts = lab.runs()
+    study = next((head.study for head in heads if head.id in chosen), "")
+    offered = sorted((head for head in heads if head.stopped), key=lambda head: head.study != study)[:_OFFERED]
+    rows = [row_of(head, facts.get(head.id, NOTHING_KNOWN), going_on=False) for head in offered]
+    return page(request, "choose.html.j2", rows=rows, chosen=chosen, study=study)
+
+
+async def import_bundle(request: Request) -> Response:
+    """Import the bundle that is the body of the request; ``name`` is what the person calls it."""
+    name = visible_line(request.query_params.get("name", "").strip()[:100]) or "the file"
+    kind = request.headers.get("content-type", "")
+    if kind != _BUNDLE:
+        raise RequestError(f"the request is {kind[:80] or 'of no kind'}; expected the bytes of a bundle ({_BUNDLE})")
+    with NamedTemporaryFile(prefix="ajuste-import-", suffix=".ajuste") as kept:
+        try:
+            async for part in request.stream():
+                kept.write(part)
+            kept.flush()
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except OSError as error:
+            message = f"{name} cannot be kept while it is checked: {error.strerror}"
+            raise RequestError(message, hint="make room in the directory of temporary files") from error
+        found = await run_in_threadpool(lab_of(request).service.import_bundle, Path(kept.name), name)
+    return JSONResponse({"runs": [asdict(one) for one in found]})
+
+
 ROUTES: Final = (
     Route("/", listed),
     Route("/runs", handled(change), methods=["POST"]),
     Route("/runs/{run}/keep", handled(keep), methods=["POST"]),
+    Route("/compare", compared),
+    Route("/compare.json", compared_document),
+    Route(IMPORT, import_bundle, methods=["POST"]),
 )
