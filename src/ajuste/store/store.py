@@ -310,14 +310,14 @@ class Store:
 
     def kept_measurements(self, run: Run) -> Measurements | None:
         """The figures of a run as they were kept, if they are of all the trials that it has."""
-        from ajuste.store.packing import kept_measurements
+        from ajuste.store.columns import kept_measurements
 
         with self._reading() as transaction:
             return kept_measurements(transaction, run.id)
 
     def keep_measurements(self, run: Run, found: Measurements) -> None:
         """Keep the figures of all trials that a run has now, so that they are read at once from then on."""
-        from ajuste.store.packing import keep_measurements
+        from ajuste.store.columns import keep_measurements
 
         with self._writing() as transaction:
             keep_measurements(transaction, run.id, found)
