@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
+from typing import Any, Final
 
 from ajuste.analysis.divergence import in_words
 from ajuste.model.cost import ROLES
-from ajuste.model.decision import DecisionPoint, Divergence
+from ajuste.model.decision import DecisionLane, DecisionMark, DecisionPoint, DecisionRun, Divergence
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Explanation
 from ajuste.model.wording import amount, visible_line
@@ -26,9 +27,117 @@ from ajuste.report.document import (
     Section,
     Table,
 )
-from ajuste.report.format import NOTHING, number
+from ajuste.report.format import NOTHING, number, shown_as
 from ajuste.report.labels import Labels, labels_of
-from ajuste.report.plots.divergence import divergence_plot
+from ajuste.report.palette import SERIES, variable
+from ajuste.report.plots.plot import LegendEntry, Plot, figure, plain, plain_lines
+
+_LANE: Final = 64
+_BAR: Final = 22
+"""CSS pixels of a lane, and of a run in it."""
+_ABOVE: Final = 0.36
+"""Parts of a lane, of a mark's middle from the lane's."""
+_IDLE: Final = "idle"
+_MARKS: Final = {
+    "wakeup": ("triangle-up", "ink", "wakes up"),
+    "new": ("star", "ink", "new task"),
+    "resched": ("diamond", "worsens", "has to make way"),
+    "timer": ("line-ns", "muted", "timer interrupt"),
+}
+"""How decisions between switches are drawn: symbol, colour, words."""
+
+
+def divergence_plot(found: Divergence, called: tuple[str, str], name: str) -> Plot | None:
+    """``called`` are baseline and configuration. ``None`` where they never part."""
+    if found.spread is None:
+        return None
+    lanes = (found.baseline, found.own)
+    cpus = sorted({run.cpu for lane in lanes for run in lane.runs})
+    places = {(cpu, which): 2 * row + which for row, cpu in enumerate(cpus) for which in range(2)}
+    roles = _colours(lanes)
+    ends = [end for lane in lanes for run in lane.runs for end in (run.begin_ns, run.end_ns)]
+    unit = shown_as(ends, "ns")
+    traces = [_runs(lane, task, places, which, roles[task], unit.divisor)
+              for which, lane in enumerate(lanes) for task in roles
+              if any(run.task == task for run in lane.runs)]  # fmt: skip
+    drawn = [kind for kind in _MARKS if any(mark.kind == kind for lane in lanes for mark in lane.marks)]
+    traces += [_marks(lane, kind, places, which, unit.divisor)
+               for which, lane in enumerate(lanes) for kind in drawn
+               if any(mark.kind == kind for mark in lane.marks)]  # fmt: skip
+    zero = {"type": "line", "x0": 0, "x1": 0, "y0": 0, "y1": 1, "yref": "y domain"}
+    labels = [
+        (f"CPU {cpu}, " if len(cpus) > 1 else "") + called[which] + (" (baseline)" if which == 0 else "")
+        for cpu in cpus
+        for which in range(2)
+    ]
+    return Plot(
+        name=name,
+        title=f"Who has the CPU where they part, {unit.unit} since the last decision in common",
+        description=" ".join(found.sentences[:3]),
+        figure=figure(
+            traces,
+            shapes=[{**zero, "line": {"color": variable("ink"), "width": 1}}],
+            xaxis={"nticks": 6, "range": [min(ends, default=0) / unit.divisor, max(ends, default=1) / unit.divisor]},
+            yaxis={
+                "tickmode": "array",
+                "tickvals": list(places.values()),
+                "ticktext": [plain_lines(label, 14) for label in labels],
+                "range": [len(places) - 0.4, -0.6],
+                "showgrid": False,
+            },
+        ),
+        height=60 + _LANE * len(places),
+        legend=(
+            *(LegendEntry(visible_line(task), "square", role) for task, role in roles.items()),
+            *(LegendEntry(_MARKS[kind][2], _MARKS[kind][0], _MARKS[kind][1]) for kind in drawn),
+        ),
+        wide=True,
+    )
+
+
+def _colours(lanes: tuple[DecisionLane, ...]) -> dict[str, str]:
+    """A colour for each task, in the order in which they have a CPU; those beyond share one."""
+    tasks = list(dict.fromkeys(run.task for lane in lanes for run in lane.runs if run.task != _IDLE))
+    roles = {task: f"series-{1 + place}" if place < SERIES - 1 else "muted" for place, task in enumerate(tasks)}
+    has_idle = any(run.task == _IDLE for lane in lanes for run in lane.runs)
+    return roles | ({_IDLE: "still"} if has_idle else {})
+
+
+def _runs(
+    lane: DecisionLane, task: str, places: dict[tuple[int, int], int], which: int, role: str, divisor: float
+) -> dict[str, Any]:
+    """Thick lines, one for each time that the task has a CPU."""
+    own = [run for run in lane.runs if run.task == task]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [end for run in own for end in (run.begin_ns / divisor, run.end_ns / divisor, None)],
+        "y": [end for run in own for end in (places[run.cpu, which], places[run.cpu, which], None)],
+        "line": {"color": variable(role), "width": _BAR},
+        "hoverinfo": "text",
+        "hovertext": [_hover(run) for run in own for _ in range(3)],
+    }
+
+
+def _hover(run: DecisionRun) -> str:
+    return f"<b>{plain(run.task)}</b><br>{amount(run.end_ns - run.begin_ns, 'ns')}"
+
+
+def _marks(
+    lane: DecisionLane, kind: str, places: dict[tuple[int, int], int], which: int, divisor: float
+) -> dict[str, Any]:
+    own: list[DecisionMark] = [mark for mark in lane.marks if mark.kind == kind]
+    symbol, role, words = _MARKS[kind]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [mark.at_ns / divisor for mark in own],
+        "y": [places[mark.cpu, which] - _ABOVE for mark in own],
+        "marker": {"symbol": symbol, "size": 9, "color": variable(role), "line": {"width": 1, "color": variable(role)}},
+        "hoverinfo": "text",
+        "hovertext": [f"<b>{plain(mark.task)}</b><br>{words}" if mark.task else words for mark in own],
+    }
+
 
 _ABOUT = (
     "One trial of each with the same seed, followed without disturbing it. A decision is a switch, a wake-up, a new "
