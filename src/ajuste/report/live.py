@@ -2,15 +2,119 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import Any, Final
 
-from ajuste.model.live import duration
+from ajuste.model.live import LiveLine, LiveRecord, LiveSlice, duration
+from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.wording import visible_line
 from ajuste.report.document import Block, Paragraph, Picture, Section
-from ajuste.report.format import count_of
+from ajuste.report.format import ShownNumber, count_of, shown_as
 from ajuste.report.labels import Labels
-from ajuste.report.plots.live import live_plots
+from ajuste.report.palette import variable
+from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain
+from ajuste.report.plots.trials import configuration_marks
+
+_HEIGHT: Final = 260
+_UNITS: Final = (
+    (172_800.0, 86_400.0, "days"),
+    (7200.0, 3600.0, "hours"),
+    (180.0, 60.0, "minutes"),
+    (0.0, 1.0, "seconds"),
+)
+
+
+def live_plots(results: Results, labels: Labels) -> tuple[Plot, ...]:
+    """A plot of each metric of an experiment on a running service."""
+    if results.live is None:
+        return ()
+    metrics = {metric.name: metric for metric in results.metrics}
+    lines = (line for line in results.live.lines if line.metric in metrics and line.at_s)
+    return tuple(
+        _plot(results, results.live, line, metrics[line.metric], labels, f"live-{place}")
+        for place, line in enumerate(lines)
+    )
+
+
+def _plot(results: Results, live: LiveRecord, line: LiveLine, metric: Metric, labels: Labels, name: str) -> Plot:
+    marks = configuration_marks(results)
+    short = {one.name: labels.short(one) for one in results.configurations}
+    shown = shown_as((value for value in line.values if value is not None), metric.unit)
+    last_s = line.at_s[-1]
+    size, axis_unit = next((size, unit) for least, size, unit in _UNITS if last_s >= least)
+    flagged = [one for one in live.slices if one.flag]
+    traces = [_trace(line, live.slices, one, marks[one], short[one], shown, size) for one in marks]
+    unit = f" in {shown.unit}" if shown.unit else ""
+    legend = [
+        LegendEntry(short[one.name] + (" (baseline)" if one.baseline else ""), "line", marks[one.name].role)
+        for one in results.configurations
+    ]
+    legend += [LegendEntry("left out of the verdicts", "area", "warning-line")] if flagged else []
+    return Plot(
+        name=name,
+        title=f"{metric.title} over time",
+        description=f"{metric.title}{unit} in {len(live.slices)} slices of {duration(live.slice_s)}, coloured by the "
+        f"configuration of each slice; {len(flagged)} slices are left out of the verdicts.",
+        figure=figure(
+            traces,
+            margin={"t": 10, "b": 40},
+            xaxis={"title": {"text": f"{axis_unit} since the start"}, "range": [0, last_s / size]},
+            yaxis={"title": {"text": plain(f"{metric.title}{unit}")}, "nticks": 6},
+            shapes=[_band(one, size) for one in flagged],
+        ),
+        height=_HEIGHT,
+        legend=tuple(legend),
+        wide=True,
+    )
+
+
+def _trace(
+    line: LiveLine,
+    slices: tuple[LiveSlice, ...],
+    configuration: str,
+    own: Mark,
+    label: str,
+    shown: ShownNumber,
+    size: float,
+) -> dict[str, Any]:
+    """What was seen under one configuration, with gaps where another one was tried."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    place = 0
+    for at_s, value in zip(line.at_s, line.values, strict=True):
+        while place < len(slices) - 1 and at_s > slices[place].end_s + 0.5:
+            place += 1
+        is_own = slices[place].configuration == configuration
+        x.append(at_s / size)
+        y.append(shown.scaled(value) if is_own and value is not None and math.isfinite(value) else None)
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": x,
+        "y": y,
+        "connectgaps": False,
+        "line": {"color": own.colour, "width": 1.6},
+        "hoverinfo": "x+y+text",
+        "hovertext": f"<b>{plain(label)}</b>",
+    }
+
+
+def _band(one: LiveSlice, size: float) -> dict[str, Any]:
+    return {
+        "type": "rect",
+        "xref": "x",
+        "yref": "paper",
+        "x0": one.begin_s / size,
+        "x1": max(one.end_s, one.begin_s + 1) / size,
+        "y0": 0,
+        "y1": 1,
+        "fillcolor": variable("warning-line"),
+        "opacity": 0.25,
+        "line": {"width": 0},
+        "layer": "below",
+    }
 
 
 def live_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
