@@ -22,8 +22,8 @@ from ajuste.report.document import Section, Table
 from ajuste.report.html import write_report
 from ajuste.report.labels import labels_of
 from ajuste.report.metric_table import not_supported
+from ajuste.report.modelled import modelled_plot
 from ajuste.report.pictures.drawing import draw
-from ajuste.report.plots.modelled import modelled_plot
 from ajuste.report.results import report_of
 from ajuste.report.scheduling import explanation_report
 from ajuste.report.terminal import print_report

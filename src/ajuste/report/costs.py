@@ -12,9 +12,8 @@ from ajuste.model.wording import visible_line
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Row, RowGroup, Section, Table
 from ajuste.report.format import count_of, number, signed, significant
 from ajuste.report.labels import Labels
-from ajuste.report.modelled import modelled_tables
+from ajuste.report.modelled import modelled_plot, modelled_tables
 from ajuste.report.plots.costs import costs_plots
-from ajuste.report.plots.modelled import modelled_plot
 
 _ABOUT = (
     "Instructions of one trial of each, from the workload's start to its end, counted without disturbing it. A frame's "
