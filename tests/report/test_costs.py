@@ -16,13 +16,12 @@ from ajuste.analysis.explanation import explanation
 from ajuste.model.cost import KINDS, CostComparison, CostFunction, CostPart, NamedCosts
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Recorded
-from ajuste.report.costs import cost_tables, costs_sections
+from ajuste.report.costs import cost_tables, costs_plots, costs_sections
 from ajuste.report.document import Folded, Picture, Section, Table
 from ajuste.report.html import render_html, write_report
 from ajuste.report.labels import labels_of
 from ajuste.report.markdown import markdown
 from ajuste.report.pictures.drawing import draw
-from ajuste.report.plots.costs import costs_plots
 from ajuste.report.results import report_of
 from ajuste.report.scheduling import explanation_report
 from ajuste.report.terminal import print_report
