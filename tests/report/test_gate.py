@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from ajuste.model.gate import GateFigure, GateResult, GateRevision, GrownCall, GrownFunction, worst
 from ajuste.report.console import Console
-from ajuste.report.gate import gate_report, headline, sentence_of
-from ajuste.report.gate_files import badge, github, gitlab, junit
+from ajuste.report.gate import badge, gate_report, github, gitlab, headline, junit, sentence_of
 from ajuste.report.markdown import markdown
 from ajuste.report.terminal import print_report
 

@@ -15,10 +15,9 @@ from ajuste.machine.files import write_text
 from ajuste.model.error import RequestError
 from ajuste.model.gate import GateResult
 from ajuste.report.console import Console
-from ajuste.report.gate import gate_report
-from ajuste.report.gate_files import badge as badge_of
-from ajuste.report.gate_files import github, gitlab
-from ajuste.report.gate_files import junit as junit_of
+from ajuste.report.gate import badge as badge_of
+from ajuste.report.gate import gate_report, github, gitlab
+from ajuste.report.gate import junit as junit_of
 from ajuste.report.markdown import markdown as markdown_of
 from ajuste.report.terminal import print_report
 from ajuste.run.gate.gate import RevisionGate
