@@ -1,8 +1,9 @@
-"""The figures of a run, column by column, so that a million trials fit in memory; packed, they are read again in no
-time.
+"""The figures of a run, column by column: what a million trials measured fits in memory, what they printed does not.
 
 Texts of JSON that are often the same are read once; metrics are read many trials at a time. Every trial is verified
-(see ``store.checks``), and that none is missing.
+(see ``store.checks``), and that none is missing. What was read once from a million rows is kept as a few packed columns
+and read again at once: numbers are NumPy's own files (``numpy.lib.format``), in the smallest type that holds them; what
+they are codes of is JSON.
 """
 
 from __future__ import annotations
