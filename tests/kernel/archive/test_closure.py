@@ -9,8 +9,8 @@ from debian.debian_support import Version
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.kernel.archive.closure import closure, relations
 from ajuste.kernel.archive.lists import Package
+from ajuste.kernel.packages import closure, relations
 from ajuste.model.error import RequestError
 
 
