@@ -34,18 +34,23 @@ from ajuste.kernel.archive.download import (
 )
 from ajuste.kernel.archive.lists import (
     LAYOUT,
+    MOST_BYTES,
     Listed,
     Package,
+    RejectedRelease,
+    Release,
     find_essential,
     find_names,
     find_packages,
     find_providers,
+    read_keys,
     read_listed,
     read_packages,
+    read_release,
+    require_valid,
     unpack_list,
     write_list,
 )
-from ajuste.kernel.archive.release import MOST_BYTES, RejectedRelease, Release, read_keys, read_release, require_valid
 from ajuste.kernel.cache import keeping_in, out_of_space, require_space
 from ajuste.kernel.source import KernelSource, Repository
 from ajuste.machine.files import make_directory, read_kept
