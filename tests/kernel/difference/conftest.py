@@ -10,8 +10,7 @@ import pytest
 from ajuste.kernel.difference.difference import KernelDifference, KnownOptions, Side, changes, differing
 from ajuste.kernel.kconfig.child import KconfigTree, answer
 from ajuste.kernel.kconfig.config_file import ConfigFile, parse_config
-from ajuste.kernel.kconfig.message import KconfigAnswer, KconfigQuestion
-from ajuste.kernel.kconfig.tree import as_values
+from ajuste.kernel.kconfig.tree import KconfigAnswer, KconfigQuestion, as_values
 from small_kconfig import write_source
 
 Compare = Callable[[str, str], KernelDifference]

@@ -6,8 +6,7 @@ import pytest
 
 from ajuste.kernel.kconfig.child import KconfigTree, answer
 from ajuste.kernel.kconfig.config_file import parse_config
-from ajuste.kernel.kconfig.message import KconfigAnswer, KconfigQuestion, OptionExplanation
-from ajuste.kernel.kconfig.tree import as_values
+from ajuste.kernel.kconfig.tree import KconfigAnswer, KconfigQuestion, OptionExplanation, as_values
 
 
 def answered(tree: KconfigTree, **asked: object) -> KconfigAnswer:

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from pydantic import ConfigDict
 
 from ajuste.kernel.kconfig.config_file import ConfigFile
-from ajuste.kernel.kconfig.message import KconfigAnswer, KconfigOption, OptionExplanation
+from ajuste.kernel.kconfig.tree import KconfigAnswer, KconfigOption, OptionExplanation
 from ajuste.model.base import BaseModel
 
 Reason = Literal["asked", "follows", "default", "rules", "compiler", "unknown"]

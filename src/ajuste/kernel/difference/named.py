@@ -28,8 +28,7 @@ from ajuste.kernel.difference.difference import (
 )
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.kconfig.config_file import MOST_BYTES, ConfigFile, ConfigSetting, parse_config
-from ajuste.kernel.kconfig.message import KconfigAnswer, KconfigQuestion
-from ajuste.kernel.kconfig.tree import as_values, ask, source_version
+from ajuste.kernel.kconfig.tree import KconfigAnswer, KconfigQuestion, as_values, ask, source_version
 from ajuste.kernel.spec import TO_BUILD, OwnKernel, parse_spec, specs_to_build
 from ajuste.machine.home import Home
 from ajuste.model.error import AjusteError, RequestError

@@ -24,8 +24,8 @@ from kconfiglib import (
     expr_value,
 )
 
-from ajuste.kernel.kconfig.message import KconfigAnswer, KconfigOption, KconfigQuestion, KconfigReading
 from ajuste.kernel.kconfig.reasoning import explain
+from ajuste.kernel.kconfig.tree import KconfigAnswer, KconfigOption, KconfigQuestion, KconfigReading
 
 _NEW_WORDS: Final = ((re.compile(r"^(\s+)modules\s*$"), r"\1option modules"), (re.compile(r"^\s+transitional\s*$"), ""))
 """Attributes that Kconfig has since 5.14 and 6.18, and kconfiglib 14.1 does not; for what is asked here the second

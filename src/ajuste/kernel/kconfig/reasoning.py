@@ -26,7 +26,7 @@ from kconfiglib import (
     split_expr,
 )
 
-from ajuste.kernel.kconfig.message import Cause, OptionExplanation
+from ajuste.kernel.kconfig.tree import Cause, OptionExplanation
 from ajuste.model.error import nearest_names
 
 DEEPEST: Final = 5
