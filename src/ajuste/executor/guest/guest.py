@@ -16,7 +16,6 @@ import psutil
 
 from ajuste.executor.executor import NOTES, Depth, Executor
 from ajuste.executor.guest import snapshot as booted
-from ajuste.executor.guest.boot import BootFailure, await_gate, likely_causes, what_went_wrong
 from ajuste.executor.guest.command_line import GuestLayout, GuestMachine, checked_layout
 from ajuste.executor.guest.emulator import Accelerator, Emulator, choose_accelerator, choose_emulator
 from ajuste.executor.guest.initramfs import GuestFiles, Initramfs, build_initramfs
@@ -30,7 +29,17 @@ from ajuste.executor.guest.lens import (
 )
 from ajuste.executor.guest.machine import DidNotStart, MachineLimit, RunningMachine, hold, require_intact
 from ajuste.executor.guest.naming import name_costs, name_decisions
-from ajuste.executor.guest.snapshot import Booted, Damaged, NotRestored, Snapshot, restore
+from ajuste.executor.guest.snapshot import (
+    Booted,
+    BootFailure,
+    Damaged,
+    NotRestored,
+    Snapshot,
+    await_gate,
+    likely_causes,
+    restore,
+    what_went_wrong,
+)
 from ajuste.executor.stream import new_key, read_trial, with_key
 from ajuste.machine.home import Home
 from ajuste.machine.session import MachineSession
