@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from ajuste.executor.host.machine_lock import MachineLock, lock_name
-from ajuste.executor.host.machine_status import Use, status_name
+from ajuste.executor.host.machine_lock import MachineLock, Use, lock_name, status_name
 from ajuste.machine.session import boot_id, started_ticks
 from ajuste.model.error import RequestError
 
