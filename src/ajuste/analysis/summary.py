@@ -1,4 +1,4 @@
-"""Summaries: the clean trials of each configuration in a few figures."""
+"""Summaries: the clean trials of each configuration in a few figures, and how well their mean is known."""
 
 from __future__ import annotations
 

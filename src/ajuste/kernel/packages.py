@@ -1,4 +1,7 @@
-"""Debian packages for guests: which ones a request comes to, and their files, kept by their content."""
+"""Debian packages for guests: what a request comes to with all that it requires, and files, kept by their content.
+
+Source: Debian Policy, chapter 7 (relations between packages), section 3.8 (essential packages); deb-version(7).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watching runs that go on: one look at the store for all viewers, so that ten cost the machine as little as one."""
+"""What the pages share: one service, one index of runs, and one look at the store for all who watch a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What costs what: which functions and system calls make up the difference of two trials, to the instruction."""
+"""What costs what: which functions and system calls make up the difference of two trials, to the instruction.
+
+Their call trees are drawn one over the other, as a differential flame graph.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where two trials part: the first decision of the scheduler that differs, and what follows."""
+"""Where two trials part: the first decision of the scheduler that differs, what follows, and who has each CPU then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a gate found, for people: a sentence, a table of all figures, and what made a regression."""
+"""What a gate found: for people as a sentence and tables; for programs as JUnit XML, annotations and a badge.
+
+Names and messages can be anything that a project file or a build says: in every format they are text and nothing else.
+"""
 
 from __future__ import annotations
 

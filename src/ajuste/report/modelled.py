@@ -1,4 +1,6 @@
-"""What a modelled machine makes of two trials: its time and its misses, by task and by function."""
+"""What a modelled machine makes of two trials: its time and its misses, by task and by function; and a plot of the
+time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots: a machine that stopped at its gate, from which any number of machines go on.
+"""Booting a guest up to its gate; and snapshots there, from which any number of machines go on.
 
 A snapshot is memory of this process that nothing can change any more, this process included: what was compared with its
 checksum once is what every trial starts from. Each QEMU gets a descriptor of it; no path, and no shell is involved.

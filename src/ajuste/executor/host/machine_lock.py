@@ -1,8 +1,10 @@
 """The machine's lock: one experiment at a time changes or measures a machine, of any user and of any home.
 
 Each user has a lock of their own that nobody else can open, so nobody keeps root from the machine by holding a file.
-Who has the machine is said beside it (``machine_status``): a user takes their own lock, says so, and then looks at what
-the others say. Two who come at once may both be refused.
+Who has the machine is said in a file beside it that all users can read: a user takes their own lock, says so, and then
+looks at what the others say. Two who come at once may both be refused. What is said is believed only if the process
+that it names lives, began when it says, and is the file's owner's. Nothing is opened but plain files, so that no link,
+pipe or device makes anybody wait.
 """
 
 from __future__ import annotations

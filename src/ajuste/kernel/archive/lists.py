@@ -1,4 +1,7 @@
-"""The package lists of a suite: what is said of each package, in a file that finds it by its name."""
+"""A suite of an archive: its description, signed by who may sign it (``InRelease``), and its package lists.
+
+What is said of each package is in a file that finds it by its name.
+"""
 
 from __future__ import annotations
 

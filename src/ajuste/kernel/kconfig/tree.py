@@ -1,4 +1,4 @@
-"""The Kconfig tree of a kernel's source, read by a process of its own."""
+"""The Kconfig tree of a kernel's source, read by a process of its own: what it is asked, and what it answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The machine that is rebooted: what is booted now, which boot loader can boot once, and why it cannot."""
+"""The machine that is rebooted: what is booted now, which boot loader can boot once, and why it cannot.
+
+Source: UEFI Specification 2.10, 3.3 (SecureBoot); PE format, "The Attribute Certificate Table".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where a campaign is kept: what any user may know, what stays sealed, and the ledger."""
+"""Where a campaign is kept: what any user may know, what stays sealed, and the ledger.
+
+The ledger is a file of JSON lines to which one may only add, each line sealed by the one after it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate: each benchmark of a project in two revisions, side by side, and what came of it."""
+"""The gate: each benchmark of a project in two revisions, side by side, and the commit that a regression came with."""
 
 from __future__ import annotations
 
