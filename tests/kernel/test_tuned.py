@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.tuned import fetch_tuned, suite_of_kernel
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
+from ajuste.run.placement import fetch_tuned, suite_of_kernel
 
 
 @pytest.mark.parametrize(

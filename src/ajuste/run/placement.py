@@ -1,9 +1,12 @@
-"""Profiles on the machine that a study is for: this one, or a guest that is booted to be asked what it has."""
+"""Profiles on the machine that a study is for: this one, or a guest that is booted to be asked; with tuned's own,
+fetched where it is not installed.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,27 +14,125 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from debian.debian_support import Version
+from pydantic import ConfigDict, ValidationError
+
 from ajuste.catalogue.loader import Catalogue
 from ajuste.catalogue.place import sysctl_name
+from ajuste.catalogue.programs import install_hint
 from ajuste.executor.executor import Executor
 from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.executor.host.availability import NEEDS_ROOT
 from ajuste.executor.host.current import current_values, tunables_here
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.machine import HostMachine, instances_here
-from ajuste.kernel.fetch import fetch_kernel
-from ajuste.kernel.spec import specs_to_build
-from ajuste.kernel.tuned import fetch_tuned, suite_of_kernel
+from ajuste.kernel.archive.archive import PackageGone
+from ajuste.kernel.archive.deb import unpack
+from ajuste.kernel.cache import find_any_damage, keeping_in, put_in_place, require_space, write_inventory
+from ajuste.kernel.fetch import fetch_kernel, package_lists
+from ajuste.kernel.source import kernel_sources
+from ajuste.kernel.spec import PackagedKernel, parse_spec, specs_to_build
+from ajuste.machine.files import read_kept
+from ajuste.machine.home import Home
 from ajuste.machine.inventory.software import take_virtualisation
 from ajuste.machine.inventory.source import InventorySource
-from ajuste.model.error import RequestError
+from ajuste.machine.lock import hold, locked
+from ajuste.model.base import BaseModel
+from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
+from ajuste.model.wording import Say
 from ajuste.profile.placing import Placed, PlacedProfile, place, wishes
 from ajuste.profile.profile import MachineFacts
 from ajuste.profile.source import Sources, TunedTree, read_profile
 from ajuste.run.testbed import RunOptions
 from ajuste.study.target import TargetTable
+
+_SOURCE: Final = "debian"
+_RECORD: Final = "package.json"
+_BYTES: Final = 4_000_000
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    package: str
+    suite: str
+
+
+def suite_of_kernel(kernel: str) -> str:
+    """The suite that a kernel's series is from, so that its profiles are of the same time; empty for other kernels."""
+    spec = parse_spec(kernel)
+    if not isinstance(spec, PackagedKernel):
+        return ""
+    text = spec.release or spec.version
+    series = kernel_sources()[spec.source].series_of(KernelVersion.parse(text if "." in text else f"{text}.0"))
+    return series.suites[0].partition("-")[0] if series else ""
+
+
+def fetch_tuned(suite: str, home: Home, say: Say) -> TunedTree:
+    """tuned of that suite (of an empty one: the newest), from the cache or else from the distribution's archive.
+
+    Raises RequestError where there is none or the disk is too full, RunError where fetching fails.
+    """
+    root = home.cache / "tuned"
+    with keeping_in(root, "tuned"):
+        folder = root / (suite or "newest")
+        if tree := _read_package(folder):
+            return tree
+        with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching tuned")):
+            if tree := _read_package(folder):
+                return tree
+            try:
+                _fetch(folder, suite, home, say)
+            except AjusteError as failure:
+                raise type(failure)(
+                    f"tuned is not installed, and {failure.message}", hint=install_hint("tuned")
+                ) from None
+        if tree := _read_package(folder):
+            return tree
+    raise RunError(f"cannot read back the tuned stored in {folder}", hint=install_hint("tuned"))
+
+
+def _read_package(folder: Path) -> TunedTree | None:
+    try:
+        record = _Record.model_validate_json(read_kept(folder / _RECORD))
+    except (OSError, ValidationError):
+        return None
+    if _gone_or_damaged(folder):
+        return None
+    return TunedTree(folder / "tree", record.package, record.suite)
+
+
+def _gone_or_damaged(folder: Path) -> bool:
+    try:
+        hold(folder)
+    except OSError:
+        return True
+    return find_any_damage(folder) is not None
+
+
+def _fetch(folder: Path, suite: str, home: Home, say: Say) -> None:
+    archive = package_lists(kernel_sources()[_SOURCE], home, say)
+    archive.refresh()
+    known = [package for package in archive.packages(["tuned"]) if not suite or suite in package.suites]
+    if not known:
+        raise RequestError(f"tuned not found in {suite or ', '.join(archive.suites)}", hint=install_hint("tuned"))
+    package = max(known, key=lambda one: Version(one.version))
+    require_space(folder.parent, _BYTES + package.installed_bytes, "tuned")
+    say(f"downloading {package}")
+    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder.parent) as name:
+        temporary = Path(name)
+        (temporary / "packages").mkdir()
+        try:
+            (temporary / "entry" / "tree").mkdir(parents=True)
+            unpack(archive.download([package], temporary / "packages"), temporary / "entry" / "tree")
+        except PackageGone as gone:
+            raise RunError(str(gone)) from None
+        record = _Record(package=str(package), suite=suite or (package.suites[0] if package.suites else ""))
+        (temporary / "entry" / _RECORD).write_text(record.model_dump_json(), encoding="utf-8")
+        write_inventory(temporary / "entry")
+        put_in_place(temporary / "entry", folder, aside=temporary / "damaged")
+
 
 Read = Callable[[Sequence[Tunable]], Mapping[str, PlacedProfile]]
 
