@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ajuste.model.transfer import Transfer, TransferAgreement, TransferRow, TransferSide
+from ajuste.analysis.transfer import Transfer, TransferAgreement, TransferRow, TransferSide
 from ajuste.model.wording import change, percent
 from ajuste.report.document import (
     Block,
