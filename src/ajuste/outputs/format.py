@@ -1,14 +1,92 @@
-"""Formats of files: what a reader in ``outputs/programs`` gives as its ``TEXTS`` and ``DOCUMENTS``."""
+"""Formats of files, and JSON documents of other programs, looked into without believing anything."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
-from ajuste.outputs.document import DocumentNode
+from ajuste.outputs.collector import utf8
+
+_WHOLE: Final = "give one complete JSON document"
+
+
+class DocumentNode:
+    """A value in a document, with the way to it, so that whatever is wrong is said with its place."""
+
+    def __init__(self, value: Any, file: Path, path: str = "") -> None:
+        self.value = value
+        self._file = file
+        self._path = path
+
+    @property
+    def place(self) -> Place:
+        return Place(self._file, field=self._path or None)
+
+    def wrong(self, expected: str) -> RequestError:
+        """The error that this value is not what was expected."""
+        found = json.dumps(self.value, ensure_ascii=True, default=str)
+        return RequestError(
+            f"expected {expected}, found {found[:60]}{'…' if len(found) > 60 else ''}", place=self.place
+        )
+
+    def get(self, name: str) -> DocumentNode | None:
+        """A member of an object; ``None`` if it is not there (or null)."""
+        members = self._object()
+        path = f"{self._path}.{name}" if self._path else name
+        return DocumentNode(members[name], self._file, path) if members.get(name) is not None else None
+
+    def need(self, name: str) -> DocumentNode:
+        """A member that must be there."""
+        found = self.get(name)
+        if found is None:
+            raise RequestError(f"{name} is required", place=self.place)
+        return found
+
+    def items(self) -> list[DocumentNode]:
+        """The elements of an array."""
+        if not isinstance(self.value, list):
+            raise self.wrong("a list")
+        return [DocumentNode(value, self._file, f"{self._path}[{index}]") for index, value in enumerate(self.value)]
+
+    def members(self) -> list[tuple[str, DocumentNode]]:
+        """The members of an object, in order."""
+        path = f"{self._path}." if self._path else ""
+        return [(name, DocumentNode(value, self._file, path + name)) for name, value in self._object().items()]
+
+    def number(self) -> float:
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
+            raise self.wrong("a number")
+        try:
+            return float(self.value)
+        except OverflowError:
+            raise self.wrong("a smaller number") from None
+
+    def text(self) -> str:
+        if not isinstance(self.value, str):
+            raise self.wrong("a text")
+        return utf8(self.value)
+
+    def _object(self) -> dict[str, Any]:
+        if not isinstance(self.value, dict):
+            raise self.wrong("an object")
+        return self.value
+
+
+def parse_document(text: str, file: Path) -> DocumentNode:
+    """The one JSON document in ``text``. Raises RequestError with the line where it is none."""
+    try:
+        return DocumentNode(json.loads(text), file)
+    except json.JSONDecodeError as error:
+        raise RequestError(
+            f"not valid JSON: {error.msg} (column {error.colno})", place=Place(file, error.lineno), hint=_WHOLE
+        ) from None
+    except (RecursionError, ValueError) as error:
+        raise RequestError(f"not valid JSON: {str(error)[:80]}", place=Place(file), hint=_WHOLE) from None
 
 
 @dataclass(frozen=True)

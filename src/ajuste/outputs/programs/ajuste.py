@@ -18,8 +18,7 @@ from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import Collector, utf8
 from ajuste.outputs.comma_separated import CONFIGURATION, MOST_COLUMNS, metric_of, number, rows_of
-from ajuste.outputs.document import DocumentNode
-from ajuste.outputs.format import DocumentFormat, TextFormat
+from ajuste.outputs.format import DocumentFormat, DocumentNode, TextFormat
 
 _RESULTS: Final = frozenset({"schema_version", "run", "digest", "metrics", "trials"})
 _TRIAL: Final = frozenset({"slot", "attempt", "status", "metrics"})

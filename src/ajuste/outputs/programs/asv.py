@@ -15,8 +15,7 @@ from typing import Final
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import MOST_METRICS, Collector, utf8
-from ajuste.outputs.document import DocumentNode
-from ajuste.outputs.format import DocumentFormat
+from ajuste.outputs.format import DocumentFormat, DocumentNode
 
 FORMAT: Final = "asv results"
 _UNITS: Final = {"time": "s", "timeraw": "s", "mem": "bytes", "peakmem": "bytes"}

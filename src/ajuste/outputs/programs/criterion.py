@@ -15,8 +15,7 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import LOOKED_AT, Collector, utf8
-from ajuste.outputs.document import DocumentNode, parse_document
-from ajuste.outputs.format import DocumentFormat, ResultSource, TextFormat
+from ajuste.outputs.format import DocumentFormat, DocumentNode, ResultSource, TextFormat, parse_document
 
 FORMAT: Final = "Criterion.rs"
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}

@@ -20,8 +20,7 @@ from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs.base import ParseError, excerpt
 from ajuste.outputs.collector import LOOKED_AT, Collector
-from ajuste.outputs.document import DocumentNode, parse_document
-from ajuste.outputs.format import DocumentFormat, TextFormat
+from ajuste.outputs.format import DocumentFormat, DocumentNode, TextFormat, parse_document
 
 DIRECTIONS: Final = ("read", "write", "trim")
 LATENCIES: Final = {"latency": "lat_ns", "submission": "slat_ns", "completion": "clat_ns"}

@@ -12,8 +12,7 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import Collector
-from ajuste.outputs.document import DocumentNode
-from ajuste.outputs.format import DocumentFormat
+from ajuste.outputs.format import DocumentFormat, DocumentNode
 
 FORMAT = "Google Benchmark JSON"
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}

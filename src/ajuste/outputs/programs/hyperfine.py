@@ -11,8 +11,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import Collector
-from ajuste.outputs.document import DocumentNode
-from ajuste.outputs.format import DocumentFormat
+from ajuste.outputs.format import DocumentFormat, DocumentNode
 
 FORMAT = "hyperfine JSON"
 TIME = Metric(name="time", title="Time", unit="s", direction="lower", what="Wall-clock time of a run, by hyperfine.")

@@ -17,8 +17,7 @@ from ajuste.model.measurements import MeasuredTable, Summarised
 from ajuste.model.metric import Metric
 from ajuste.outputs.base import excerpt
 from ajuste.outputs.collector import LOOKED_AT, Collector, number_at, utf8
-from ajuste.outputs.document import DocumentNode
-from ajuste.outputs.format import DocumentFormat, ResultSource, TextFormat
+from ajuste.outputs.format import DocumentFormat, DocumentNode, ResultSource, TextFormat
 
 COMPARED: Final = "lkp's comparison"
 _LEAST_SHOWN: Final = 2.0

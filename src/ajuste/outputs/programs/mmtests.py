@@ -17,8 +17,7 @@ from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs.base import excerpt
 from ajuste.outputs.collector import LOOKED_AT, Collector, number_at, utf8
-from ajuste.outputs.document import DocumentNode
-from ajuste.outputs.format import DocumentFormat, ResultSource, TextFormat
+from ajuste.outputs.format import DocumentFormat, DocumentNode, ResultSource, TextFormat
 
 _NUMBER: Final = r"-?\d{1,20}(?:\.\d{1,12})?"
 _LONGEST: Final = 2000

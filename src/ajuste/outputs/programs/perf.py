@@ -11,8 +11,7 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable, Summarised
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs.collector import Collector, utf8
-from ajuste.outputs.document import DocumentNode, parse_document
-from ajuste.outputs.format import TextFormat
+from ajuste.outputs.format import DocumentNode, TextFormat, parse_document
 
 FORMAT: Final = "perf stat"
 _SECONDS: Final = {"sec": 1.0, "seconds": 1.0, "msec": 1e-3, "usec": 1e-6, "ns": 1e-9}

@@ -10,8 +10,7 @@ from pathlib import Path
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import Collector
-from ajuste.outputs.document import DocumentNode
-from ajuste.outputs.format import DocumentFormat
+from ajuste.outputs.format import DocumentFormat, DocumentNode
 
 FORMAT = "pyperf JSON"
 _UNITS = {"second": "s", "byte": "bytes", "integer": ""}

@@ -14,8 +14,7 @@ from typing import Final
 from ajuste.model.measurements import MeasuredTable, Summarised
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import Collector
-from ajuste.outputs.document import DocumentNode
-from ajuste.outputs.format import DocumentFormat
+from ajuste.outputs.format import DocumentFormat, DocumentNode
 
 FORMAT: Final = "pytest-benchmark JSON"
 

@@ -14,8 +14,7 @@ from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.base import ParseError, finite
 from ajuste.outputs.collector import Collector
-from ajuste.outputs.document import DocumentNode, parse_document
-from ajuste.outputs.format import DocumentFormat
+from ajuste.outputs.format import DocumentFormat, DocumentNode, parse_document
 from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow, printed_metric
 
 _US: Final = 1e-6
