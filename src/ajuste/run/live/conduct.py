@@ -21,10 +21,9 @@ from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import Say, amount, visible_line
 from ajuste.run.live.guards import GuardWatch, beyond_load
-from ajuste.run.live.monitor import LOOK_SECONDS, SILENCE_SECONDS, Heart, LiveMonitor
+from ajuste.run.live.monitor import LOOK_SECONDS, SILENCE_SECONDS, Heart, LiveMonitor, slice_trial
 from ajuste.run.live.prediction import Known, Prediction, longest, predictions
 from ajuste.run.live.reading import Source
-from ajuste.run.live.slices import slice_trial
 from ajuste.study.commands import plan_for
 from ajuste.study.resolved import ResolvedStudy
 
