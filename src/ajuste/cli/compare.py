@@ -63,7 +63,7 @@ from ajuste.cli.options import (
     option,
 )
 from ajuste.cli.plan import show_plan
-from ajuste.cli.rebooting import means_of_boots
+from ajuste.cli.reboots import means_of_boots
 from ajuste.cli.saving import check_save, save_study
 from ajuste.cli.showing import command_line
 from ajuste.kernel.spec import parse_spec

@@ -116,7 +116,7 @@ def measure(
         )
 
     if study.across_boots and means.reboots_allowed:
-        from ajuste.cli.rebooting import across_boots
+        from ajuste.cli.reboots import across_boots
 
         return across_boots(study, catalogue, means, fresh, measured)
     return measured(means, fresh)

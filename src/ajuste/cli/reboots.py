@@ -4,18 +4,148 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import typer
 
+from ajuste.catalogue.loader import Catalogue
 from ajuste.cli.options import Json, example
-from ajuste.machine.boot.machine import RebootableMachine
-from ajuste.machine.boot.session import RESUMED_BY_SYSTEMD, BootSession, last_boots, remove_units, resumed
+from ajuste.machine.boot.machine import LOADER_NAMES, RebootableMachine
+from ajuste.machine.boot.session import (
+    RESUMED_BY_SYSTEMD,
+    BootPlan,
+    BootSession,
+    RebootWanted,
+    entries_of,
+    kept_environment,
+    last_boots,
+    remove_units,
+    resumed,
+)
 from ajuste.machine.home import home
+from ajuste.machine.session import machine_marks
 from ajuste.model.boot import KeptBoots
-from ajuste.model.error import RunError
+from ajuste.model.error import AjusteError, Place, RequestError, RunError
 from ajuste.model.wording import visible_line
+from ajuste.report.format import duration
+from ajuste.run.experiment import prepare
+from ajuste.run.testbed import Experiment, RunOptions
+from ajuste.store.store import Store
+from ajuste.study.boots import BOOT_SECONDS, boot_range
+from ajuste.study.schema import Study
+
+Anew = Callable[[Experiment, Store], bool]
+
+
+def means_of_boots(means: RunOptions, loader: str | None, *, reboots: bool) -> RunOptions:
+    """``means`` with what was said of reboots. Raises RequestError."""
+    if loader is not None and loader not in LOADER_NAMES:
+        raise RequestError(f"expected {', '.join(LOADER_NAMES)}", place=Place(f"--loader {loader}"))
+    if loader is not None and not reboots:
+        raise RequestError("requires --reboots", place=Place(f"--loader {loader}"))
+    if reboots and means.cluster is not None:
+        raise RequestError("conflicts with --workers and --cluster", place=Place("--reboots"))
+    return replace(means, reboots_allowed=reboots, loader=loader or "")
+
+
+def across_boots(
+    study: Study, catalogue: Catalogue, means: RunOptions, fresh: Anew, measured: Callable[[RunOptions, Anew], int]
+) -> int:
+    """Begin ``study`` or go on with it in this boot; ``measured`` does so until another boot is wanted, which follows
+    at once. At the end all is as it was, whatever happened. Raises RequestError before anything is changed.
+    """
+    machine = RebootableMachine()
+    session = _session(study, catalogue, means, machine)
+    own = replace(means, reboots=session)
+    anew: Anew = (lambda *_: False) if session.plan.run else fresh
+    try:
+        session.take_up()
+        resumed(machine)
+        code = measured(own, anew)
+    except RebootWanted:
+        _say(f"Rebooting into {session.plan.boots[-1].state}; the experiment goes on by itself.")
+        for number in (signal.SIGTERM, signal.SIGHUP):  # This machine goes down, and that is as it should be.
+            signal.signal(number, signal.SIG_IGN)
+        session.reboot()
+        return 0
+    except KeyboardInterrupt:
+        if RESUMED_BY_SYSTEMD not in os.environ:  # Otherwise this machine goes down, and the experiment goes on later.
+            end(session)
+        raise
+    except AjusteError:
+        end(session)
+        raise
+    end(session)
+    return code
+
+
+def end(session: BootSession) -> None:
+    """Boot entries and units as they were; a last reboot if this is a boot of the experiment."""
+    is_own = bool(session.machine.mark)
+    for note in session.end():
+        _say(note)
+    _say("Boot entries are as they were before the experiment.")
+    if is_own:
+        _say("Rebooting into this machine's own kernel and command line.")
+        session.machine.run(("systemctl", "reboot"))
+
+
+def _session(study: Study, catalogue: Catalogue, means: RunOptions, machine: RebootableMachine) -> BootSession:
+    """The experiment that goes on, if it is this one, or a new one. Raises RequestError."""
+    directory, command = means.home.reboots, _command()
+    session = BootSession.kept(directory, machine)
+    if session is not None:
+        if session.plan.command != command:
+            raise RequestError(
+                f"another experiment across reboots is going on: {' '.join(session.plan.command)}",
+                hint="look at it with `ajuste reboots`, or end it with `ajuste restore`",
+            )
+        return session
+    machine.require_able(directory)
+    resolved = prepare(study, catalogue, means).resolved
+    loader = machine.choose(means.loader)
+    entries = entries_of(resolved.boots, machine)
+    machine.require_bootable(loader, entries)
+    least, most = boot_range(study, len(entries))
+    _say(
+        f"This machine reboots {least} to {most} times, by {loader.name}, in about "
+        f"{duration(least * BOOT_SECONDS)} to {duration(most * BOOT_SECONDS)} without the trials."
+    )
+    plan = BootPlan(
+        loader=loader.name,
+        command=command,
+        environment=kept_environment(os.environ),
+        directory=str(Path.cwd()),
+        kernel=machine.release,
+        marks=machine_marks(),
+        states=resolved.boots,
+        kernels=tuple(entry.kernel for entry in entries),
+        each=study.blocks_per_boot,
+        warm_up=study.design.warm_up,
+    )
+    return BootSession.begin(directory, plan, machine)
+
+
+def _command() -> tuple[str, ...]:
+    """This command as it can be given again after a reboot."""
+    own = Path(sys.argv[0])
+    program = str(own.absolute()) if own.is_file() else shutil.which("ajuste")
+    if program is None or not os.access(program, os.X_OK):
+        raise RequestError(
+            f"{sys.argv[0]} is not a program that systemd can start again", hint="run the installed `ajuste`"
+        )
+    return (program, *sys.argv[1:])
+
+
+def _say(text: str) -> None:
+    typer.echo(visible_line(text), err=True)
+
 
 _LOST: Final = {"down": "the kernel did not come up", "cut": "the machine went down before its trials were done"}
 
@@ -53,8 +183,6 @@ def _resume() -> None:
         remove_units(machine)
         return
     if session.plan.phase == "ending":
-        from ajuste.cli.rebooting import end
-
         end(session)
         return
     resumed(machine)

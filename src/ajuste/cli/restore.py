@@ -97,7 +97,7 @@ def _end_reboots(*, dry_run: bool) -> None:
         files = ", ".join(session.plan.originals) or "no file"
         typer.echo(visible_line(f"The experiment across reboots would end; as before it would be: {files}"), err=True)
         return
-    from ajuste.cli.rebooting import end
+    from ajuste.cli.reboots import end
 
     end(session)
 

@@ -41,7 +41,7 @@ from ajuste.cli.options import (
     example,
     option,
 )
-from ajuste.cli.rebooting import means_of_boots
+from ajuste.cli.reboots import means_of_boots
 from ajuste.executor.host.disk import disk_for_run
 from ajuste.kernel.spec import TO_BUILD
 from ajuste.machine.home import home
