@@ -23,9 +23,9 @@ from ajuste.report.format import ShownNumber, count_of
 from ajuste.report.labels import Labels, labels_of
 from ajuste.report.method import clock_name
 from ajuste.report.metric_table import deciding_metrics, measured_metrics, metric_shown
-from ajuste.report.ranking import ranking_sentence
 from ajuste.report.results import report_of
 from ajuste.report.trials import excerpt_of
+from ajuste.report.verdict_tables import ranking_sentence
 
 WIDTH: Final = 72
 _CASE: Final = 16

@@ -58,11 +58,10 @@ from ajuste.report.metric_table import (
 )
 from ajuste.report.plots.timelines import timelines_plot
 from ajuste.report.plots.trials import small_plot
-from ajuste.report.ranking import ranking_sections
 from ajuste.report.scheduling import scheduling_sections
 from ajuste.report.sections import history_sections, metric_pictures, search_sections, surface_sections
 from ajuste.report.trials import excerpt_of
-from ajuste.report.verdict_tables import effect_table, line_table, verdict_table
+from ajuste.report.verdict_tables import effect_table, line_table, ranking_sections, verdict_table
 from ajuste.report.verdicts import LOOKS, ORDER, counted, counted_lines, effect_band, effects_of
 
 _HIGHEST_LEAD: Final = 420  # CSS pixels
