@@ -5,8 +5,6 @@ from __future__ import annotations
 import webbrowser
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Final
 
 from starlette.applications import Starlette
@@ -15,9 +13,10 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
 from ajuste.lab.access import LOOPBACK, Access, Application, new_token, wants_json
+from ajuste.lab.api import api_routes
 from ajuste.lab.pages import experiment, explore, machine, run, runs, tunables
 from ajuste.lab.rendering import page, static_file
 from ajuste.lab.service import LabService
@@ -27,7 +26,6 @@ from ajuste.machine.home import Home
 from ajuste.model.error import AjusteError, RequestError
 
 PORT: Final = 8642
-_API: Final = "ajuste.lab.api"
 
 
 def application(service: LabService, *, token: str, port: int, hosts: tuple[str, ...] = LOOPBACK) -> Application:
@@ -40,23 +38,15 @@ def application(service: LabService, *, token: str, port: int, hosts: tuple[str,
         service.close()
 
     pages = (runs, run, explore, tunables, machine, experiment)
-    routes: list[BaseRoute] = [route for one in pages for route in one.ROUTES]
+    routes = [route for one in pages for route in one.ROUTES]
     within = Starlette(
-        routes=[Route("/static/{name}", _static), *routes, *_api(service)],
+        routes=[Route("/static/{name}", _static), *routes, *api_routes(service)],
         middleware=[Middleware(GZipMiddleware, minimum_size=1024, compresslevel=3)],
         exception_handlers={AjusteError: _wrong, HTTPException: _not_found},
         lifespan=lifespan,
     )
     within.state.lab = lab
     return Access(within, token=token, port=port, hosts=hosts)
-
-
-def _api(service: LabService) -> list[BaseRoute]:
-    """The routes for programs, if this Ajuste has them."""
-    if find_spec(_API) is None:
-        return []
-    found: list[BaseRoute] = list(import_module(_API).api_routes(service))
-    return found
 
 
 def _static(request: Request) -> Response:
