@@ -44,12 +44,12 @@ class RunFilter:
         )
 
 
-def since_of(text: str | None, option: str = "--since", now: datetime | None = None) -> datetime | None:
+def since_of(text: str | None, option: str = "--since") -> datetime | None:
     """The time that a person means by a day, a moment, or how long ago (``7d``). Raises RequestError."""
     if text is None:
         return None
     if ago := re.fullmatch(r"(\d{1,6})([dwh])", text):
-        return (now or datetime.now(UTC)) - timedelta(days=int(ago[1]) * _AGO[ago[2]])
+        return datetime.now(UTC) - timedelta(days=int(ago[1]) * _AGO[ago[2]])
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

@@ -232,9 +232,7 @@ def _describe(entry: Path, package: Package) -> None:
 _C_LIBRARY = {"libc6", "libc-bin"}
 
 
-def run_with_libraries(
-    command: Sequence[str | Path], libraries: Path | None, timeout_s: float = 60
-) -> subprocess.CompletedProcess[str]:
+def run_with_libraries(command: Sequence[str | Path], libraries: Path | None) -> subprocess.CompletedProcess[str]:
     """Run a program with ``libraries`` before the machine's own, and capture what it prints."""
     environment = dict(os.environ, LC_ALL="C.UTF-8")
     if libraries:
@@ -246,7 +244,7 @@ def run_with_libraries(
         check=False,
         stdin=subprocess.DEVNULL,
         env=environment,
-        timeout=timeout_s,
+        timeout=60,
     )
 
 

@@ -89,15 +89,14 @@ class Access:
         token: str,
         port: int,
         hosts: Iterable[str] = LOOPBACK,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._within = within
         self._tokens: dict[Role, str] = {"writer": token, "viewer": viewer_token(token)}
         self._cookie = f"ajuste-lab-{port}"
         self._hosts = frozenset(name for host in hosts for name in (f"{host}:{port}", *((host,) if port == 80 else ())))
-        self._reading = Allowance(200, 1000, clock)
-        self._changing = Allowance(5, 30, clock)
-        self._guessing = Allowance(1, 20, clock)
+        self._reading = Allowance(200, 1000)
+        self._changing = Allowance(5, 30)
+        self._guessing = Allowance(1, 20)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

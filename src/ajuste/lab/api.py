@@ -28,13 +28,13 @@ PAGE_LIMITS: Final = AgentLimits(trials=100_000, minutes=24 * 60, calls=1200)
 """Of programs that have the token of the lab page: as much as a day's work of a person."""
 
 
-def api_routes(service: LabService, desk: AgentDesk | None = None) -> list[BaseRoute]:
-    """The routes for programs. ``desk`` is where they ask: one for all who have the token."""
-    asked = desk or AgentDesk(service, AgentBudget(PAGE_LIMITS))
+def api_routes(service: LabService) -> list[BaseRoute]:
+    """The routes for programs: one desk for all who have the token."""
+    desk = AgentDesk(service, AgentBudget(PAGE_LIMITS))
     routes: list[BaseRoute] = [Route(f"{PREFIX}/openapi.json", _description, methods=["GET"])]
     for operation in OPERATIONS.values():
         methods = ["GET", "POST"] if operation.reads else ["POST"]
-        endpoint = _endpoint(asked, operation)
+        endpoint = _endpoint(desk, operation)
         routes.append(Route(f"{PREFIX}/{operation.name}", endpoint, methods=methods))
     return routes
 

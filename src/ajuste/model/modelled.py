@@ -293,9 +293,5 @@ class ModelledComparison(BaseModel):
     functions: tuple[ModelledRow, ...]
 
 
-PARTS: Final = ("instructions", "L2", "LLC", "memory", "other nodes", "TLB", "branches")
-"""Of the modelled time, as ``parts`` has them."""
-
-
 def _is_power_of_two(number: int) -> bool:
     return number > 0 and number & (number - 1) == 0

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from ajuste.model.base import BaseModel
-from ajuste.model.plan import SamplerSource
 
 if TYPE_CHECKING:
     from ajuste.model.trial import Factor
@@ -19,9 +18,6 @@ RELEVANCE: Final = "relevance"
 
 Fact = Literal["cpus", "nodes"]
 """How many CPUs or NUMA nodes the machine has."""
-
-FigureOrigin = SamplerSource | Literal["snmp", "netstat", "snmp6", "netdev"]
-"""What samplers read, and files of a network namespace that only this machine can be asked for."""
 
 _FIGURE: Final = re.compile(r"[a-z0-9]+:[A-Za-z0-9_.{}-]+")
 

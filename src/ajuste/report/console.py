@@ -118,6 +118,6 @@ def sheet(console: rich.console.Console) -> Iterator[Sheet]:
     console.file.flush()
 
 
-def plain_table(*, header: bool = True) -> Table:
+def plain_table() -> Table:
     """A table without lines, which also reads well in a log."""
-    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=header)
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")

@@ -81,7 +81,7 @@ def significant(value: float, digits: int) -> str:
     """``value`` to so many significant digits, never in powers of ten below 1e15."""
     if value == 0 or not math.isfinite(value):
         return number(value, 0)
-    return number(value, _clamp(digits - 1 - _exponent(value), 0, 12))
+    return number(value, _clamp(digits - 1 - _exponent(value), 12))
 
 
 def shown_as(values: Iterable[float], unit: str, spreads: Iterable[float] = ()) -> ShownNumber:
@@ -113,7 +113,7 @@ def decimals_for(values: Iterable[float], spreads: Iterable[float] = ()) -> int:
         *(-_exponent(width) for width in widths),
     )
     most = [_MOST_DIGITS_OF_LARGEST - 1 - largest, *(1 - _exponent(width) for width in sorted(widths)[:1])]
-    return _clamp(min(wanted, *most), 0, 9)
+    return _clamp(min(wanted, *most), 9)
 
 
 def is_percentage(ratio: float) -> bool:
@@ -196,5 +196,5 @@ def _exponent(value: float) -> int:
     return math.floor(math.log10(abs(value)))
 
 
-def _clamp(value: int, low: int, high: int) -> int:
-    return max(low, min(high, value))
+def _clamp(value: int, high: int) -> int:
+    return max(0, min(high, value))

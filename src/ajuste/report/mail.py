@@ -83,10 +83,8 @@ def ascii_of(text: str) -> str:
     return plain.encode("ascii", "backslashreplace").decode("ascii")
 
 
-def _wrapped(text: str, indent: str = "") -> str:
-    return "\n".join(
-        textwrap.wrap(ascii_of(text), WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
-    )
+def _wrapped(text: str) -> str:
+    return "\n".join(textwrap.wrap(ascii_of(text), WIDTH, break_on_hyphens=False))
 
 
 def _introduction(results: Results, metrics: Sequence[str]) -> Iterator[str]:

@@ -208,9 +208,9 @@ def error_of_unequal_spread(ratio: float) -> float:
     return 2 * student_cdf(freedom, -_CRITICAL)
 
 
-def error_of_shape(values: Floats, seed: int = 1) -> float:
+def error_of_shape(values: Floats) -> float:
     """Two batches drawn at random from ``values``: what their shape alone does, without any order (a bootstrap)."""
-    drawn = np.random.default_rng(seed).choice(values - np.mean(values), (2, _DRAWS, BATCH))
+    drawn = np.random.default_rng(1).choice(values - np.mean(values), (2, _DRAWS, BATCH))
     return float(np.mean(_significant(drawn[0], drawn[1])))
 
 

@@ -24,7 +24,7 @@ DAYS: Final = 3650
 _SUFFIX: Final = ".ajuste"
 
 
-def make_keys(directory: Path, days: int = DAYS) -> tuple[Path, ...]:
+def make_keys(directory: Path) -> tuple[Path, ...]:
     """An authority, and a key with its certificate for every side. Raises RequestError for a directory in use."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
@@ -43,7 +43,7 @@ def make_keys(directory: Path, days: int = DAYS) -> tuple[Path, ...]:
             .public_key(own.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - timedelta(days=1))
-            .not_valid_after(now + timedelta(days=days))
+            .not_valid_after(now + timedelta(days=DAYS))
             .add_extension(x509.BasicConstraints(ca=authority, path_length=0 if authority else None), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(own.public_key()), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)

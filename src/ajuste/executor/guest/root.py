@@ -30,7 +30,7 @@ from ajuste.executor.guest.tree import (
     place_in_tree,
     write_in_order,
 )
-from ajuste.kernel.archive.deb import PackedFile, maintainer_script, read_package
+from ajuste.kernel.archive.deb import PackedFile, postinst, read_package
 from ajuste.kernel.packages import PackageVersion
 from ajuste.machine.files import sha256_of
 from ajuste.model.base import BaseModel
@@ -115,7 +115,7 @@ class _Root:
         for package in files:
             for packed in read_package(package, _is_wanted):
                 yield from self._entry(packed)
-            self.alternatives += read_alternatives(maintainer_script(package, "postinst"))
+            self.alternatives += read_alternatives(postinst(package))
         yield from self._made()
 
     def _entry(self, packed: PackedFile) -> Iterator[tuple[str, Entry]]:

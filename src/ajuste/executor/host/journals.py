@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 
 from pydantic import ConfigDict, TypeAdapter
 
-from ajuste.catalogue.loader import Catalogue, catalogue
+from ajuste.catalogue.loader import catalogue
 from ajuste.executor.host.machine import files_in
 from ajuste.executor.host.machine_lock import CLEARING_SECONDS
 from ajuste.machine.home import AGENT, native_program
@@ -171,12 +171,12 @@ def require_readable(journals: Iterable[Path]) -> None:
             )
 
 
-def permitted(values: Iterable[OldValue], known: Catalogue | None = None) -> tuple[Location, ...]:
+def permitted(values: Iterable[OldValue]) -> tuple[Location, ...]:
     """Where a journal's tunables and their companions are, looked up again in the catalogue for this kernel.
 
     A journal is a file, and may name any place: only these are written because of it.
     """
-    known = known or catalogue()
+    known = catalogue()
     version = KernelVersion.parse(os.uname().release)
     found: dict[Location, None] = {}
     for name in dict.fromkeys(value.tunable for value in values):

@@ -196,14 +196,11 @@ class _Stamp(BaseModel):
 class Archive:
     """Package lists of a ``source`` in ``directory``, and downloads from its mirrors."""
 
-    def __init__(
-        self, directory: Path, source: KernelSource, say: Say, environment: Mapping[str, str] = os.environ
-    ) -> None:
+    def __init__(self, directory: Path, source: KernelSource, say: Say) -> None:
         self.directory = directory
         self.suites = suites_of(source)
         self._source = source
         self._say = say
-        self._environment = environment
         self._stamp = directory / "refreshed.json"
 
     def refresh(self, *, force: bool = False) -> None:
@@ -218,7 +215,7 @@ class Archive:
             require_space(self.directory, LISTS_BYTES, "package lists")
             make_directory(self.directory)
             self._say("fetching package lists")
-            addresses = find_addresses(self._source, self._environment)
+            addresses = find_addresses(self._source)
             failures = self._fetch_lists(addresses)
             first = next(iter(failures.values()), None)
             missing = self.missing_suites()
@@ -265,7 +262,7 @@ class Archive:
         """
         # Asking apt takes a second.
         known = self._read_stamp()
-        addresses = known.addresses if known else find_addresses(self._source, self._environment)
+        addresses = known.addresses if known else find_addresses(self._source)
         downloader = Downloader(addresses.proxies)
         return [self._download(package, into, addresses, downloader) for package in packages]
 
@@ -288,7 +285,7 @@ class Archive:
 
     def _fetch_lists(self, addresses: Addresses) -> dict[str, DownloadError]:
         """Fetch what is new; gives the suites whose lists could not be fetched, with the reasons."""
-        keys = read_keys(self._source.keyring, self._source.keyrings, self._environment.get(KEYS, ""))
+        keys = read_keys(self._source.keyring, self._source.keyrings, os.environ.get(KEYS, ""))
         downloader = Downloader(addresses.proxies)
         failures: dict[str, DownloadError] = {}
         silent: dict[str, Unreachable] = {}
@@ -383,8 +380,8 @@ class Archive:
     def _settings(self) -> str:
         """Stands for all that the lists depend on."""
         settings = [
-            chosen_mirrors(self._source, self._environment),
-            self._environment.get(KEYS, ""),
+            chosen_mirrors(self._source, os.environ),
+            os.environ.get(KEYS, ""),
             self.suites,
             LAYOUT,
         ]

@@ -93,13 +93,13 @@ def read_package(package: Path, wanted: Callable[[PurePosixPath], bool]) -> Iter
                 yield PackedFile(path, member.mode & 0o777, content=content.read())
 
 
-def maintainer_script(package: Path, name: str) -> str:
-    """The text of a package's ``postinst`` or the like, which is never run; empty where it has none. Raises RunError
+def postinst(package: Path) -> str:
+    """The text of a package's ``postinst``, which is never run; empty where it has none. Raises RunError
     as ``unpack``.
     """
     with _reading(package, _CONTROL) as tar:
         for member in tar:
-            if _inside(member.name) == PurePosixPath(name) and member.isfile() and member.size <= _LARGEST_SCRIPT:
+            if _inside(member.name) == PurePosixPath("postinst") and member.isfile() and member.size <= _LARGEST_SCRIPT:
                 content = tar.extractfile(member)
                 assert content is not None
                 return content.read().decode("utf-8", "replace")
@@ -202,7 +202,7 @@ def _describe(place: Path, member: tarfile.TarInfo) -> None:
 
 
 def _inside(name: str) -> PurePosixPath:
-    path = PurePosixPath(name)
+    path = PurePosixPath("postinst")
     if path.is_absolute() or ".." in path.parts or "\0" in name:
         raise ValueError(f"the name {name[:100]!r} leads out of the package")
     return path

@@ -115,7 +115,6 @@ def read_config_file(path: Path) -> str:
 
 _FRAGMENTS: Final[Mapping[str, tuple[str, ...]]] = {"lab": ("lab",), "lab-ext": ("lab", "sched-ext")}
 DISTRO: Final = "distro"
-NAMES: Final = (*_FRAGMENTS, DISTRO)
 
 
 @dataclass(frozen=True)

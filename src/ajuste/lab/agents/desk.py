@@ -56,12 +56,10 @@ class AgentDesk:
         service: LabService,
         budget: AgentBudget,
         allowed: Collection[str] = (),
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.service = service
         self.budget = budget
         self._allowed = tuple(allowed)
-        self._sleep = sleep
         self._known = catalogue()
         self._starting = threading.Lock()
 
@@ -123,7 +121,7 @@ class AgentDesk:
         job = self._own(asked.job)
         waited = 0.0
         while job.alive and waited < asked.wait_s:
-            self._sleep(_STEP_S)
+            time.sleep(_STEP_S)
             waited += _STEP_S
         going_on = job.alive
         found: Document = {"job": job.id, "study": job.study, "going_on": going_on, "doing": shortened(job.doing)}

@@ -18,7 +18,7 @@ from ajuste.lab.index import NOTHING_KNOWN
 from ajuste.lab.pages.runs import row_of
 from ajuste.lab.rendering import lab_of, page
 from ajuste.model.error import AjusteError
-from ajuste.model.tunable import WORKLOAD_KINDS, Tunable
+from ajuste.model.tunable import Tunable
 
 _MOST_RUNS: Final = 100
 _RISKS: Final = {"performance": "can slow the machine down", "hang": "can hang the machine"}
@@ -128,11 +128,6 @@ def values_text(tunable: Tunable) -> str:
     unit = f" {tunable.unit}" if tunable.unit else ""
     count = f"{tunable.count or 'several'} numbers, each " if tunable.type == "integers" else ""
     return "; ".join([f"{count}{tunable.minimum} … {tunable.maximum}{unit}", *special])
-
-
-def is_of_trial(tunable: Tunable) -> bool:
-    """Whether it is no place of the machine but made for each trial."""
-    return any(where.kind in WORKLOAD_KINDS for where in tunable.where)
 
 
 ROUTES: Final = (

@@ -196,7 +196,6 @@ def take_mitigations(source: InventorySource) -> dict[str, str]:
 
 _CGROUP = "/sys/fs/cgroup"
 _UNITS = ("bytes", "seconds", "us")
-_RESOURCE = re.compile(r"Max ([a-z ]{1,40}?)\s+(unlimited|[0-9]{1,20})\s+(unlimited|[0-9]{1,20})(\s+\w+)?\s*")
 
 
 class SystemLimits(InventorySection):

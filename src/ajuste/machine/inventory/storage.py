@@ -19,7 +19,6 @@ from ajuste.machine.inventory.source import (
 
 _BLOCK = "/sys/block"
 _SECTOR_BYTES = 512
-_BUSES = {"/usb": "usb", "/ata": "ata", "/virtio": "virtio", "/vbd-": "xen", "/session": "iscsi"}
 _IGNORED = re.compile(r"(?:ram|fd|sr)[0-9]+")
 
 

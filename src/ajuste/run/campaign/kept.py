@@ -192,16 +192,14 @@ class KeptCampaign:
         return tuple(found)
 
 
-def new_campaign(
-    home: Home, wanted: Campaign, hidden: tuple[str, ...], known: Catalogue, secret: str | None = None
-) -> KeptCampaign:
-    """Keep a campaign and begin its ledger. ``secret`` is for tests. Raises RequestError where the name is taken."""
+def new_campaign(home: Home, wanted: Campaign, hidden: tuple[str, ...], known: Catalogue) -> KeptCampaign:
+    """Keep a campaign and begin its ledger. Raises RequestError where the name is taken."""
     directory = home.data / FOLDER / wanted.name
     if directory.exists():
         raise RequestError(f"there is a campaign {wanted.name} already", hint="choose another name")
     studies = [_read(name, known) for name in (wanted.study, *hidden)]
     sealed = SealedPart(
-        secret=secret or secrets.token_hex(32),
+        secret=secrets.token_hex(32),
         hidden=tuple(map(_lasting, hidden)),
         hidden_sha256=tuple(map(study_digest, studies[1:])),
     ).model_dump_json()
