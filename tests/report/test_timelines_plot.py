@@ -16,7 +16,7 @@ from ajuste.report.results import report_of
 
 
 def drawn(results: Results) -> Plot:
-    plot = timelines_plot(results, labels_of(results), "timelines")
+    plot = timelines_plot(results, labels_of(results))
     assert plot is not None
     return plot
 
@@ -51,7 +51,7 @@ def test_units_are_those_that_are_easiest_to_read(timed: Results) -> None:
 
 
 def test_a_study_without_samplers_has_none(granularity: Results, timed: Results) -> None:
-    assert timelines_plot(granularity, labels_of(granularity), "timelines") is None
+    assert timelines_plot(granularity, labels_of(granularity)) is None
     assert 'id="timelines-section-title"' not in render_html(report_of(granularity))
     assert 'id="timelines-section-title"' in render_html(report_of(timed))
 

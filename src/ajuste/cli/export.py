@@ -67,13 +67,13 @@ def export(
     _show(rendered, output)
 
 
-def write_winner(run: str, kind: str, directory: Path) -> list[Path]:
-    """Write the proved winner of ``run`` to ``directory``; returns the files. Raises RequestError."""
+def write_winner(run: str, directory: Path) -> list[Path]:
+    """Write the proved winner of ``run`` to ``directory`` for sysctl.d; returns the files. Raises RequestError."""
     with Store(home().store_url) as store:
         chosen = _chosen(store, store.find_run(run), None)
-    rendered = renderers()[kind](chosen)
+    rendered = renderers()["sysctl.d"](chosen)
     if not rendered.files:
-        raise RequestError(f"the format {kind} supports no setting of {visible_line(chosen.configuration)}")
+        raise RequestError(f"the format sysctl.d supports no setting of {visible_line(chosen.configuration)}")
     _write(rendered.files, directory, force=False)
     return [directory / file.name for file in rendered.files]
 

@@ -349,7 +349,7 @@ def _keep(run: str, directory: Path, *, as_json: bool) -> None:
     from ajuste.cli.export import write_winner
 
     try:
-        written = write_winner(run, "sysctl.d", directory)
+        written = write_winner(run, directory)
     except RequestError as failure:
         typer.echo(f"no winner is kept: {failure.message}", err=True)
         return

@@ -284,7 +284,7 @@ def _metrics(
 
 
 def _timelines(results: Results, labels: Labels) -> tuple[Section, ...]:
-    plot = timelines_plot(results, labels, "timelines")
+    plot = timelines_plot(results, labels)
     if plot is None:
         return ()
     return (Section("Timelines", (Picture(plot, "Timelines"),), "timelines-section", "Timelines", _TIMELINES_ABOUT),)

@@ -232,10 +232,10 @@ def search_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     known = {metric.name: metric for metric in results.metrics}
     metrics = tuple(known[name] for name in tuning.objectives)
     plots = (
-        search_history_plot(tuning, metrics[0], "search-history"),
-        search_map(results, tuning, metrics[0], labels, "search-map"),
-        front_plot(results, tuning, metrics, "search-front"),
-        importance_plot(tuning, metrics[0], "search-importance"),
+        search_history_plot(tuning, metrics[0]),
+        search_map(results, tuning, metrics[0], labels),
+        front_plot(results, tuning, metrics),
+        importance_plot(tuning, metrics[0]),
     )
     drawn = tuple(plot for plot in plots if plot is not None)
     said = map(Paragraph, _search_sentences(tuning))

@@ -163,7 +163,6 @@ def judge_slices(
     comparisons: int = 1,
     confidence: float = 0.95,
     smallest_effect: float = 0.05,
-    deciding: bool = True,
     in_progress: int | None = None,
     diagnose_noise: bool = True,
 ) -> SwitchbackJudgement:
@@ -183,7 +182,6 @@ def judge_slices(
             alpha=alpha,
             confidence=confidence,
             smallest_effect=smallest_effect,
-            deciding=deciding,
         )
         for name in configurations
         if name != baseline
@@ -210,11 +208,10 @@ def _judged(
     alpha: float,
     confidence: float,
     smallest_effect: float,
-    deciding: bool,
 ) -> _Judged:
     if own is None:
         reason = "no block has a clean slice of both the baseline and this configuration yet"
-        return _Judged(unmeasured(configuration, metric, confidence, reason, deciding=deciding))
+        return _Judged(unmeasured(configuration, metric, confidence, reason))
     control, findings = own.control, []
     if control is not None:
         if float(np.max(log_evidence(control))) >= -math.log(ALPHA_OF_CONTROL * alpha):
@@ -250,7 +247,6 @@ def _judged(
             level=confidence,
             blocks=interval.n,
             more_blocks=more,
-            deciding=deciding,
             reason=reason_of(word, effect, metric, smallest_effect, too_few),
         ),
         adjusted=helps,

@@ -15,7 +15,7 @@ from ajuste.report.palette import variable
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, level_axis, plain
 
 
-def importance_plot(tuning: Tuning, metric: Metric, name: str) -> Plot | None:
+def importance_plot(tuning: Tuning, metric: Metric) -> Plot | None:
     """``None`` where nothing is known of it."""
     if not tuning.importance:
         return None
@@ -42,7 +42,7 @@ def importance_plot(tuning: Tuning, metric: Metric, name: str) -> Plot | None:
         ],
     }
     return Plot(
-        name=name,
+        name="search-importance",
         title="Importance of each setting, in % of the variation",
         description=f"{metric.title}: for each setting the share of the model's variation that goes away if it is held "
         "fixed, with 95 % intervals.",
@@ -59,7 +59,7 @@ def importance_plot(tuning: Tuning, metric: Metric, name: str) -> Plot | None:
 # Two objectives of a search: what was tried, and the front that was checked, with intervals.
 
 
-def front_plot(results: Results, tuning: Tuning, metrics: tuple[Metric, ...], name: str) -> Plot | None:
+def front_plot(results: Results, tuning: Tuning, metrics: tuple[Metric, ...]) -> Plot | None:
     """Changes against the baseline on the first two objectives; ``None`` with only one."""
     if len(metrics) < 2 or not tuning.steps:
         return None
@@ -81,7 +81,7 @@ def front_plot(results: Results, tuning: Tuning, metrics: tuple[Metric, ...], na
     units = ["%" if ratio else metric.unit for ratio, metric in zip(ratios, metrics, strict=False)]
     titles = [f"{m.title}{f', in {unit}' if unit else ''}" for m, unit in zip(metrics, units, strict=False)]
     return Plot(
-        name=name,
+        name="search-front",
         title="The choice between two objectives: changes from the baseline",
         description=f"{metrics[0].title} against {metrics[1].title} of every trial, and of what was checked with "
         "intervals.",
@@ -151,7 +151,7 @@ LOOKS: Final[dict[Phase, tuple[str, str, str]]] = {
 """How the trials of each phase are called and marked."""
 
 
-def search_history_plot(tuning: Tuning, metric: Metric, name: str) -> Plot | None:
+def search_history_plot(tuning: Tuning, metric: Metric) -> Plot | None:
     """Changes of the first objective against the baseline of the same block; ``None`` without any trial."""
     if not tuning.steps:
         return None
@@ -162,7 +162,7 @@ def search_history_plot(tuning: Tuning, metric: Metric, name: str) -> Plot | Non
     unit = "%" if ratio else metric.unit
     zero = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 0, "y1": 0, "layer": "below"}
     return Plot(
-        name=name,
+        name="search-history",
         title=f"{metric.title}, change from the baseline, trial by trial{f', in {unit}' if unit else ''}",
         description=f"{metric.title} of every trial against the baseline of its block, and the best so far.",
         figure=figure(
@@ -248,7 +248,7 @@ _TRIED: Final = Marker("circle", 8, "card", "ink")
 _CHOSEN: Final = Marker("diamond", 13, "series-2", "card")
 
 
-def search_map(results: Results, tuning: Tuning, metric: Metric, labels: Labels, name: str) -> Plot | None:
+def search_map(results: Results, tuning: Tuning, metric: Metric, labels: Labels) -> Plot | None:
     """``None`` where no two factors have an order. A point with other levels of further factors lies where its two
     levels are.
     """
@@ -270,7 +270,7 @@ def search_map(results: Results, tuning: Tuning, metric: Metric, labels: Labels,
         _markers(_places(results, expected, set(tuning.chosen)), _CHOSEN, "<b>{}</b>"),
     ]
     return Plot(
-        name=name,
+        name="search-map",
         title="Prediction of the model over two settings, with the tried ones; stronger is better",
         description=f"{metric.title} as a model expects it over {expected.down} (upwards) and {expected.across}, with "
         "what was tried and the choice.",

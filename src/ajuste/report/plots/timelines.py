@@ -19,7 +19,7 @@ _FRAME: Final = 84
 _WORDS: Final = {"growth": "growth since the workload's start", "rate": "rate", "value": ""}
 
 
-def timelines_plot(results: Results, labels: Labels, name: str) -> Plot | None:
+def timelines_plot(results: Results, labels: Labels) -> Plot | None:
     """All figures aligned; ``None`` if nothing was sampled.
 
     A bold line for the trial in the middle of each configuration, thin ones for others; the band is the workload's
@@ -54,7 +54,7 @@ def timelines_plot(results: Results, labels: Labels, name: str) -> Plot | None:
         "range": [0, _last(figures)],
     }
     return Plot(
-        name=name,
+        name="timelines",
         title="By seconds since the workload's start",
         description=f"{rows} figures over time, of {len(seen)} configurations: "
         + ", ".join(f"{one.source} {one.key}" for one in figures)
