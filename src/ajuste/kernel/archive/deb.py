@@ -202,7 +202,7 @@ def _describe(place: Path, member: tarfile.TarInfo) -> None:
 
 
 def _inside(name: str) -> PurePosixPath:
-    path = PurePosixPath("postinst")
+    path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\0" in name:
         raise ValueError(f"the name {name[:100]!r} leads out of the package")
     return path
