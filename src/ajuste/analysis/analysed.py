@@ -22,7 +22,7 @@ from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric
 from ajuste.model.results import Elsewhere, Measured, Results, Summary, ThreeSigma
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import amount, listed, percent
+from ajuste.model.wording import amount, count_of, listed, percent
 
 UNPAIRED: Final = (
     "The configurations were not measured in common blocks. A change between their measurements (temperature, other "
@@ -216,7 +216,7 @@ def _described(deciding: Sequence[Metric], only: Measured, confidence: float) ->
     sentences = []
     for metric in deciding[:MOST_SAID]:
         summary = only.metrics[metric.name]
-        values = "1 value" if summary.n == 1 else f"{summary.n:,} values"
+        values = count_of(summary.n, "value")
         text = f"{metric.title} of {only.name}: {amount(summary.mean, metric.unit)} on average of {values}"
         if summary.low is not None and summary.high is not None:
             ends = f"{amount(summary.low, metric.unit)} to {amount(summary.high, metric.unit)}"

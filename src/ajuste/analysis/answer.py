@@ -10,7 +10,7 @@ from ajuste.analysis.trend import Trend
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured
 from ajuste.model.verdict import FactorEffect, LineEffect, Role, Verdict, Word
-from ajuste.model.wording import amount, change, listed, number, percent, quantity
+from ajuste.model.wording import amount, change, count_of, listed, number, percent, quantity
 
 MOST_NAMED = 4
 """With more configurations than this they are counted and only the best and worst are named."""
@@ -190,7 +190,7 @@ def factor_answer(metrics: Sequence[Metric], effects: Sequence[FactorEffect], sm
             sentences.append(f"{title}: of {_count(mains)} each averaged over the others, {said}.")
         if interactions:
             said = _groups(interactions, smallest_effect, ("matters", "matter", "does not", "do not"), named=named)
-            of = "1 interaction" if len(interactions) == 1 else f"{len(interactions)} interactions"
+            of = count_of(len(interactions), "interaction")
             sentences.append(f"Of {of} between two factors, {said}.")
     return " ".join(sentences)
 

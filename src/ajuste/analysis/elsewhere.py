@@ -30,7 +30,7 @@ from ajuste.model.distributions import noncentral_student_cdf, normal_quantile, 
 from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.verdict import Verdict, Word
-from ajuste.model.wording import amount, change, number, percent
+from ajuste.model.wording import amount, change, count_of, number, percent
 
 # Why a difference is no evidence: beside its standard error, beside chance, and how many values it would have taken.
 #
@@ -293,17 +293,13 @@ def _reason(found: Comparison, word: Word, metric: Metric, alpha: float, smalles
 
 
 def _left_out(found: Comparison) -> str:
-    return f"not in it: {_count(found.left_out, 'value')} of blocks that only one of them has"
+    return f"not in it: {count_of(found.left_out, 'value')} of blocks that only one of them has"
 
 
 def _from(found: Comparison) -> str:
     one, other = found.n
     if found.basis == "blocks":
         left = f"; {_left_out(found)}" if found.left_out else ""
-        return f"{_count(one, 'block')}, compared within blocks{left}"
+        return f"{count_of(one, 'block')}, compared within blocks{left}"
     kind = "means" if found.basis == "summaries" else "samples"
-    return f"{kind} of {_count(one, 'value')} and {_count(other, 'value')}, not paired"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{kind} of {count_of(one, 'value')} and {count_of(other, 'value')}, not paired"

@@ -18,7 +18,7 @@ from ajuste.design.combinations import low_and_high
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.trial import Configuration, Factor
 from ajuste.model.verdict import FactorCell, FactorEffect
-from ajuste.model.wording import change, percent
+from ajuste.model.wording import change, count_of, percent
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _reason(own: Effect | None, contrast: Contrast, metric: Metric, smallest_eff
     if own is None:
         return "no block has a clean trial of every configuration with this metric"
     word = word_of(own, metric, margin(own, smallest_effect))
-    blocks = "1 complete block" if own.interval.n == 1 else f"{own.interval.n} complete blocks"
+    blocks = count_of(own.interval.n, "complete block")
     too_few = f"{blocks} of the {fewest(family.alpha)} that an interval requires"
     if contrast.kind == "main" or word == "undecided":
         return reason_of(word, own, metric, smallest_effect, too_few)
@@ -174,7 +174,7 @@ def _cells(
 def _correction(family: Family, effects: int, metrics: int) -> str:
     if family.comparisons < 2:
         return f"none needed: one effect, at {percent(family.confidence)}"
-    named = "1 deciding metric" if metrics == 1 else f"{metrics} deciding metrics"
+    named = count_of(metrics, "deciding metric")
     return (
         f"Bonferroni: {effects} effects × {named} = {family.comparisons}, each at {percent(1 - family.alpha)}, so that "
         f"all hold together at {percent(family.confidence)} whenever the study stops"

@@ -17,7 +17,7 @@ from ajuste.analysis.summary import MOST_BLOCKS
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration
 from ajuste.model.verdict import LimitWord, Verdict, Word
-from ajuste.model.wording import change, number, percent, quantity, signed
+from ajuste.model.wording import change, count_of, number, percent, quantity, signed
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Family:
         if self.comparisons < 2:
             return f"none needed: one comparison, at {percent(self.confidence)}"
         return (
-            f"Bonferroni: {_count(configurations, 'configuration')} × {_count(metrics, 'deciding metric')} = "
+            f"Bonferroni: {count_of(configurations, 'configuration')} × {count_of(metrics, 'deciding metric')} = "
             f"{self.comparisons} comparisons, each at {percent(1 - self.alpha)}, so that all hold together at "
             f"{percent(self.confidence)} whenever the study stops; other metrics have intervals of "
             f"the same width but are not part of that promise"
@@ -248,10 +248,10 @@ def _so_far(found: Effect, metric: Metric, alpha: float) -> str:
         return f"this percentile needs more than {number(MOST_VALUES)} blocks"
     if found.one_order and found.interval.n >= least:
         return (
-            f"the same configuration ran first in each of {_count(found.interval.n, 'block')}, so a drift would look "
+            f"the same configuration ran first in each of {count_of(found.interval.n, 'block')}, so a drift would look "
             f"like an effect; a block in the other order is needed"
         )
-    return f"{_count(found.interval.n, 'block')} of the {number(least)} that an interval requires"
+    return f"{count_of(found.interval.n, 'block')} of the {number(least)} that an interval requires"
 
 
 def reason_of(word: Word, found: Effect, metric: Metric, smallest_effect: float, too_few: str) -> str:
@@ -275,7 +275,7 @@ def _finding(word: Word, found: Effect, metric: Metric, smallest_effect: float, 
             return f"the difference, {interval}, is real but smaller than {around}"
         return f"the difference is within {around}: {interval}"
     if word == "undecided" and found.same:
-        times = _count(found.interval.n, "block")
+        times = count_of(found.interval.n, "block")
         return f"the same in each of {times}, too few to exclude a difference of more than {around}"
     if word == "undecided":
         return f"the interval, {interval}, includes zero and extends beyond {around}"
@@ -330,7 +330,3 @@ def unmeasured(configuration: str, metric: Metric, confidence: float, reason: st
         deciding=deciding,
         reason=reason,
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

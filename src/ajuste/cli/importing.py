@@ -11,8 +11,7 @@ import typer
 
 from ajuste.cli.options import Json, example
 from ajuste.machine.home import home
-from ajuste.model.wording import visible_line
-from ajuste.report.format import count_of
+from ajuste.model.wording import count_of, visible_line
 
 BundleFile = Annotated[Path, typer.Argument(metavar="FILE", help="A bundle: FILE.ajuste.", show_default=False)]
 

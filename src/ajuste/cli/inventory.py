@@ -21,10 +21,9 @@ from ajuste.machine.inventory.inventory import (
     take_inventory,
 )
 from ajuste.model.error import RequestError
-from ajuste.model.wording import visible_line
+from ajuste.model.wording import count_of, visible_line
 from ajuste.report.console import Console
 from ajuste.report.document import Fact, Facts, Item, Listing, Paragraph, Report, Section, Tone
-from ajuste.report.format import count_of
 from ajuste.report.inventory_page import area_title, inventory_page, value_text
 from ajuste.report.terminal import print_report
 from ajuste.store.store import Store

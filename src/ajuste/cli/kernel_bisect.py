@@ -23,8 +23,8 @@ from typing import Final
 
 from ajuste.design.bisection import Outcome
 from ajuste.model.metric import Scale
+from ajuste.model.wording import count_of
 from ajuste.report.document import Column, CommandBlock, Item, Listing, Paragraph, Report, Row, RowGroup, Section, Table
-from ajuste.report.format import count_of
 from ajuste.report.terminal import print_report
 from ajuste.report.verdicts import EffectStyle, effect_style
 from ajuste.run.bisection.session import BisectionResult, Step

@@ -15,10 +15,9 @@ from ajuste.kernel.difference.difference import KernelDifference, OptionDifferen
 from ajuste.kernel.difference.named import series_of
 from ajuste.kernel.spec import TO_BUILD, specs_to_build
 from ajuste.machine.home import home
-from ajuste.model.wording import visible_line
+from ajuste.model.wording import count_of, visible_line
 from ajuste.report.console import Console
 from ajuste.report.document import Block, CommandBlock, Item, Listing, Paragraph, Report, Section, Tone
-from ajuste.report.format import count_of
 from ajuste.report.progress import BuildProgress
 from ajuste.report.terminal import print_report
 

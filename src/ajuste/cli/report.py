@@ -120,7 +120,7 @@ def report(
     if not as_json and (note := RunNotes(place).of(results.run)):
         typer.echo(f"note {visible(note.rstrip())}")
     if pictures is not None:
-        from ajuste.report.format import count_of
+        from ajuste.model.wording import count_of
         from ajuste.report.pictures.files import write_pictures
         from ajuste.report.results import report_of
 

@@ -13,8 +13,7 @@ import typer
 from ajuste.cli.options import Json, example
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
-from ajuste.model.wording import visible_line
-from ajuste.report.format import count_of
+from ajuste.model.wording import count_of, visible_line
 
 if TYPE_CHECKING:
     from ajuste.report.document import Report

@@ -16,8 +16,7 @@ from ajuste.cli.listing import since_of, size_text
 from ajuste.cli.options import Json, example, examples, help_if_alone
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError, RunError
-from ajuste.model.wording import visible, visible_line
-from ajuste.report.format import count_of
+from ajuste.model.wording import count_of, visible, visible_line
 from ajuste.store.database import shown
 from ajuste.store.engine import lock_name, only_one
 from ajuste.store.head import Head

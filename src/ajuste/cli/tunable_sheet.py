@@ -26,7 +26,7 @@ from ajuste.model.error import AjusteError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import location_words
 from ajuste.model.tunable import DEVICE_KINDS, WORKLOAD_KINDS, Marker, Tunable, Where, marker_words
-from ajuste.model.wording import visible_line
+from ajuste.model.wording import count_of, visible_line
 from ajuste.report.console import Console
 
 if TYPE_CHECKING:
@@ -159,7 +159,9 @@ def _lines(sheet: TunableSheet) -> list[tuple[str, RenderableType]]:
     if sheet.instead:
         lines.append(("Instead", _instead(tunable, *sheet.instead)))
     default = tunable.default + (
-        f"; {_with_unit(sheet.initial, tunable)} with {_cpus(sheet.cpus)}" if sheet.initial and tunable.scaled else ""
+        f"; {_with_unit(sheet.initial, tunable)} with {count_of(sheet.cpus, 'CPU')}"
+        if sheet.initial and tunable.scaled
+        else ""
     )
     lines += [
         ("Default", Text(default)),
@@ -191,7 +193,7 @@ def _value(sheet: TunableSheet) -> Text:
     current = sheet.current
     if any(where.kind in WORKLOAD_KINDS for where in sheet.tunable.where):
         return Text(current.problem)
-    machine = f"on {sheet.on}" + (f" (Linux {sheet.kernel}, {_cpus(sheet.cpus)})" if sheet.kernel else "")
+    machine = f"on {sheet.on}" + (f" (Linux {sheet.kernel}, {count_of(sheet.cpus, 'CPU')})" if sheet.kernel else "")
     if current.value is None:
         return Text(current.problem, style="yellow") + Text(f"\n{machine}", style="dim")
     shown = _with_unit(current.value, sheet.tunable) if current.value else "empty: not supported by this machine"
@@ -273,10 +275,6 @@ def _values(tunable: Tunable) -> str:
 
 def _with_unit(value: str, tunable: Tunable) -> str:
     return f"{value} {tunable.unit}" if tunable.unit and tunable.type in ("integer", "integers") else value
-
-
-def _cpus(number: int) -> str:
-    return "1 CPU" if number == 1 else f"{number} CPUs"
 
 
 # The list of ``ajuste tunables --here``: every setting of this machine with its value.

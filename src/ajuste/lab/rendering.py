@@ -21,8 +21,8 @@ from starlette.responses import HTMLResponse, Response
 from ajuste.lab.access import viewer_token
 from ajuste.lab.watch import Laboratory
 from ajuste.model.error import RequestError
+from ajuste.model.wording import count_of
 from ajuste.report.document import Report
-from ajuste.report.format import count_of
 from ajuste.report.html import page_asset, page_context, page_environment, page_style
 from ajuste.report.verdicts import LOOKS
 

@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field, Strict, model_validator
 
 from ajuste.model.base import BaseModel
 from ajuste.model.plan import MemoryNode
+from ajuste.model.wording import count_of
 
 _LIST = re.compile(r"[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*")
 _DIGITS_OF_GROUP = 8
@@ -153,9 +154,9 @@ class Topology(BaseModel):
         if self.threads not in _THREADS:
             return f"threads is {self.threads}; expected 1, 2, 4 or 8"
         if self.cores % self.dies:
-            return f"dies is {self.dies}; expected a divisor of the socket's {_cores(self.cores)}"
+            return f"dies is {self.dies}; expected a divisor of the socket's {count_of(self.cores, 'core')}"
         if self.cores % self.groups:
-            return f"llc_groups is {self.groups}; expected a divisor of the socket's {_cores(self.cores)}"
+            return f"llc_groups is {self.groups}; expected a divisor of the socket's {count_of(self.cores, 'core')}"
         if self.groups % self.dies:
             return f"llc_groups is {self.groups}; expected a multiple of the socket's {self.dies} dies"
         if self.cpus > MOST_CPUS:
@@ -191,7 +192,3 @@ def parse_topology(text: str) -> dict[str, int]:
             raise ValueError(f"{name} is {value!r}; expected a number between 1 and {MOST_CPUS}")
         table[name] = int(value)
     return table
-
-
-def _cores(count: int) -> str:
-    return "1 core" if count == 1 else f"{count} cores"

@@ -36,6 +36,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.4g} %".replace("-", "−")
 
 
+def count_of(count: int, noun: str) -> str:
+    """``1 trial``, ``12 trials``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def blocks_of(count: int, more: str = "", *, of_rounds: bool) -> str:
     """``1 block``, ``12 more blocks``; ``3 rounds of boots``, which are the blocks of a run across reboots."""
     one, several = ("round of boots", "rounds of boots") if of_rounds else ("block", "blocks")

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from ajuste.model.campaign import CampaignStanding, ExploredMetric, ProposalRecord
-from ajuste.model.wording import change, listed, percent, visible_line
+from ajuste.model.wording import change, count_of, listed, percent, visible_line
 from ajuste.report.document import Block, Cell, Column, CommandBlock, Fact, Facts, Report, Row, RowGroup, Section, Table
-from ajuste.report.format import count_of
 
 _COLUMNS: Final = (
     Column("#"),

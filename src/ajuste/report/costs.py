@@ -12,9 +12,9 @@ from ajuste.model.cost import ROLES, CostComparison, CostGraph, CostRow
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Explanation
-from ajuste.model.wording import visible_line
+from ajuste.model.wording import count_of, visible_line
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Row, RowGroup, Section, Table
-from ajuste.report.format import count_of, number, signed, significant
+from ajuste.report.format import number, signed, significant
 from ajuste.report.labels import Labels
 from ajuste.report.modelled import modelled_plot, modelled_tables
 from ajuste.report.palette import variable

@@ -7,8 +7,8 @@ from typing import Final
 
 from ajuste.analysis.summary import MOST_BLOCKS
 from ajuste.machine.doctor.diagnosis import Diagnosis, NoiseEffect, NoiseFinding, Power, amount
+from ajuste.model.wording import count_of
 from ajuste.report.document import Block, Column, Item, Listing, Paragraph, Report, Row, RowGroup, Section, Table, Tone
-from ajuste.report.format import count_of
 
 _MARKS: Final[dict[str, tuple[str, Tone]]] = {"much": ("!!", "bad"), "some": ("! ", "warning"), "note": ("i ", "plain")}
 

@@ -166,11 +166,6 @@ def duration(seconds: float) -> str:
     return f"{hours} h {rest // 60} min" if rest >= 60 else f"{hours} h"
 
 
-def count_of(count: int, noun: str) -> str:
-    """``1 trial``, ``12 trials``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def _unit_for(largest: float, unit: str) -> tuple[str, float]:
     """The name of the unit to show and how many of ``unit`` it is."""
     if unit in _SECONDS:

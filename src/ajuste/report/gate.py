@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from ajuste.model.gate import GateFigure, GateResult, GateWord, Policy, ProjectCommit
 from ajuste.model.verdict import Word
-from ajuste.model.wording import amount, change, listed, number, percent, shortened, visible, visible_line
+from ajuste.model.wording import amount, change, count_of, listed, number, percent, shortened, visible, visible_line
 from ajuste.report.document import (
     Badge,
     Block,
@@ -27,7 +27,6 @@ from ajuste.report.document import (
     Section,
     Table,
 )
-from ajuste.report.format import count_of
 
 LOOKS: Final[dict[GateWord, tuple[Word, str]]] = {
     "pass": ("equivalent", "✓"),

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ajuste.machine.inventory.inventory import Inventory
+from ajuste.model.wording import count_of
 from ajuste.report.document import Fact
-from ajuste.report.format import count_of, level_text
+from ajuste.report.format import level_text
 
 _TITLES: Final = {
     "cpu": "CPU",

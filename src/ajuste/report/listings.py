@@ -12,7 +12,7 @@ from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS, DifferingOption, KernelO
 from ajuste.model.metric import Metric
 from ajuste.model.results import Prediction, Results, ThreeSigma
 from ajuste.model.verdict import AcrossMachines, Agreement, MachineEffect, Verdict
-from ajuste.model.wording import in_sentence, visible_line
+from ajuste.model.wording import count_of, in_sentence, visible_line
 from ajuste.report.document import (
     Badge,
     Block,
@@ -29,7 +29,7 @@ from ajuste.report.document import (
     Subsection,
     Table,
 )
-from ajuste.report.format import NOTHING, ShownNumber, count_of, shown_as
+from ajuste.report.format import NOTHING, ShownNumber, shown_as
 from ajuste.report.labels import Labels
 from ajuste.report.metric_table import deciding_metrics, metric_shown
 from ajuste.report.verdicts import LOOKS, EffectStyle, effect_style

@@ -12,9 +12,9 @@ from typing import Any, Final
 from ajuste.model.live import LiveLine, LiveRecord, LiveSlice, duration
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
-from ajuste.model.wording import visible_line
+from ajuste.model.wording import count_of, visible_line
 from ajuste.report.document import Block, Paragraph, Picture, Section
-from ajuste.report.format import ShownNumber, count_of, shown_as
+from ajuste.report.format import ShownNumber, shown_as
 from ajuste.report.labels import Labels
 from ajuste.report.palette import variable
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain

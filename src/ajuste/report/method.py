@@ -13,7 +13,7 @@ from ajuste.model.diagnostic import Diagnostic, Diagnostics
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
 from ajuste.model.relevance import RELEVANCE
 from ajuste.model.results import Results
-from ajuste.model.wording import visible_line
+from ajuste.model.wording import count_of, visible_line
 from ajuste.report.document import (
     Block,
     Cell,
@@ -31,7 +31,7 @@ from ajuste.report.document import (
     Subsection,
     Table,
 )
-from ajuste.report.format import NOTHING, count_of
+from ajuste.report.format import NOTHING
 from ajuste.report.inventory_page import inventory_page
 from ajuste.report.labels import Labels, fixed_levels
 from ajuste.report.metric_table import deciding_metrics, is_screening, metric_shown, title_with_unit

@@ -8,10 +8,10 @@ from typing import Final
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import visible_line
+from ajuste.model.wording import count_of, visible_line
 from ajuste.outputs.base import HARDWARE_METRICS
 from ajuste.report.document import Cell, Column, Fact, Facts, Row, RowGroup, Subsection, Table
-from ajuste.report.format import NOTHING, ShownNumber, count_of, shown_as, spread_percent
+from ajuste.report.format import NOTHING, ShownNumber, shown_as, spread_percent
 from ajuste.report.labels import Labels
 
 NOT_SUPPORTED: Final = "not supported"

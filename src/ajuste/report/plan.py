@@ -13,9 +13,9 @@ from ajuste.model.metric import Metric
 from ajuste.model.plan import Sampler
 from ajuste.model.results import Clock
 from ajuste.model.trial import Factor, Slot
-from ajuste.model.wording import number
+from ajuste.model.wording import count_of, number
 from ajuste.report.document import Fact, Facts, Item, Listing, Notes, Paragraph, Report, Section, Subsection
-from ajuste.report.format import count_of, duration, level_text
+from ajuste.report.format import duration, level_text
 from ajuste.report.method import VIRTUAL
 from ajuste.report.verdicts import effect_band
 

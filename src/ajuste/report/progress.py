@@ -24,9 +24,9 @@ from ajuste.design.stopping import Remaining, remaining
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Status
 from ajuste.model.verdict import Finding
-from ajuste.model.wording import change, in_sentence, visible_line
+from ajuste.model.wording import change, count_of, in_sentence, visible_line
 from ajuste.report.console import WORD_STYLES, Console
-from ajuste.report.format import count_of, duration
+from ajuste.report.format import duration
 from ajuste.report.verdicts import effect_style
 
 _LOG: Final = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ajuste.model.gate import CommitChange, CommitHistory, CommitPoint, HistoryResult
-from ajuste.model.wording import amount, change, listed, percent, shortened, visible_line
+from ajuste.model.wording import amount, change, count_of, listed, percent, shortened, visible_line
 from ajuste.report.document import (
     Badge,
     Block,
@@ -20,7 +20,6 @@ from ajuste.report.document import (
     Section,
     Table,
 )
-from ajuste.report.format import count_of
 from ajuste.report.gate import commit_words
 
 _COLUMNS: Final = (

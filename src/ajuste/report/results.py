@@ -11,7 +11,7 @@ from ajuste.model.boot import BOOT_KERNEL, is_boot_name
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.trial import SETTINGS_FACTOR
-from ajuste.model.wording import visible_line
+from ajuste.model.wording import count_of, visible_line
 from ajuste.report.boots import boot_sections
 from ajuste.report.costs import costs_sections
 from ajuste.report.divergence import divergence_sections
@@ -31,7 +31,6 @@ from ajuste.report.document import (
     Subsection,
     Verdicts,
 )
-from ajuste.report.format import count_of
 from ajuste.report.headline import Headline, headlines
 from ajuste.report.labels import Labels, fixed_levels, labels_of
 from ajuste.report.listings import listings_of

@@ -9,9 +9,8 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import History, Results, VersionChange
 from ajuste.model.surface import Surface
 from ajuste.model.tuning import Tuning
-from ajuste.model.wording import change, in_sentence, listed, percent, visible_line
+from ajuste.model.wording import change, count_of, in_sentence, listed, percent, visible_line
 from ajuste.report.document import Block, Paragraph, Picture, Section
-from ajuste.report.format import count_of
 from ajuste.report.labels import Labels
 from ajuste.report.metric_table import is_screening, verdicts_of
 from ajuste.report.plots.curve import curve_plot, predicted_plot

@@ -12,7 +12,7 @@ from ajuste.model.metric import Direction, Metric, Scale
 from ajuste.model.results import Measured
 from ajuste.model.suite import SuiteMean, SuiteMember, SuiteResult
 from ajuste.model.verdict import Verdict, Word
-from ajuste.model.wording import amount, change, listed, percent, visible_line
+from ajuste.model.wording import amount, change, count_of, listed, percent, visible_line
 from ajuste.report.document import (
     Badge,
     Block,
@@ -32,7 +32,7 @@ from ajuste.report.document import (
     Section,
     Table,
 )
-from ajuste.report.format import NOTHING, count_of
+from ajuste.report.format import NOTHING
 from ajuste.report.labels import Labels, labels_of
 from ajuste.report.mail import mail_of
 from ajuste.report.method import clock_name

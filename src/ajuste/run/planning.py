@@ -14,6 +14,7 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.model.plan import Command, Write, location_words
 from ajuste.model.relevance import NoChance
 from ajuste.model.trial import KERNEL_FACTOR, Configuration
+from ajuste.model.wording import count_of
 from ajuste.report.plan import (
     PlannedBudget,
     PlannedCommand,
@@ -147,7 +148,7 @@ def _place(study: Study) -> str:
     target = study.target
     if target.kind == "host":
         return "this machine"
-    cpus = "1 CPU" if target.cpus == 1 else f"{target.cpus} CPUs"
+    cpus = count_of(target.cpus, "CPU")
     where = f" ({target.topology.in_words})" if target.topology else ""
     nodes = f" on {len(target.nodes)} nodes" if target.nodes else ""
     return f"a virtual machine with {' or '.join(study.kernels)}, {cpus}{where}, {target.memory_mib} MiB{nodes}"

@@ -27,6 +27,7 @@ from ajuste.model.event import Exited, Failed, Sample
 from ajuste.model.plan import Sampler
 from ajuste.model.relevance import NoChance
 from ajuste.model.trial import Observation
+from ajuste.model.wording import count_of
 from ajuste.study.resolved import Machine, ResolvedStudy
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class GuestObserver(ActivityObserver):
             if len(known) < len(seen):
                 return ()
             activity = replace(reduce(Activity.with_more, known), facts=activity.facts)
-        trials = "1 trial" if len(names) == 1 else f"{len(names)} trials"
+        trials = count_of(len(names), "trial")
         where = f"in {trials} beside those of the study"
         found = no_chances(self.resolved, self.catalogue, activity, where=where)
         return tuple(one if one.factor in every else one.model_copy(update={"hardly": True}) for one in found)

@@ -10,6 +10,7 @@ from ajuste.design.combinations import ORDERS, is_exact
 from ajuste.model.boot import BOOT_KERNEL, BOOT_PREFIX, is_boot_name
 from ajuste.model.results import Explained
 from ajuste.model.trial import COMMAND_FACTOR, Configuration, Factor
+from ajuste.model.wording import count_of
 from ajuste.study.schema import FactorTable, Study
 from ajuste.study.settings import KERNEL_ARGUMENTS, Knob, lines_of, names_set, parameter_of, service_attribute
 
@@ -152,7 +153,7 @@ def _boots(study: Study) -> Sequence[str]:
     if not study.across_boots:
         return ()
     each = study.blocks_per_boot
-    blocks = "1 block" if each == 1 else f"{each} blocks"
+    blocks = count_of(each, "block")
     warm_up = ", after a warm-up," if study.design.warm_up else ""
     return (
         f"This machine reboots for every configuration that needs it, in random order, and measures {blocks} in each "

@@ -27,7 +27,7 @@ from ajuste.model.results import Results
 from ajuste.model.trial import Configuration, Trial
 from ajuste.model.tuning import ExpectedMap, Importance, KeptLimit, Leg, SearchStep, Tuning
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import amount, change, in_sentence, listed, percent
+from ajuste.model.wording import amount, change, count_of, in_sentence, listed, percent
 from ajuste.study.resolved import ResolvedStudy
 
 
@@ -311,8 +311,7 @@ def _tried(tuning: Tuning) -> str:
 
 
 def _fresh(tuning: Tuning) -> str:
-    blocks = "1 fresh block" if tuning.check_blocks == 1 else f"{tuning.check_blocks} fresh blocks"
-    return f"measured in {blocks} that were not used for the choice"
+    return f"measured in {count_of(tuning.check_blocks, 'fresh block')} that were not used for the choice"
 
 
 def _effect(verdict: Verdict, metric: Metric) -> str:

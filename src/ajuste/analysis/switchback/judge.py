@@ -29,6 +29,7 @@ from ajuste.model.live import Slice
 from ajuste.model.measurements import Gathering
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
+from ajuste.model.wording import count_of
 
 _TRIAL: Final = re.compile(r"\btrial(s?)\b")
 
@@ -236,8 +237,7 @@ def _judged(
     if word == "undecided":
         needed = blocks_needed(noise, deciding_width(interval, zone), alpha)
         more = None if needed is None else max(1, needed - interval.n)
-    blocks = f"{interval.n} block" if interval.n == 1 else f"{interval.n} blocks"
-    too_few = f"{blocks} of the {fewest_blocks(alpha)} that an interval requires"
+    too_few = f"{count_of(interval.n, 'block')} of the {fewest_blocks(alpha)} that an interval requires"
     return _Judged(
         of_effect(
             effect,

@@ -16,9 +16,9 @@ from ajuste.lab.rendering import Form, document_page, handled, lab_of, page
 from ajuste.lab.watch import Laboratory
 from ajuste.machine.inventory.inventory import summary_of, take_inventory
 from ajuste.model.error import AjusteError
+from ajuste.model.wording import count_of
 from ajuste.report.diagnosis import diagnosis_report
 from ajuste.report.document import Fact, Facts, Folded, Paragraph, Picture, Report, Section
-from ajuste.report.format import count_of
 from ajuste.report.inventory_page import inventory_page
 from ajuste.report.palette import variable
 from ajuste.report.plots.plot import Plot, figure, plain
