@@ -11,9 +11,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from ajuste.lab.quietness import QuietCheck
 from ajuste.lab.rendering import Form, document_page, handled, lab_of, page
-from ajuste.lab.watch import Laboratory
+from ajuste.lab.watch import Laboratory, QuietCheck
 from ajuste.machine.inventory.inventory import summary_of, take_inventory
 from ajuste.model.error import AjusteError
 from ajuste.model.wording import count_of
