@@ -19,8 +19,7 @@ from ajuste.lab.agents.budget import AgentBudget, AgentLimits
 from ajuste.lab.agents.desk import AgentDesk
 from ajuste.lab.agents.operations import MOST_BYTES, OPERATIONS, find_operation, schema_of
 from ajuste.lab.agents.protocol import answered
-from ajuste.lab.api import api_routes, openapi
-from ajuste.lab.application import application
+from ajuste.lab.application import api_routes, application, openapi
 from ajuste.lab.service import LabService
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
