@@ -11,8 +11,7 @@ import pytest
 from scipy import stats
 
 from ajuste.analysis.boots import BootValue, boot_pairs, random_effects, scatter
-from ajuste.analysis.pairs import clean_trials
-from ajuste.analysis.rounds import by_round
+from ajuste.analysis.pairs import by_round, clean_trials
 from ajuste.analysis.verdict import judge
 from ajuste.model.boot import BootSpread
 from ajuste.model.metric import Metric

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from ajuste.analysis.answer import answer
-from ajuste.analysis.pairs import clean_trials
-from ajuste.analysis.rounds import by_round
+from ajuste.analysis.pairs import by_round, clean_trials
 from ajuste.analysis.summary import measured
 from ajuste.analysis.trend import trend
 from ajuste.analysis.verdict import judge
