@@ -17,8 +17,7 @@ from ajuste.catalogue.place import sysctl_path
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
-from ajuste.profile.mapping import ENERGY_BIAS, NOT_SETTINGS, OPTIONS, PAIRED, paired_tunable
-from ajuste.profile.profile import Profile, ProfileLine
+from ajuste.profile.profile import ENERGY_BIAS, NOT_SETTINGS, OPTIONS, PAIRED, Profile, ProfileLine, paired_tunable
 
 _NO_DISK: Final = re.compile(r"(dm-|fd|loop|md|nbd|ram|sr|zram)\d")
 """Block devices that tuned leaves alone."""

@@ -14,8 +14,7 @@ from typing import Final
 
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
 from ajuste.profile.functions import CannotCompute, Refused, expand, unknown
-from ajuste.profile.mapping import PLUGINS
-from ajuste.profile.profile import MachineFacts, Profile, ProfileLine
+from ajuste.profile.profile import PLUGINS, MachineFacts, Profile, ProfileLine
 
 # Files of sections and options as tuned reads them, with the number of each line.
 #
