@@ -11,9 +11,8 @@ from typing import Any, Final, TypeAlias
 
 import optuna
 
-from ajuste.design.search.sampler import SamplerName, SamplerTask, Tried
+from ajuste.design.search.sampler import Point, SamplerName, SamplerTask, Tried
 from ajuste.design.search.samplers import make_sampler
-from ajuste.design.search.space import Point
 from benchmarks.tuning.surfaces import Surface
 
 Method: TypeAlias = Callable[[Surface, int, int], list[Point]]

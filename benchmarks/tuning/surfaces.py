@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from ajuste.design.search.space import Point, Space, space_of
+from ajuste.design.search.sampler import Point, Space, space_of
 from ajuste.model.trial import Factor
 
 RECORDED: Final = Path(__file__).parent / "hackbench-surface.json"

@@ -10,9 +10,8 @@ from ajuste.analysis.search.ledger import Ledger, Suggestion, kept_limits, ledge
 from ajuste.analysis.search.phases import AT_ONCE, ROUNDS, allotment, finalists, promising, survivors
 from ajuste.analysis.verdict import family, judge
 from ajuste.design.search.goal import Goal, Search, Standing, goal_of
-from ajuste.design.search.sampler import SamplerTask, Tried
+from ajuste.design.search.sampler import Point, SamplerTask, Tried, space_of
 from ajuste.design.search.samplers import make_sampler
-from ajuste.design.search.space import Point, space_of
 from ajuste.design.stopping import Stop, StoppingLimits, hopeless
 from ajuste.model.error import RunError
 from ajuste.model.trial import Configuration, Slot

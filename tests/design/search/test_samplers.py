@@ -8,9 +8,8 @@ from typing import get_args
 
 import pytest
 
-from ajuste.design.search.sampler import SamplerName, SamplerTask, Tried
+from ajuste.design.search.sampler import Point, SamplerName, SamplerTask, Tried, space_of
 from ajuste.design.search.samplers import make_sampler
-from ajuste.design.search.space import Point, space_of
 from ajuste.model.trial import Factor
 
 LEVELS = tuple(str(number) for number in range(1, 11))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.design.search.space import Space, space_of
+from ajuste.design.search.sampler import Space, space_of
 from ajuste.model.trial import Factor
 from ajuste.model.tunable import Span
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from ajuste.analysis.pairs import Trials, clean_trials
 from ajuste.analysis.summary import interval_of
 from ajuste.design.search.goal import Constraint, Goal
-from ajuste.design.search.sampler import Tried
-from ajuste.design.search.space import Point, Space
+from ajuste.design.search.sampler import Point, Space, Tried
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Trial
 from ajuste.model.tunable import same_value

@@ -12,8 +12,7 @@ import numpy as np
 from ajuste.analysis.search.ledger import Ledger
 from ajuste.analysis.sequence import mean_interval
 from ajuste.design.search.goal import FEWEST_TRIALS, Goal
-from ajuste.design.search.sampler import Tried, front
-from ajuste.design.search.space import Point, Space
+from ajuste.design.search.sampler import Point, Space, Tried, front
 from ajuste.design.search.surrogate import Surrogate, Table, first_points
 from ajuste.model.error import RequestError
 from ajuste.model.tuning import ExpectedMap, Importance

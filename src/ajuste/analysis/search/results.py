@@ -17,9 +17,8 @@ from ajuste.analysis.search.ledger import Ledger, Suggestion, kept_limits, ledge
 from ajuste.analysis.search.phases import expected_map, finalists, importances
 from ajuste.analysis.verdict import family, judge
 from ajuste.design.search.goal import Goal, Search, goal_of
-from ajuste.design.search.sampler import Tried
+from ajuste.design.search.sampler import Space, Tried, space_of
 from ajuste.design.search.samplers import TITLES
-from ajuste.design.search.space import Space, space_of
 from ajuste.design.search.surrogate import Surrogate
 from ajuste.design.stopping import Why
 from ajuste.model.metric import Metric

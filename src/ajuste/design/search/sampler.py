@@ -1,14 +1,161 @@
-"""What a sampler is."""
+"""What a sampler is, and the space that it searches: the lattice of the levels of all factors that vary."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from functools import cached_property
+from typing import Final, Literal, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ajuste.design.search.space import Point, Row, Space
+from ajuste.model.trial import Factor
+from ajuste.model.tunable import same_value
+
+Point: TypeAlias = tuple[int, ...]
+"""One point of the lattice: the place of its level on every axis."""
+Row: TypeAlias = tuple[float, ...]
+"""Where a point lies for a model: every ordered axis from 0 to 1, every other one with a column for each level."""
+Scale: TypeAlias = Literal["linear", "logarithmic", "ranks", "none"]
+
+WIDE: Final = 10.0
+"""Levels of which the largest is so many times the smallest are taken by their logarithm."""
+
+
+@dataclass(frozen=True)
+class SearchAxis:
+    """A factor that varies. ``scale`` is ``none`` where its levels are in no order."""
+
+    name: str
+    levels: tuple[str, ...]
+    scale: Scale
+
+    @cached_property
+    def _numbers(self) -> NDArray[np.float64]:
+        return np.array([float(level) for level in self.levels])
+
+    @property
+    def columns(self) -> int:
+        """How many columns of a row it takes."""
+        return len(self.levels) if self.scale == "none" else 1
+
+    def columns_of(self, level: str) -> tuple[float, ...]:
+        """Where ``level`` lies; it may be one that a kernel made of another, between two of ``levels`` or beyond."""
+        if self.scale == "none":
+            return tuple(float(level == own) for own in self.levels)
+        number = _number(level)
+        if number is None:
+            return (0.0,)
+        if self.scale == "ranks":
+            ordered = np.sort(self._numbers)
+            return (float(np.interp(number, ordered, np.linspace(0, 1, len(ordered)))),)
+        low, high = float(self._numbers.min()), float(self._numbers.max())
+        if self.scale == "linear":
+            return ((number - low) / (high - low),)
+        return (math.log(max(number, low / WIDE) / low) / math.log(high / low),)
+
+
+@dataclass(frozen=True)
+class Space:
+    """All combinations of the levels of ``axes``; ``baseline`` is the point that others are compared with."""
+
+    axes: tuple[SearchAxis, ...]
+    baseline: Point
+
+    @property
+    def size(self) -> int:
+        """How many points there are."""
+        return math.prod(len(axis.levels) for axis in self.axes)
+
+    def levels_of(self, point: Point) -> dict[str, str]:
+        """The level of each factor that varies."""
+        return {axis.name: axis.levels[place] for axis, place in zip(self.axes, point, strict=True)}
+
+    def point_of(self, levels: Mapping[str, str]) -> Point | None:
+        """The point with these levels, however they are written; ``None`` where there is none."""
+        places = []
+        for axis in self.axes:
+            found = [place for place, own in enumerate(axis.levels) if same_value(own, levels[axis.name])]
+            if not found:
+                return None
+            places.append(found[0])
+        return tuple(places)
+
+    def row(self, levels: dict[str, str]) -> Row:
+        """Where a configuration with these levels (as they were read back) lies."""
+        return tuple(number for axis in self.axes for number in axis.columns_of(levels[axis.name]))
+
+    def rows(self, points: Iterable[Point]) -> NDArray[np.float64]:
+        """A line for each point."""
+        tables = [np.array([axis.columns_of(level) for level in axis.levels]) for axis in self.axes]
+        places = np.array(list(points), np.int64).reshape(-1, len(self.axes))
+        return np.hstack([table[places[:, column]] for column, table in enumerate(tables)])
+
+    def all_points(self) -> list[Point]:
+        """Every point, the last axis changing fastest."""
+        return [tuple(map(int, point)) for point in np.ndindex(*(len(axis.levels) for axis in self.axes))]
+
+    def some_points(self, generator: np.random.Generator, most: int, near: Sequence[Point] = ()) -> list[Point]:
+        """Every point where there are at most ``most``; otherwise so many at random, and all neighbours of ``near``."""
+        if self.size <= most:
+            return self.all_points()
+        columns = [generator.integers(0, len(axis.levels), most) for axis in self.axes]
+        drawn = {tuple(map(int, point)) for point in zip(*columns, strict=True)}
+        return sorted(drawn | {neighbour for point in near for neighbour in self.neighbours(point)})
+
+    def neighbours(self, point: Point) -> list[Point]:
+        """The points one step away on one axis, or on two at once; any other level of an axis without order is."""
+        singles = [
+            (place, level)
+            for place, axis in enumerate(self.axes)
+            for level in (range(len(axis.levels)) if axis.scale == "none" else (point[place] - 1, point[place] + 1))
+            if 0 <= level < len(axis.levels) and level != point[place]
+        ]
+        found = set()
+        for one, own in singles:
+            for two, other in singles:
+                if one <= two:
+                    changed = list(point)
+                    changed[one] = own
+                    if two != one:
+                        changed[two] = other
+                    found.add(tuple(changed))
+        return sorted(found)
+
+
+def space_of(factors: Sequence[Factor]) -> Space:
+    """The space of those of ``factors`` that have several levels."""
+    varied = [factor for factor in factors if len(factor.levels) > 1]
+    return Space(
+        axes=tuple(SearchAxis(factor.name, factor.levels, _scale(factor)) for factor in varied),
+        baseline=tuple(factor.levels.index(factor.baseline) for factor in varied),
+    )
+
+
+def _scale(factor: Factor) -> Scale:
+    levels = factor.levels
+    numbers = [_number(level) for level in levels]
+    known = [number for number in numbers if number is not None]
+    if len(known) < len(levels) or len(set(known)) < len(levels) or len(levels) < 3:
+        return "none"
+    ratios = factor.span is not None and factor.span.scale == "log"
+    if min(known) > 0 and (ratios or max(known) >= WIDE * min(known)):
+        return "logarithmic"
+    if min(known) > 0:
+        return "linear"
+    positive = [number for number in known if number > 0]
+    return "ranks" if positive and max(positive) >= WIDE * min(positive) else "linear"
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
 
 SamplerName = Literal["gp", "tpe", "cmaes", "nsga2", "random", "grid"]
 

@@ -11,8 +11,7 @@ import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 
-from ajuste.design.search.sampler import SamplerName, SamplerTask, SearchSampler, Tried, unused
-from ajuste.design.search.space import Point
+from ajuste.design.search.sampler import Point, SamplerName, SamplerTask, SearchSampler, Tried, unused
 from ajuste.design.search.surrogate import GaussianSampler
 
 # Optuna's samplers: asked and told in the order in which a run went, which makes them do the same again.

@@ -14,8 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-from ajuste.design.search.sampler import SamplerTask, Tried, filling, front
-from ajuste.design.search.space import Point
+from ajuste.design.search.sampler import Point, SamplerTask, Tried, filling, front
 
 Table = NDArray[np.float64]
 
