@@ -11,7 +11,7 @@ from tomlkit.items import Table
 
 from ajuste.machine.files import write_text
 from ajuste.model.error import RequestError
-from ajuste.study.files import is_own
+from ajuste.study.site import is_own
 
 
 def check_save(path: Path | None) -> None:

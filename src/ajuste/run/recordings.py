@@ -16,9 +16,8 @@ from ajuste.model.trial import Observation, Slot
 from ajuste.model.wording import Say
 from ajuste.run.outcome import results_of
 from ajuste.run.runner import Executors
-from ajuste.study.files import own_name
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.study.site import GUEST_DIRECTORY
+from ajuste.study.site import GUEST_DIRECTORY, own_name
 
 if TYPE_CHECKING:
     from ajuste.store.store import Run, Store

@@ -28,12 +28,11 @@ from ajuste.machine.session import machine_marks
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage, KernelVersion, Proof
 from ajuste.model.wording import Say
-from ajuste.study.files import study_directory
 from ajuste.study.resolve import HOST_KERNEL, FindProgram, Resolver
 from ajuste.study.resolved import Machine, ResolvedStudy, fingerprint
 from ajuste.study.schema import Study
 from ajuste.study.settings import SCHED_EXT, varies
-from ajuste.study.site import GUEST, Site
+from ajuste.study.site import GUEST, Site, study_directory
 
 if TYPE_CHECKING:
     from ajuste.executor.cluster.connection import Cluster

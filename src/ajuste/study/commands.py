@@ -15,14 +15,24 @@ from ajuste.model.error import RequestError
 from ajuste.model.plan import Attributes, Command, Perturbation, Plan, Scratch, Write
 from ajuste.model.trial import Slot
 from ajuste.outputs.trial import TrialReading
-from ajuste.study.files import is_own, own_name, study_directory, study_files
 from ajuste.study.job import BackgroundTable, WorkloadTable
 from ajuste.study.location import KeyPath
 from ajuste.study.resolved import Load, ResolvedStudy
 from ajuste.study.schema import Study
 from ajuste.study.services import Served, Services
 from ajuste.study.settings import process_attributes
-from ajuste.study.site import GUEST, GUEST_HOME, MOUNT_POINT, SCHEDULERS, Site, scratch
+from ajuste.study.site import (
+    GUEST,
+    GUEST_HOME,
+    MOUNT_POINT,
+    SCHEDULERS,
+    Site,
+    is_own,
+    own_name,
+    scratch,
+    study_directory,
+    study_files,
+)
 
 # What one trial writes and runs, and how what its programs say is read: from the study and its place in it alone.
 

@@ -22,10 +22,10 @@ from ajuste.outputs.base import (
 from ajuste.outputs.pattern import Pattern, Pointer
 from ajuste.outputs.services import service_metrics
 from ajuste.outputs.timeline import Timeline
-from ajuste.study.files import study_directory
 from ajuste.study.job import BackgroundTable, PatternTable, SamplerTable, TimelineTable
 from ajuste.study.problem import Problem, nearest
 from ajuste.study.schema import Study
+from ajuste.study.site import study_directory
 from ajuste.study.target import TargetTable
 
 

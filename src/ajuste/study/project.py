@@ -23,13 +23,13 @@ from ajuste.study.command_line.job import read_metric
 from ajuste.study.command_line.request import seconds
 from ajuste.study.command_line.study import DEFAULT_KERNEL, DEFAULT_MAX_SECONDS, IN_GUEST, ON_HOST
 from ajuste.study.factors import ParseKernel
-from ajuste.study.files import is_own, own_name
 from ajuste.study.job import Argument, Argv, StudyTable
 from ajuste.study.location import KeyPath, StudySource
 from ajuste.study.measures import PARTS_OF_INSTRUCTIONS, find_metric
 from ajuste.study.problem import Problem, chosen_by_name, error, from_validation, named_twice
 from ajuste.study.read import checked_study, read_toml
 from ajuste.study.schema import Study
+from ajuste.study.site import is_own, own_name
 from ajuste.study.target import PackageName
 
 PROJECT_FILE: Final = "ajuste.toml"

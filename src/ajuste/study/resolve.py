@@ -17,7 +17,6 @@ from ajuste.model.tunable import CgroupLimit, ProcessAttribute, SchedulerProgram
 from ajuste.study.answerable import guest_notes
 from ajuste.study.commands import Commands
 from ajuste.study.explain import explain, successor_notes
-from ajuste.study.files import study_files
 from ajuste.study.measures import (
     Measures,
     measures,
@@ -40,7 +39,7 @@ from ajuste.study.settings import (
     service_attribute,
     set_by,
 )
-from ajuste.study.site import GUEST, Site
+from ajuste.study.site import GUEST, Site, study_files
 
 FindProgram = Callable[[str], str | None]
 """From a program's name to its absolute path on this machine, like ``shutil.which``."""

@@ -16,12 +16,12 @@ from ajuste.study.command_line.request import CommandLine, Request, seconds, sha
 from ajuste.study.command_line.study import adhoc_document
 from ajuste.study.commands import BUNDLED
 from ajuste.study.factors import ParseKernel
-from ajuste.study.files import is_own
 from ajuste.study.job import Argument, BudgetTable, Name, ScratchTable, Share, StudyTable, Whole, WorkloadTable
 from ajuste.study.location import KeyPath, StudySource
 from ajuste.study.problem import Problem, chosen_by_name, error, from_validation, named_twice
 from ajuste.study.read import checked_study, read_toml
 from ajuste.study.schema import AnalysisTable, Study
+from ajuste.study.site import is_own
 
 FOLDER: Final = "suites"
 HINT: Final = "see docs/how-to/suite.md for every field"
