@@ -18,8 +18,8 @@ from ajuste.model.results import Results
 from ajuste.model.scheduling import Recorded
 from ajuste.report.costs import cost_tables, costs_plots, costs_sections
 from ajuste.report.document import Folded, Picture, Section, Table
+from ajuste.report.format import labels_of
 from ajuste.report.html import render_html, write_report
-from ajuste.report.labels import labels_of
 from ajuste.report.markdown import markdown
 from ajuste.report.pictures.drawing import draw
 from ajuste.report.results import report_of

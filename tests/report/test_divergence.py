@@ -15,8 +15,8 @@ from ajuste.model.results import Results
 from ajuste.model.scheduling import Explanation, Recorded
 from ajuste.report.divergence import divergence_plot, divergence_report, divergence_sections
 from ajuste.report.document import CommandBlock, Folded, Picture, Section, Table
+from ajuste.report.format import labels_of
 from ajuste.report.html import render_html
-from ajuste.report.labels import labels_of
 from ajuste.report.markdown import markdown
 from ajuste.report.pictures.drawing import draw
 from ajuste.report.results import report_of

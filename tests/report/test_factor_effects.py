@@ -13,8 +13,8 @@ from ajuste.analysis.factor_effects import factor_effects
 from ajuste.model.results import Results
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
 from ajuste.report.document import Table, Verdicts
+from ajuste.report.format import labels_of
 from ajuste.report.html import render_html
-from ajuste.report.labels import labels_of
 from ajuste.report.plots.factor_effects import interaction_plots, pareto_plots
 from ajuste.report.results import report_of
 from ajuste.report.terminal import print_report

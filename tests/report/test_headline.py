@@ -11,8 +11,8 @@ from ajuste.model.metric import Direction, Metric
 from ajuste.model.results import Explained, Measured, Results, Summary
 from ajuste.model.trial import Factor
 from ajuste.model.verdict import Verdict, Word
+from ajuste.report.format import labels_of
 from ajuste.report.headline import MOST_WORDS, headlines
-from ajuste.report.labels import labels_of
 
 
 def said(results: Results) -> list[str]:

@@ -9,7 +9,7 @@ from tests.report.plotted import checked
 
 from ajuste.model.results import History, Results, VersionChange, VersionPoint
 from ajuste.report.document import Paragraph, Picture, Section
-from ajuste.report.labels import labels_of
+from ajuste.report.format import labels_of
 from ajuste.report.plots.plot import figure_json
 from ajuste.report.sections import history_sections
 

@@ -11,8 +11,8 @@ from tests.report.simulated import HOSTILE, INVOLUNTARY
 
 from ajuste.model.metric import PredictionRule
 from ajuste.model.results import Prediction, Results, ThreeSigma
+from ajuste.report.format import labels_of
 from ajuste.report.html import render_html
-from ajuste.report.labels import labels_of
 from ajuste.report.plots.curve import predicted_plot
 from ajuste.report.results import report_of
 from ajuste.report.terminal import print_report

@@ -19,8 +19,8 @@ from ajuste.model.results import Results
 from ajuste.model.scheduling import Recorded
 from ajuste.report.costs import cost_tables, costs_sections
 from ajuste.report.document import Section, Table
+from ajuste.report.format import labels_of
 from ajuste.report.html import write_report
-from ajuste.report.labels import labels_of
 from ajuste.report.metric_table import not_supported
 from ajuste.report.modelled import modelled_plot
 from ajuste.report.pictures.drawing import draw

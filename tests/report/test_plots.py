@@ -11,7 +11,7 @@ from tests.report.plotted import checked
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
-from ajuste.report.labels import labels_of
+from ajuste.report.format import labels_of
 from ajuste.report.plots.curve import curve_plot
 from ajuste.report.plots.forest import forest_plots
 from ajuste.report.plots.heatmap import heatmap_plot

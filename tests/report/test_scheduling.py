@@ -14,8 +14,8 @@ from ajuste.analysis.explanation import explanation
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Behaviour, Preemption, Recorded, Recording, Share, Spread, Switches
 from ajuste.report.document import Paragraph, Picture
+from ajuste.report.format import labels_of
 from ajuste.report.html import render_html
-from ajuste.report.labels import labels_of
 from ajuste.report.results import report_of
 from ajuste.report.scheduling import explanation_report, scheduling_sections
 from ajuste.report.terminal import print_report

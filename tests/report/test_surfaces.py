@@ -13,7 +13,7 @@ from tests.report.plotted import checked
 from ajuste.model.results import Results
 from ajuste.model.trial import Factor
 from ajuste.report.document import Paragraph, Picture
-from ajuste.report.labels import labels_of
+from ajuste.report.format import labels_of
 from ajuste.report.plots.plot import Plot
 from ajuste.report.plots.surface_curves import View, surface_curves, view_of
 from ajuste.report.plots.surface_map import surface_map

@@ -8,8 +8,8 @@ import pytest
 from tests.report.plotted import checked
 
 from ajuste.model.results import Results
+from ajuste.report.format import labels_of
 from ajuste.report.html import render_html
-from ajuste.report.labels import labels_of
 from ajuste.report.plots.plot import Plot
 from ajuste.report.plots.timelines import timelines_plot
 from ajuste.report.results import report_of

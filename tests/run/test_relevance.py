@@ -24,8 +24,8 @@ from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Plan
 from ajuste.model.relevance import NoChance
 from ajuste.model.trial import Observation
+from ajuste.report.format import labels_of
 from ajuste.report.headline import headlines
-from ajuste.report.labels import labels_of
 from ajuste.run.relevance import MOST_PROBES, GuestObserver, HostObserver, RelevanceLook, probed
 from ajuste.run.runner import Executors, Runner
 from ajuste.store.store import Store

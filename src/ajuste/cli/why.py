@@ -22,8 +22,8 @@ from ajuste.model.wording import visible
 from ajuste.report.console import Console
 from ajuste.report.costs import called_in
 from ajuste.report.divergence import divergence_report
+from ajuste.report.format import labels_of
 from ajuste.report.html import write_report
-from ajuste.report.labels import labels_of
 from ajuste.report.results import report_of
 from ajuste.report.scheduling import explanation_report
 from ajuste.report.terminal import print_report

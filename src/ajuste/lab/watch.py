@@ -25,8 +25,7 @@ from ajuste.model.error import AjusteError
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
-from ajuste.report.format import duration
-from ajuste.report.labels import labels_of
+from ajuste.report.format import duration, labels_of
 from ajuste.report.metric_table import deciding_metrics
 from ajuste.report.verdicts import LOOKS, effect_style
 from ajuste.store.following import NewTrial, RunFollower

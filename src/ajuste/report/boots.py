@@ -12,8 +12,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Point, Results
 from ajuste.model.wording import count_of, percent, visible_line
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Row, RowGroup, Section, Table
-from ajuste.report.format import NOTHING, duration, shown_as, significant
-from ajuste.report.labels import Labels
+from ajuste.report.format import NOTHING, Labels, duration, shown_as, significant
 from ajuste.report.plots.plot import LegendEntry, Plot, figure
 from ajuste.report.plots.trials import configuration_marks, exact, figure_axis, hover_text, kind_of
 

@@ -27,8 +27,7 @@ from ajuste.report.document import (
     Section,
     Table,
 )
-from ajuste.report.format import NOTHING, number, shown_as
-from ajuste.report.labels import Labels, labels_of
+from ajuste.report.format import NOTHING, Labels, labels_of, number, shown_as
 from ajuste.report.palette import SERIES, variable
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, plain, plain_lines
 

@@ -17,8 +17,7 @@ from ajuste.model.relevance import explains_all
 from ajuste.model.results import Results
 from ajuste.model.verdict import FactorEffect, LineEffect, Verdict
 from ajuste.model.wording import in_sentence, number, percent, signed, visible_line
-from ajuste.report.format import is_percentage, shown_as
-from ajuste.report.labels import Labels, numeric_levels
+from ajuste.report.format import Labels, is_percentage, numeric_levels, shown_as
 from ajuste.report.metric_table import deciding_metrics, is_screening, verdicts_of
 from ajuste.report.verdicts import effect_size, known
 

@@ -29,8 +29,7 @@ from ajuste.report.document import (
     Subsection,
     Table,
 )
-from ajuste.report.format import NOTHING, ShownNumber, shown_as
-from ajuste.report.labels import Labels
+from ajuste.report.format import NOTHING, Labels, ShownNumber, shown_as
 from ajuste.report.metric_table import deciding_metrics, metric_shown
 from ajuste.report.verdicts import LOOKS, EffectStyle, effect_style
 

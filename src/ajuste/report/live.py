@@ -14,8 +14,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.document import Block, Paragraph, Picture, Section
-from ajuste.report.format import ShownNumber, shown_as
-from ajuste.report.labels import Labels
+from ajuste.report.format import Labels, ShownNumber, shown_as
 from ajuste.report.palette import variable
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain
 from ajuste.report.plots.trials import configuration_marks

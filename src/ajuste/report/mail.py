@@ -19,8 +19,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, percent, visible_line
-from ajuste.report.format import ShownNumber
-from ajuste.report.labels import Labels, labels_of
+from ajuste.report.format import Labels, ShownNumber, labels_of
 from ajuste.report.method import clock_name
 from ajuste.report.metric_table import deciding_metrics, measured_metrics, metric_shown
 from ajuste.report.results import report_of

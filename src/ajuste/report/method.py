@@ -31,9 +31,8 @@ from ajuste.report.document import (
     Subsection,
     Table,
 )
-from ajuste.report.format import NOTHING
+from ajuste.report.format import NOTHING, Labels, fixed_levels
 from ajuste.report.inventory_page import inventory_page
-from ajuste.report.labels import Labels, fixed_levels
 from ajuste.report.metric_table import deciding_metrics, is_screening, metric_shown, title_with_unit
 from ajuste.report.plots.trials import course_plot, kind_of, place_word
 from ajuste.report.trials import trials_csv

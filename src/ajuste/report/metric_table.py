@@ -11,8 +11,7 @@ from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, visible_line
 from ajuste.outputs.base import HARDWARE_METRICS
 from ajuste.report.document import Cell, Column, Fact, Facts, Row, RowGroup, Subsection, Table
-from ajuste.report.format import NOTHING, ShownNumber, shown_as, spread_percent
-from ajuste.report.labels import Labels
+from ajuste.report.format import NOTHING, Labels, ShownNumber, shown_as, spread_percent
 
 NOT_SUPPORTED: Final = "not supported"
 

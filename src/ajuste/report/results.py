@@ -31,8 +31,8 @@ from ajuste.report.document import (
     Subsection,
     Verdicts,
 )
+from ajuste.report.format import Labels, fixed_levels, labels_of
 from ajuste.report.headline import Headline, headlines
-from ajuste.report.labels import Labels, fixed_levels, labels_of
 from ajuste.report.listings import listings_of
 from ajuste.report.live import live_headline, live_sections
 from ajuste.report.method import (

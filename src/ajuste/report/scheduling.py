@@ -12,8 +12,7 @@ from ajuste.model.scheduling import Explanation, Part, Recorded, Recording, Spre
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.costs import called_in, cost_sentences, cost_tables
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Report, Row, RowGroup, Section, Table
-from ajuste.report.format import NOTHING, number, shown_as
-from ajuste.report.labels import Labels, labels_of
+from ajuste.report.format import NOTHING, Labels, labels_of, number, shown_as
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain
 from ajuste.report.plots.trials import configuration_marks
 

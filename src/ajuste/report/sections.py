@@ -11,7 +11,7 @@ from ajuste.model.surface import Surface
 from ajuste.model.tuning import Tuning
 from ajuste.model.wording import change, count_of, in_sentence, listed, percent, visible_line
 from ajuste.report.document import Block, Paragraph, Picture, Section
-from ajuste.report.labels import Labels
+from ajuste.report.format import Labels
 from ajuste.report.metric_table import is_screening, verdicts_of
 from ajuste.report.plots.curve import curve_plot, predicted_plot
 from ajuste.report.plots.factor_effects import interaction_plots, pareto_plots

@@ -10,9 +10,8 @@ from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import change, count_of
 from ajuste.report.document import Block, Cell, Column, Entry, Fact, Paragraph, Report, Row, RowGroup, Section, Table
-from ajuste.report.format import NOTHING
+from ajuste.report.format import NOTHING, labels_of
 from ajuste.report.headline import headlines
-from ajuste.report.labels import labels_of
 from ajuste.report.live import live_headline
 from ajuste.report.method import environment_facts
 

@@ -32,8 +32,7 @@ from ajuste.report.document import (
     Section,
     Table,
 )
-from ajuste.report.format import NOTHING
-from ajuste.report.labels import Labels, labels_of
+from ajuste.report.format import NOTHING, Labels, labels_of
 from ajuste.report.mail import mail_of
 from ajuste.report.method import clock_name
 from ajuste.report.plots.forest import forest_plots

@@ -13,8 +13,7 @@ from ajuste.model.results import Measured, Results
 from ajuste.model.verdict import Bounds, FactorEffect, LineEffect, Ranked, Ranking, Verdict
 from ajuste.model.wording import in_sentence, listed, percent, visible_line
 from ajuste.report.document import Badge, Block, Cell, Column, Paragraph, Row, RowGroup, Section, Table
-from ajuste.report.format import NOTHING, ShownNumber, number, shown_as
-from ajuste.report.labels import Labels, numeric_levels
+from ajuste.report.format import NOTHING, Labels, ShownNumber, number, numeric_levels, shown_as
 from ajuste.report.metric_table import (
     configuration_name,
     extent_of,

@@ -13,8 +13,7 @@ from ajuste.model.results import Results
 from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Role, Word
 from ajuste.model.wording import visible_line
 from ajuste.report.document import Badge
-from ajuste.report.format import NOTHING, ShownNumber, is_percentage, number, shown_as, signed, significant
-from ajuste.report.labels import Labels
+from ajuste.report.format import NOTHING, Labels, ShownNumber, is_percentage, number, shown_as, signed, significant
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from ajuste.model.error import RequestError
 from ajuste.profile.formats import renderers
 from ajuste.report.boots import boot_sections
 from ajuste.report.document import Folded, Paragraph, Table
-from ajuste.report.labels import labels_of
+from ajuste.report.format import labels_of
 from ajuste.report.winner import export_of
 from ajuste.run.experiment import conduct, prepare, progress_of
 from ajuste.run.outcome import results_of

@@ -16,7 +16,7 @@ from ajuste.lab.watch import Laboratory
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
-from ajuste.report.labels import labels_of
+from ajuste.report.format import labels_of
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
 

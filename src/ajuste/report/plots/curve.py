@@ -9,8 +9,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Prediction, Results
 from ajuste.model.trial import Factor
 from ajuste.model.wording import visible_line
-from ajuste.report.format import ShownNumber
-from ajuste.report.labels import Labels, numeric_levels
+from ajuste.report.format import Labels, ShownNumber, numeric_levels
 from ajuste.report.listings import predicted_text, prediction_shown, predictions_of, residual_text
 from ajuste.report.palette import SERIES, variable
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, level_axis, mark, plain, plain_lines, spaced

@@ -8,8 +8,7 @@ from ajuste.model.metric import Metric, Scale
 from ajuste.model.results import Results
 from ajuste.model.verdict import FactorCell, FactorEffect
 from ajuste.model.wording import visible_line
-from ajuste.report.format import ShownNumber, shown_as
-from ajuste.report.labels import Labels
+from ajuste.report.format import Labels, ShownNumber, shown_as
 from ajuste.report.palette import SERIES, variable
 from ajuste.report.plots.forest import SYMBOLS, EffectAxis, axis_of, in_words, neutral, x_axis, zone_shapes
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, level_axis, mark, plain, plain_lines

@@ -11,7 +11,7 @@ from ajuste.model.metric import Metric, Scale
 from ajuste.model.results import Measured, Results
 from ajuste.model.verdict import Finding, LineEffect, Verdict
 from ajuste.model.wording import visible_line
-from ajuste.report.labels import Labels
+from ajuste.report.format import Labels
 from ajuste.report.metric_table import verdicts_of
 from ajuste.report.palette import variable
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, level_axis, plain, plain_lines

@@ -9,8 +9,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
 from ajuste.model.surface import Correlation
 from ajuste.model.wording import visible_line
-from ajuste.report.format import number
-from ajuste.report.labels import Labels
+from ajuste.report.format import Labels, number
 from ajuste.report.metric_table import metric_shown
 from ajuste.report.palette import variable
 from ajuste.report.plots.plot import Plot, figure, level_axis, plain

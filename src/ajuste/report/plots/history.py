@@ -12,8 +12,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import History, Results, VersionPoint
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.wording import change, visible_line
-from ajuste.report.format import ShownNumber
-from ajuste.report.labels import Labels
+from ajuste.report.format import Labels, ShownNumber
 from ajuste.report.palette import SERIES, variable
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, mark, plain
 from ajuste.report.plots.trials import exact, figure_axis

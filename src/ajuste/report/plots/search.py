@@ -10,7 +10,7 @@ from ajuste.model.results import Results
 from ajuste.model.tuning import ExpectedMap, Phase, SearchStep, Tuning
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import change
-from ajuste.report.labels import Labels
+from ajuste.report.format import Labels
 from ajuste.report.palette import variable
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, level_axis, plain
 

@@ -6,8 +6,7 @@ from bisect import bisect_left
 from typing import Any, Final
 
 from ajuste.model.results import Results, SampledFigure, SampledLine
-from ajuste.report.format import ShownNumber, shown_as
-from ajuste.report.labels import Labels
+from ajuste.report.format import Labels, ShownNumber, shown_as
 from ajuste.report.palette import variable
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain
 from ajuste.report.plots.trials import configuration_marks

@@ -9,8 +9,7 @@ from typing import Any, Final, Literal
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results
 from ajuste.model.wording import visible_line
-from ajuste.report.format import ShownNumber, shown_as
-from ajuste.report.labels import Labels
+from ajuste.report.format import Labels, ShownNumber, shown_as
 from ajuste.report.palette import SERIES, variable
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, level_axis, mark, plain, plain_lines
 
