@@ -1,7 +1,7 @@
 """What the trials of a run say of its boots: how much differs within a boot, and how much from boot to boot.
 
 A boot draws memory layouts, orders of devices and much else once, and all that is measured in it shares them. So a boot
-counts as one value (see ``analysis.rounds``), however often it measured (Kalibera and Jones 2013, "Rigorous
+counts as one value (see ``analysis.pairs``), however often it measured (Kalibera and Jones 2013, "Rigorous
 benchmarking in reasonable time", ISMM). Where the scatter comes from is told by one-way random effects (Searle, Casella
 and McCulloch 1992, Variance Components).
 """

@@ -1,9 +1,8 @@
 """Pairs: the same block under the baseline and under another configuration.
 
-Boots as units: the trials of a boot become one value, and the rounds of boots the blocks that verdicts rest on.
-
-What differs from boot to boot is the same for all trials of one boot. Taken as independent they would make an interval
-that holds for these boots only; their mean is one draw of a boot.
+Of a run across reboots boots are the units: the trials of a boot become one value, and the rounds of boots the blocks
+that verdicts rest on. What differs from boot to boot is the same for all trials of one boot. Taken as independent they
+would make an interval that holds for these boots only; their mean is one draw of a boot.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class Clean:
 
     ``blocks`` are the numbers of the blocks that have any, in order. ``rows`` has for each configuration (in the order
     of ``measured.configuration.values``) and block the row of its trial in ``measured``, -1 where there is none.
-    With ``of_rounds`` the blocks are rounds of boots (see ``analysis.rounds``).
+    With ``of_rounds`` the blocks are rounds of boots.
     """
 
     measured: Measurements

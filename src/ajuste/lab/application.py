@@ -1,4 +1,8 @@
-"""The lab page as an application: its pages, its files, and what is said when something is wrong."""
+"""The lab page as an application: its pages, its files, what is said when something is wrong, and ``/api``.
+
+The operations are there for programs by plain HTTP and JSON: ``/api/NAME``, described by ``/api/openapi.json``. What
+only looks may be asked with GET; everything with POST. The guard around the application wants a token.
+"""
 
 from __future__ import annotations
 

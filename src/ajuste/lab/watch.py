@@ -1,4 +1,6 @@
-"""What the pages share: one service, one index of runs, and one look at the store for all who watch a run."""
+"""What the pages share: one service, one index of runs, how quiet the machine was, and one look at the store for
+all.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Numbers and units for people: a unit that suits the figures, and as many digits as they deserve.
+"""Figures for people: a unit that suits them, and as many digits as they deserve; and the names of what they are of.
 
-Factors and configurations named shortly: the factor once, then its levels as people say them.
+Factors and configurations are named shortly: the factor once, then its levels as people say them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where commands are run: what they find there, and whose they are.
 
-The study's own files: beside the study file, taken along under ``/study``.
+The study's own files lie beside the study file, and are taken along under ``/study``.
 """
 
 from __future__ import annotations
