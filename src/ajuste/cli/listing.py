@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible_line
-from ajuste.store.remarks import PINNED
+from ajuste.store.head import PINNED
 
 if TYPE_CHECKING:
     from ajuste.store.head import Head

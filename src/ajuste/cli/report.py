@@ -17,7 +17,7 @@ from ajuste.machine.home import Home, home
 from ajuste.machine.installation import require_extra
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible
-from ajuste.store.remarks import RunNotes
+from ajuste.store.head import RunNotes
 from ajuste.store.store import Store
 
 if TYPE_CHECKING:  # The list of runs needs no more than the standard library.

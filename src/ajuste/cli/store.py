@@ -19,8 +19,7 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import count_of, visible, visible_line
 from ajuste.store.database import shown
 from ajuste.store.engine import lock_name, only_one
-from ajuste.store.head import Head
-from ajuste.store.remarks import PINNED, RunNotes, valid_tags
+from ajuste.store.head import PINNED, Head, RunNotes, valid_tags
 from ajuste.store.salvage import Findings, inspect_store
 from ajuste.store.salvage import salvage as salvage_store
 from ajuste.store.store import Store

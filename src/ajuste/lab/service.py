@@ -24,8 +24,7 @@ from ajuste.run.outcome import results_of
 from ajuste.run.sharing import Imported, import_bundle
 from ajuste.store.engine import lock_name, only_one
 from ajuste.store.following import RunFollower
-from ajuste.store.head import Head
-from ajuste.store.remarks import valid_tags
+from ajuste.store.head import Head, valid_tags
 from ajuste.store.store import Run, Store
 from ajuste.study.location import StudySource
 from ajuste.study.problem import error

@@ -26,7 +26,7 @@ from ajuste.lab.watch import Laboratory
 from ajuste.model.error import RequestError
 from ajuste.report.html import render_html
 from ajuste.report.results import report_of
-from ajuste.store.remarks import PINNED
+from ajuste.store.head import PINNED
 from ajuste.store.store import Run
 from ajuste.study.resolved import ResolvedStudy
 

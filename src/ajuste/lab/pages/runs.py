@@ -25,8 +25,7 @@ from ajuste.model.wording import visible_line
 from ajuste.report.document import Badge
 from ajuste.report.side_by_side import SideBySide, side_by_side, side_by_side_document, side_by_side_report
 from ajuste.report.verdicts import LOOKS, ORDER
-from ajuste.store.head import Head
-from ajuste.store.remarks import PINNED
+from ajuste.store.head import PINNED, Head
 
 KEPT: Final = "keep"
 """The tag by which a person says that a run is worth keeping: ``ajuste store prune --untagged`` spares it."""
