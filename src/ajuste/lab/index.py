@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ajuste.machine.files import make_directory
+from ajuste.machine.files import make_directory, replace_file
 from ajuste.machine.home import Home
 from ajuste.model.error import AjusteError
 from ajuste.store.following import RunFollower
@@ -88,9 +88,7 @@ class RunIndex:
         }
         with suppress(OSError):  # It is read again.
             make_directory(self._file.parent)
-            new = self._file.with_suffix(".part")
-            new.write_text(json.dumps(document), encoding="utf-8")
-            new.replace(self._file)
+            replace_file(self._file, json.dumps(document).encode())
 
 
 def _facts(check: int, resolved: Mapping[str, Any], results: Mapping[str, Any]) -> RunFacts:

@@ -11,6 +11,7 @@ import hashlib
 import os
 import pwd
 import stat
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BufferedReader, BufferedWriter
@@ -162,6 +163,24 @@ def write_text(path: Path, text: str) -> None:
     """Write the file that a person named, as ``open_named`` opens it."""
     with open_named(path) as file:
         file.write(text.encode())
+
+
+def replace_file(path: Path, content: bytes, *, mode: int = 0o666, on_disk: bool = False) -> None:
+    """Put ``content`` where ``path`` is, whole or not at all, through a file beside it. ``on_disk`` waits until it is
+    there. Raises OSError.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            if on_disk:
+                file.flush()
+                os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def open_named(path: Path) -> BufferedWriter:

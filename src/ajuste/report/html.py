@@ -6,9 +6,7 @@ import base64
 import gzip
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
@@ -17,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from markupsafe import Markup, escape
 
-from ajuste.machine.files import make_directory
+from ajuste.machine.files import make_directory, replace_file
 from ajuste.model.wording import visible
 from ajuste.report.document import Data, Report, every
 from ajuste.report.palette import declarations
@@ -71,15 +69,7 @@ def write_report(report: Report, path: Path, of: str = "") -> None:
     if of and _contents(path) == of:
         return
     make_directory(path.parent)
-    text = render_html(report, of)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    replace_file(path, render_html(report, of).encode(), mode=0o600)
 
 
 def _contents(path: Path) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from ajuste.machine.files import make_directory
+from ajuste.machine.files import make_directory, replace_file
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible_line
@@ -63,9 +63,7 @@ class RunNotes:
             file.unlink(missing_ok=True)
             return
         make_directory(self._directory)
-        new = file.with_suffix(".part")
-        new.write_text(text.strip() + "\n", encoding="utf-8")
-        new.replace(file)
+        replace_file(file, f"{text.strip()}\n".encode())
 
     def forget(self, run: str) -> None:
         """As if nobody had written any."""

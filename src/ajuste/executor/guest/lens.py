@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import json
 import subprocess
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -19,6 +18,7 @@ from ajuste.executor.guest.command_line import GuestLayout, Lens
 from ajuste.executor.guest.emulator import Emulator
 from ajuste.executor.guest.machine import RunningMachine
 from ajuste.kernel.symbols import kernel_symbols
+from ajuste.machine.files import replace_file
 from ajuste.machine.home import LENS, Home, native_program
 from ajuste.model.base import BaseModel
 from ajuste.model.cost import Costs
@@ -64,9 +64,7 @@ def lens_for(
 
 def _put(file: Path, text: str) -> None:
     """All at once: several threads may do so."""
-    new = file.with_name(f"{file.name}.{threading.get_ident()}")
-    new.write_text(text, encoding="ascii", errors="replace")
-    new.replace(file)
+    replace_file(file, text.encode("ascii", errors="replace"))
 
 
 def machine_text(machine: ModelledMachine, layout: GuestLayout) -> str:

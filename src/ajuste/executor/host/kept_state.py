@@ -5,7 +5,6 @@ One small file a run, in the state directory of the home. ``ajuste restore --ver
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from ajuste.executor.executor import Executor
 from ajuste.executor.host.caller import Completion
 from ajuste.executor.host.current import current_values
 from ajuste.executor.host.machine import instances_here, of_this_machine
-from ajuste.machine.files import make_directory
+from ajuste.machine.files import make_directory, replace_file
 from ajuste.machine.home import Home
 from ajuste.machine.session import boot_id
 from ajuste.model.base import BaseModel
@@ -31,7 +30,7 @@ from ajuste.model.tunable import Tunable, same_value
 
 MOST_KEPT: Final = 8
 _NAME = re.compile(r"([0-9]{8})-[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}\.json")
-_PART = re.compile(rf"\.{_NAME.pattern}\.[0-9]+")
+_PART = re.compile(rf"\.{_NAME.pattern}\.[0-9]+(-[0-9]+)?")
 
 
 class KeptState(BaseModel):
@@ -97,7 +96,7 @@ def keep_state(home: Home, run: str, writes: Sequence[Write], target: Executor, 
     for part in [path for path in directory.iterdir() if _PART.fullmatch(path.name)]:
         part.unlink(missing_ok=True)  # of a process that was killed: only one has the machine
     number = int(files[-1].name[:8]) + 1 if files else 1
-    _write(directory / f"{number:08}-{run}.json", state)
+    replace_file(directory / f"{number:08}-{run}.json", state.model_dump_json().encode(), mode=0o600, on_disk=True)
     for old in _files(directory)[:-MOST_KEPT]:
         old.unlink(missing_ok=True)
 
@@ -193,18 +192,3 @@ def _parsed(path: Path) -> KeptState | None:
         return KeptState.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):
         return None
-
-
-def _write(path: Path, state: KeptState) -> None:
-    """Whole or not at all."""
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(state.model_dump_json())
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise

@@ -14,7 +14,7 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from ajuste.kernel.building.built import LINK, PROGRAM, Manifest, SourceOrigin, digest_of, list_files
-from ajuste.machine.files import read_kept, sealed, sha256_of, unsealed
+from ajuste.machine.files import read_kept, replace_file, sealed, sha256_of, unsealed
 from ajuste.machine.home import Home
 from ajuste.machine.lock import locked
 from ajuste.model.error import RequestError
@@ -161,9 +161,7 @@ class Workspace:
         return known if isinstance(known, dict) else {}
 
     def _remember(self, manifest: Manifest) -> None:
-        temporary = self._state.with_suffix(".new")
-        temporary.write_text(sealed(json.dumps(dict(manifest))))
-        temporary.replace(self._state)
+        replace_file(self._state, sealed(json.dumps(dict(manifest))).encode())
 
 
 def unsettle(objects: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from ajuste.machine.files import make_directory
+from ajuste.machine.files import make_directory, replace_file
 from ajuste.machine.home import Home
 from ajuste.machine.session import boot_id, started_ticks
 from ajuste.model.base import BaseModel
@@ -59,9 +59,7 @@ def keep_state(home: Home, state: LiveState) -> None:
     """Replace what is known of it."""
     place = directory(home)
     make_directory(place)
-    part = place / f".{_NAME}.{os.getpid()}"
-    part.write_text(state.model_dump_json(), encoding="utf-8")
-    part.replace(place / _NAME)
+    replace_file(place / _NAME, state.model_dump_json().encode())
 
 
 def kept_state(home: Home) -> LiveState | None:
