@@ -77,7 +77,7 @@ KINDS: Final = {
         Kind(KERNELS, "fetched kernels", lambda home: home.kernels, limit_bytes=8 * _GIB),
         Kind(BUILT, "built kernels", _in_cache("built"), "?" * 64, 20 * _GIB),
         Kind(OBJECTS, "kernel build trees", _in_cache("build"), "?" * 16, 60 * _GIB, _lock_inside),
-        Kind(SNAPSHOTS, "booted machines (snapshots)", lambda home: home.booted, "*.snapshot", 2 * _GIB),
+        Kind(SNAPSHOTS, "booted machines (snapshots)", lambda home: home.booted, "*.snapshot", 8 * _GIB),
         Kind(MODULES, "kernel modules", _in_cache("modules"), limit_bytes=_GIB // 4),
         Kind(HEADERS, "kernel headers", _in_cache("headers"), limit_bytes=4 * _GIB),
         Kind(SYMBOLS, "names of kernels' functions", _in_cache("symbols"), limit_bytes=_GIB // 4),
