@@ -86,6 +86,17 @@ def test_the_normalised_table_has_ratio_improvement_variation_and_verdict() -> N
     assert line.endswith("  worsens")
 
 
+def test_a_large_ratio_stays_apart_from_the_baseline() -> None:
+    (line,) = [
+        line
+        for line in lines_with(mail(results_of(drawn({"6.1": 1.0, "6.12": 400.0}), ELAPSED)), "elapsed ")
+        if "[" in line
+    ]
+    (_, second) = re.findall(CELL, line)
+    assert re.fullmatch(r"\d{3}", second[0])
+    assert f")  {second[0]} [" in line
+
+
 def test_the_figures_have_rows_with_stars_where_it_is_certain() -> None:
     values = drawn({"6.1": 1.0, "6.12": 1.25})
     text = mail(results_of(values, ELAPSED))

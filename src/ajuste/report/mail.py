@@ -214,7 +214,7 @@ class _Page:
             return f"{'-':>{_CELL}}"
         ratio = own.centre / base.centre if base.centre else math.nan
         change = _improvement(own.centre, base.centre, metric)
-        text = f"{_fixed(ratio, 5)} [{_fixed(change, 7)}]({_fixed(own.variation, 5)})"
+        text = f" {_fixed(ratio, 4)} [{_fixed(change, 7)}]({_fixed(own.variation, 5)})"
         return f"{text:>{_CELL}}"
 
     def figures(self) -> Iterator[str]:
