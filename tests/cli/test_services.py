@@ -153,7 +153,8 @@ class TestHere:
         assert not place.exists()
         killed()
         (place / "of-an-earlier-run").mkdir()
-        programs(*words, *client(where, "hello"))
+        _, said = programs(*words, *client(where, "hello"))
+        assert f"Removed {place}, which services of a killed experiment left.\n" in said
         assert not place.exists()
 
     def test_data_is_a_copy_for_each_trial(self, programs: Shell) -> None:

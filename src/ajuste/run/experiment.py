@@ -287,7 +287,7 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
         store.set_environment(run, environment)
 
     resolved = experiment.resolved
-    bed = testbed_for(resolved.study, means)
+    bed = testbed_for(resolved.study, replace(means, warn=watcher.warn))
     if KERNEL_OPTIONS not in environment and (options := _kernel_options(experiment, means)):
         environment[KERNEL_OPTIONS] = options
         store.set_environment(run, environment)

@@ -50,7 +50,7 @@ class RunOptions:
     """How an experiment is carried out; nothing of it changes what is measured under the virtual clock. One that is
     ``dry`` is only planned, and fetches no packages. ``reboots`` is an experiment across reboots that began; before it
     begins ``reboots_allowed`` says that the person wants them, by the boot ``loader`` of
-    that name, if they chose one.
+    that name, if they chose one. ``say`` is told what happens now, ``warn`` what a person should read at any time.
     """
 
     home: Home
@@ -58,6 +58,7 @@ class RunOptions:
     snapshot: bool = True
     accept_risk: bool = False
     say: Say = field(default=lambda _: None)
+    warn: Say = field(default=lambda _: None)
     cluster: Cluster | None = None
     dry: bool = False
     reboots: BootSession | None = None
@@ -140,7 +141,7 @@ class HostTestbed(Testbed):
         return Experiment(resolved, {}, {}, fingerprint(resolved, _marks(resolved) | marks))
 
     def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
-        host = prepared_for(experiment.resolved, self.means.home, self.means.say, first)
+        host = prepared_for(experiment.resolved, self.means.home, self.means.warn, first)
         if self.means.reboots is None:
             return host
         from ajuste.executor.host.rebooting import RebootingExecutor

@@ -104,7 +104,7 @@ class HostExecutor(Executor):
                 for note in (*self._lock.found, *require_none_left(self._journals)):
                     self._say(note)
                 for left in remove_left_services():
-                    self._say(f"removed {left}, which services of a killed experiment left")
+                    self._say(f"Removed {left}, which services of a killed experiment left.")
             stack.callback(self._say_remains, remains())
             self._start()
             stack.callback(self._end)
