@@ -17,6 +17,7 @@ from ajuste.design.stopping import Stop
 from ajuste.executor.executor import Begun, TrialDone, TrialRequest, Untrusted
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.error import RunError
+from ajuste.model.event import Exited
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
@@ -132,6 +133,25 @@ def test_a_command_that_fails_ends_the_study_after_the_first_block_with_its_last
     assert (stop.why, notes.blocks) == ("failed", [])
     assert stop.words.startswith("sched_min_granularity_ns=75000000: the workload exited with code 3")
     assert stop.words.endswith("it said last: matrix size=100 repetitions=2 checksum=1")
+
+
+def test_a_command_that_always_reaches_its_time_limit_ends_the_study_with_its_last_words(
+    study: ResolvedStudy, store: Store
+) -> None:
+    class Late(Played):
+        def run(self, plan: Plan) -> Observation:
+            ends = {"exit_code": None, "signal": 15, "timed_out": True}
+            events = tuple(
+                event.model_copy(update=ends) if isinstance(event, Exited) and event.role == "workload" else event
+                for event in said(plan, 1)
+            )
+            return Observation(lines="\n".join(e.model_dump_json() for e in events), events=events, host_seconds=1.5)
+
+    stop, _ = carry_out(study, begin(store), store, Late(clear))
+    assert stop.why == "failed"
+    assert stop.words.endswith(
+        "the workload was stopped at its time limit; it said last: matrix size=100 repetitions=2 checksum=1"
+    )
 
 
 def test_a_run_whose_first_trials_fail_stops_after_the_first(study: ResolvedStudy, store: Store) -> None:

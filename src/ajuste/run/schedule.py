@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import count
 from types import MappingProxyType
@@ -245,7 +246,12 @@ class FixedSchedule(Schedule):
             Mean(one.metric.name, one.known, one.interval.n if one.interval else 0)
             for one in means(self.study, self.history.trials(number))
         ]
-        return stop(self.found, measured, minutes, self.limits, known_means)
+        end = stop(self.found, measured, minutes, self.limits, known_means)
+        unclean = (trial for trial in self.history.trials(number) if trial.status != "ok")
+        first = next(unclean, None)  # What its workload printed is still there.
+        if end is None or end.why != "failed" or first is None:
+            return end
+        return replace(end, words=f"{end.words}; {first.slot.configuration}: {why_lost(first)}")
 
     def _is_complete(self, number: int) -> bool:
         kept = len(self.history.slots(number))
