@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from benchmarks.install import MOST_MB
 
 from installed import ROOT
 from pages import blocks, commands
@@ -60,6 +61,11 @@ class User:
         assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
         return done.stdout
 
+    def megabytes(self) -> float:
+        """What the installation takes, with the bytecode of all that was used."""
+        files = (file for file in (self.home / ".local" / "lib").rglob("*") if file.is_file() and not file.is_symlink())
+        return sum(file.stat().st_size for file in files) / 1e6
+
     def files(self) -> set[str]:
         """All that is there, without what pip and pipx keep to be quick."""
         found = (file.relative_to(self.home) for file in self.home.rglob("*") if not file.is_dir() or file.is_symlink())
@@ -103,6 +109,10 @@ def test_from_the_file_to_a_verdict_in_a_guest_and_back(user: User) -> None:
     assert {one["verdict"] for one in verdicts if one["metric"] == "involuntary-switches"} == {"differs"}
     offered = user.must("COMP_WORDS='ajuste report ' COMP_CWORD=2 _AJUSTE_COMPLETE=complete_bash ajuste")
     assert offered.splitlines()[0] == "granularity"
+    assert "setup/install, in" in user.must("ajuste --version --verbose")
+    missing = user.run("ajuste report granularity --pictures pictures")
+    assert missing.stderr.splitlines()[1].strip() == "install it: sh install 'WHEEL[pictures]'"
+    assert user.megabytes() <= MOST_MB
     user.must("bash -c '. ~/.local/share/bash-completion/completions/ajuste && complete -p ajuste'")
     said = user.must("sh install remove")
     assert str(user.home / ".local/share/ajuste") in said
@@ -123,7 +133,7 @@ def test_a_wrong_request_is_one_message_and_changes_nothing(
     user: User, command: str, message: str, environment: dict[str, str]
 ) -> None:
     old = user.home / "downloads" / "old-python"
-    old.write_text("#!/bin/sh\n[ \"$1\" = --version ] && echo Python 3.9.2 && exit\nexit 1\n")
+    old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.2 && exit\nexit 1\n')
     old.chmod(0o755)
     done = user.run(command, **environment)
     assert (done.returncode, done.stdout) == (2, "")

@@ -22,10 +22,12 @@ NATIVE: Final = PACKAGE / "native"
 RECORD: Final = NATIVE / "build.json"
 OPT: Final = Path("/opt/ajuste")
 """Where the Debian package puts its environment."""
+OWN: Final = (".local", "lib", "ajuste")
+"""Where setup/install puts it: the last directories of its path."""
 
 _REINSTALL: Final = "sudo apt-get install --reinstall ./ajuste_VERSION_ARCHITECTURE.deb"
 
-Way = Literal["tree", "deb", "pipx", "uv", "pip"]
+Way = Literal["tree", "deb", "pipx", "uv", "pip", "setup/install"]
 
 EXTRAS: Final = MappingProxyType(
     {
@@ -69,6 +71,8 @@ def way() -> Way:
         return "deb"
     if (prefix / "pipx_metadata.json").is_file():
         return "pipx"
+    if prefix.parts[-3:] == OWN:
+        return "setup/install"
     return "uv" if find_spec("pip") is None else "pip"
 
 
@@ -81,6 +85,7 @@ def command_to_add(extra: str) -> str:
         "pipx": f"pipx runpip ajuste install {wanted}",
         "uv": f"uv pip install --python {shlex.quote(sys.prefix)} {wanted}",
         "pip": f"{shlex.quote(sys.executable)} -m pip install {wanted}",
+        "setup/install": f"sh install 'WHEEL[{extra}]'",
     }[way()]
 
 
@@ -95,6 +100,7 @@ def how_to_mend() -> str:
             "pipx": "pipx install --force WHEEL",
             "uv": f"uv pip install --python {shlex.quote(sys.prefix)} --reinstall-package ajuste WHEEL",
             "pip": f"{shlex.quote(sys.executable)} -m pip install --force-reinstall --no-deps WHEEL",
+            "setup/install": "sh install WHEEL",
         }[way()]
     )
 
