@@ -13,7 +13,6 @@ import pytest
 from ajuste.cli.main import COMMANDS
 from ajuste.machine.home import AGENT, LENS, SERVICE, WATCH, WORKLOADS, native_program
 from ajuste.machine.installation import EXTRAS
-
 from installed import ROOT, Installed, build
 
 ARM64 = 183
@@ -67,7 +66,10 @@ def test_it_says_what_it_is(installed: Installed) -> None:
 
 
 def test_the_sources_of_modules_and_the_catalogue_are_found(installed: Installed) -> None:
-    program = "from ajuste.machine.home import module_source as m; print(sorted(p.name for p in m('ajuste_linpack').iterdir()))"
+    program = (
+        "from ajuste.machine.home import module_source as m; "
+        "print(sorted(p.name for p in m('ajuste_linpack').iterdir()))"
+    )
     done = subprocess.run(
         [installed.prefix / "bin" / "python", "-c", program], capture_output=True, text=True, cwd="/", check=True
     )
@@ -92,13 +94,43 @@ def test_it_measures_outside_of_a_tree_and_names_what_a_picture_needs(installed:
     ("module", "package", "extra", "words"),
     [
         ("cryptography", "cryptography", "cluster", ("cluster", "keys")),
-        ("optuna", "optuna", "search", ("tune", "granularity", "--objective", "involuntary-switches=lower", "--sampler", "tpe", "--trials", "20")),
-        ("perfetto", "perfetto", "perfetto", ("why", "granularity", "--divergence", "--perfetto", "granularity.pftrace")),
-        ("sklearn", "sklearn", "search", ("tune", "granularity", "--objective", "involuntary-switches=lower", "--trials", "20")),
-        ("pydoe", "pydoe", "search", ("compare", "--screen", "--dry-run", *(
-            word for name in ("mode=processes,threads", "fds=4,8", "loops=10,20", "size=100,1000")
-            for word in ("--set", f"workload.{name}")
-        ), "--nice", "0,5", "--", "hackbench")),
+        (
+            "optuna",
+            "optuna",
+            "search",
+            ("tune", "granularity", "--objective", "involuntary-switches=lower", "--sampler", "tpe", "--trials", "20"),
+        ),
+        (
+            "perfetto",
+            "perfetto",
+            "perfetto",
+            ("why", "granularity", "--divergence", "--perfetto", "granularity.pftrace"),
+        ),
+        (
+            "sklearn",
+            "sklearn",
+            "search",
+            ("tune", "granularity", "--objective", "involuntary-switches=lower", "--trials", "20"),
+        ),
+        (
+            "pydoe",
+            "pydoe",
+            "search",
+            (
+                "compare",
+                "--screen",
+                "--dry-run",
+                *(
+                    word
+                    for name in ("mode=processes,threads", "fds=4,8", "loops=10,20", "size=100,1000")
+                    for word in ("--set", f"workload.{name}")
+                ),
+                "--nice",
+                "0,5",
+                "--",
+                "hackbench",
+            ),
+        ),
     ],
 )
 def test_a_missing_part_is_named_before_anything_is_changed(
@@ -124,7 +156,11 @@ def for_arm64(program: Path) -> None:
 @pytest.mark.parametrize(
     ("harm", "said", "mended"),
     [
-        (for_arm64, "{agent} is a program for aarch64; expected one for x86_64, this machine", "install the wheel for x86_64"),
+        (
+            for_arm64,
+            "{agent} is a program for aarch64; expected one for x86_64, this machine",
+            "install the wheel for x86_64",
+        ),
         (lambda program: program.write_bytes(b""), "{agent} is not a program of Linux", "install Ajuste again: "),
         (lambda program: program.unlink(), f"program {AGENT} not found in {{native}}", "install Ajuste again: "),
         (lambda program: program.chmod(0o644), f"program {AGENT} not found in {{native}}", "install Ajuste again: "),
