@@ -95,6 +95,11 @@ def test_one_alternative(granularity: Results, words: tuple[Word, float], senten
     assert said(results_of(granularity, ONE, [words])) == [sentence]
 
 
+def test_values_without_blocks_are_not_counted_in_blocks(granularity: Results) -> None:
+    found = results_of(granularity, ONE, [("undecided", 1.0)]).model_copy(update={"blocks": 0})
+    assert said(found)[0].startswith("Not decided: elapsed time may be the same under vm.swappiness = 10")
+
+
 def test_a_run_across_reboots_counts_rounds_of_boots(granularity: Results) -> None:
     found = results_of(granularity, ONE, [("undecided", 1.0)])
     verdicts = tuple(one.model_copy(update={"of_rounds": True, "more_blocks": 1}) for one in found.verdicts)

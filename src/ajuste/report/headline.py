@@ -96,7 +96,7 @@ class _Subject:
             verb = f"{verb}s" if len(worse) == 1 else verb
             counted = f"{len(worse)} of {len(verdicts)} alternatives"
             return self._say(f"Keep {self._baseline}: {counted} {verb} {self._title}{rest}.")
-        return self._say(f"Not decided after {self._blocks}: no alternative is certain to change {self._title}.")
+        return self._say(f"{self._not_decided}: no alternative is certain to change {self._title}.")
 
     def _of_one(self, verdict: Verdict) -> str:
         if verdict.verdict == "worsens":
@@ -104,7 +104,7 @@ class _Subject:
         if verdict.verdict == "equivalent":
             return f"{self._name(verdict)} does not matter: {self._title} stays within {self._band}."
         more = f"; it takes {verdict.about_more}" if verdict.about_more else ""
-        return f"Not decided after {self._blocks}: {self._title} may be the same under {self._name(verdict)}{more}."
+        return f"{self._not_decided}: {self._title} may be the same under {self._name(verdict)}{more}."
 
     def _without_direction(self, verdicts: Sequence[Verdict]) -> str:
         certain = [one for one in verdicts if one.verdict == "differs"]
@@ -120,7 +120,7 @@ class _Subject:
             which = self._name(verdicts[0]) if len(verdicts) == 1 else f"None of {len(verdicts)} alternatives"
             does = "does not matter" if len(verdicts) == 1 else "matters"
             return f"{which} {does}: {self._title} stays within {self._band}."
-        return f"Not decided after {self._blocks}: no alternative is certain to change {self._title}."
+        return f"{self._not_decided}: no alternative is certain to change {self._title}."
 
     def _trend(self) -> str:
         """A metric that moves one way along the levels of one numeric factor."""
@@ -191,8 +191,8 @@ class _Subject:
         return f"±{percent(self.results.smallest_effect)}"
 
     @property
-    def _blocks(self) -> str:
-        return self.results.counted_blocks
+    def _not_decided(self) -> str:
+        return f"Not decided after {self.results.counted_blocks}" if self.results.blocks else "Not decided"
 
     @property
     def _baseline(self) -> str:

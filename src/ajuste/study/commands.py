@@ -337,6 +337,8 @@ class Commands:
         place = self._study.place(*path)
         if self._site.find_there is None:
             hint = install_hint(package) if package else search_hint(name)
+            if len(name.split()) > 1:
+                hint = "give the program and each argument as a word of its own, not quoted together"
             return RequestError(f'the program "{name}" was not found', hint=hint, place=place)
         search = f"https://packages.debian.org/file:{PurePosixPath(name).name}"
         hint = f"add its package: --package {package}" if package else f"add its package; find it at {search}"
