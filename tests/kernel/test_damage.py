@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ajuste.executor.guest.module import modules_for
-from ajuste.kernel.building.built import find_built, give_name, read_built
+from ajuste.kernel.building.built import find_built, give_name, kept_by, read_built
 from ajuste.kernel.cache import find_any_damage, read_entry, write_inventory, write_record
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.qemu import fetch_qemu
@@ -236,6 +236,15 @@ def built(place: Home, bzimage: Callable[[str], bytes]) -> Path:
     assert kernel is not None
     give_name(kernel, "base", place)
     return directory
+
+
+@pytest.mark.usefixtures("built")
+def test_another_process_of_the_same_pid_that_names_a_kernel_is_no_trouble(place: Home) -> None:
+    """It is in another container that shares the home."""
+    kernel = find_built("base", place)
+    (kept_by(place) / "names" / f".other.{os.getpid()}").mkdir()
+    give_name(kernel, "other", place)
+    assert find_built("other", place).directory == kernel.directory
 
 
 @pytest.mark.parametrize("how", SPOILT)

@@ -19,10 +19,8 @@ import bz2
 import gzip
 import io
 import lzma
-import os
 import struct
 import sys
-import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -39,7 +37,7 @@ from numpy.typing import NDArray
 from ajuste.kernel.cache import keeping_in
 from ajuste.kernel.unpack import read_release
 from ajuste.machine.cache import SYMBOLS, make_room
-from ajuste.machine.files import make_directory, read_kept
+from ajuste.machine.files import make_directory, read_kept, replaced
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
@@ -206,9 +204,8 @@ def kernel_symbols(image: KernelImage, home: Home) -> tuple[KernelSymbol, ...]:
     with keeping_in(kept.parent, "symbols of kernels"):
         make_directory(kept.parent)
         text = "".join(f"{address:016x} {kind} {name}\n" for address, kind, name in found)
-        temporary = kept.with_name(f".{kept.name}.{os.getpid()}.{threading.get_ident()}")
-        temporary.write_bytes(gzip.compress(text.encode(), 1))
-        temporary.replace(kept)
+        with replaced(kept) as new:
+            new.write_bytes(gzip.compress(text.encode(), 1))
         make_room(SYMBOLS, home)
     return _symbols(found)
 

@@ -11,11 +11,12 @@ import hashlib
 import os
 import pwd
 import stat
-import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 
 from ajuste.model.error import RequestError
@@ -165,22 +166,29 @@ def write_text(path: Path, text: str) -> None:
         file.write(text.encode())
 
 
-def replace_file(path: Path, content: bytes, *, mode: int = 0o666, on_disk: bool = False) -> None:
-    """Put ``content`` where ``path`` is, whole or not at all, through a file beside it. ``on_disk`` waits until it is
-    there. Raises OSError.
+@contextmanager
+def replaced(path: Path, *, mode: int = 0o600) -> Iterator[Path]:
+    """An empty file that takes the place of ``path`` when the block ends without an error.
+
+    Nobody else writes to it, also in another container that shares the directory, where PIDs are the same.
+    Raises OSError.
     """
-    beside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    new = path.with_name(f".{path.name}.{token_hex(8)}.new")
+    os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode))
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            if on_disk:
-                file.flush()
-                os.fsync(file.fileno())
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+        yield new
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def replace_file(path: Path, content: bytes, *, mode: int = 0o666, on_disk: bool = False) -> None:
+    """Put ``content`` where ``path`` is, whole or not at all. ``on_disk`` waits until it is there. Raises OSError."""
+    with replaced(path, mode=mode) as new, new.open("wb") as file:
+        file.write(content)
+        if on_disk:
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def open_named(path: Path) -> BufferedWriter:

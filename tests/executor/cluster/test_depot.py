@@ -108,6 +108,15 @@ def test_a_file_that_is_too_large_or_larger_than_it_says_is_refused(
         place.put(Piece(digest(b"kernel"), offset, size_bytes, b"kernel"))
 
 
+def test_two_workers_with_equal_pids_share_a_directory(home: Home) -> None:
+    """In two containers. Both get the same file, by turns."""
+    workers, name = (BlobCache(home), BlobCache(home)), digest(b"kernel")
+    for offset in (0, 3):
+        for worker in workers:
+            worker.put(Piece(name, offset, 6, b"kernel"[offset : offset + 3]))
+    assert [found.read_bytes() for worker in workers if (found := worker.find(name))] == [b"kernel"] * 2
+
+
 def test_half_files_do_not_fill_the_disk(place: BlobCache, tmp_path: Path) -> None:
     for number in range(100):
         place.put(Piece(digest(bytes([number])), 0, 6, b"ker"))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,13 @@ def test_a_failed_boot_means_emulation_with_the_reason(place: Home) -> None:
 def test_another_emulator_or_kernel_is_tried_anew(place: Home, emulator: str, kernel: str) -> None:
     choose_accelerator(place, "7.2", "k", lambda: "", {})
     assert choose_accelerator(place, emulator, kernel, lambda: "no", {}).name == "tcg"
+
+
+def test_another_process_of_the_same_pid_that_is_writing_is_no_trouble(place: Home) -> None:
+    """It is in another container that shares the home."""
+    (place.state / f"accelerator.{os.getpid()}").mkdir(parents=True)
+    assert choose_accelerator(place, "7.2", "k", lambda: "", {}).name == "kvm"
+    assert choose_accelerator(place, "7.2", "k", never, {}).name == "kvm"
 
 
 def test_a_damaged_memory_is_no_memory(place: Home) -> None:

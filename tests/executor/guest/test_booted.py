@@ -69,6 +69,15 @@ def test_what_was_kept_is_found_and_outlives_its_removal(place: Home) -> None:
     assert held(found[1]) == held(found[1]) == b"memory"
 
 
+def test_another_process_of_the_same_pid_that_is_writing_is_no_trouble(place: Home) -> None:
+    """It is in another container that shares the home."""
+    (place.booted / f"a.snapshot.{os.getpid()}.new").mkdir(parents=True)
+    keep(place, "a", *saved(b"memory"))
+    found = find(place, "a")
+    assert found is not None
+    assert held(found[1]) == b"memory"
+
+
 def test_nobody_can_change_what_trials_start_from() -> None:
     _, snapshot = saved(b"memory")
     with pytest.raises(PermissionError):

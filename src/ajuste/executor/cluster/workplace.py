@@ -5,8 +5,8 @@ A parcel comes as text, so that two versions of Ajuste can tell each other that 
 
 from __future__ import annotations
 
-import os
 import re
+import secrets
 import shutil
 import threading
 from collections import OrderedDict
@@ -57,6 +57,8 @@ class BlobCache:
         self._home = home
         self._root = home.cache / "cluster"
         self._lock = threading.Lock()
+        self._suffix = f".{secrets.token_hex(8)}"
+        """Of half-sent files: workers in two containers that share the directory can have equal PIDs."""
 
     def find(self, digest: str) -> Path | None:
         """The file with that SHA-256. One that was damaged is removed, as if it had never come."""
@@ -81,7 +83,7 @@ class BlobCache:
             raise RunError(
                 f"a file of {piece.size_bytes} bytes was sent to a worker, which accepts at most {LARGEST_BYTES}"
             )
-        temporary = path.with_name(f".{piece.digest}.{os.getpid()}")
+        temporary = path.with_name(f".{piece.digest}{self._suffix}")
         with self._lock, keeping_in(self._root, "files of the cluster"):
             if piece.offset == 0:
                 self._begin(temporary, piece.size_bytes)
@@ -107,7 +109,7 @@ class BlobCache:
 
     def _begin(self, temporary: Path, size_bytes: int) -> None:
         make_directory(self._root)
-        half_sent = [one for one in self._root.glob(f".*.{os.getpid()}") if one != temporary]
+        half_sent = [one for one in self._root.glob(f".*{self._suffix}") if one != temporary]
         if len(half_sent) >= MOST_HALF_SENT:
             min(half_sent, key=lambda file: file.stat().st_mtime).unlink(missing_ok=True)
         require_space(self._root, size_bytes + _SPARE_BYTES, "a file of the cluster")

@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import ConfigDict, ValidationError
 
 from ajuste.kernel.qemu import fetch_qemu
-from ajuste.machine.files import make_directory, read_kept
+from ajuste.machine.files import make_directory, read_kept, replaced
 from ajuste.machine.home import Home
 from ajuste.machine.session import boot_id
 from ajuste.model.base import BaseModel
@@ -174,9 +174,8 @@ def choose_accelerator(
     found = _probe(boots)
     answer = _Answer(boot=boot, emulator=emulator, kernel=kernel, accelerator=found)
     make_directory(kept.parent)
-    temporary = kept.with_suffix(f".{os.getpid()}")
-    temporary.write_text(answer.model_dump_json() + "\n")
-    temporary.replace(kept)
+    with replaced(kept) as new:
+        new.write_text(answer.model_dump_json() + "\n")
     return found
 
 

@@ -15,7 +15,6 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -30,7 +29,7 @@ from ajuste.executor.guest.qmp import MonitorClosed
 from ajuste.executor.stream import read_boot
 from ajuste.kernel.kconfig.config_file import read_config
 from ajuste.machine.cache import SNAPSHOTS, make_room
-from ajuste.machine.files import make_directory, open_kept, sealed, unsealed
+from ajuste.machine.files import make_directory, open_kept, replaced, sealed, unsealed
 from ajuste.machine.home import Home
 from ajuste.machine.lock import holding
 from ajuste.model.base import BaseModel
@@ -343,7 +342,8 @@ def keep(home: Home, name: str, booted: Booted, snapshot: Snapshot) -> None:
     with contextlib.suppress(OSError):
         make_directory(kept.parent)
         drop(home, name)
-        with _replaced(kept) as new, snapshot.open() as content, new.open("wb") as file:
+        # It is held meanwhile: what nobody holds is a leftover.
+        with replaced(kept) as new, holding(new), snapshot.open() as content, new.open("wb") as file:
             file.write(sealed(booted.model_dump_json()).encode())
             shutil.copyfileobj(content, file, 1 << 20)
         make_room(SNAPSHOTS, home)
@@ -362,16 +362,3 @@ def drop(home: Home, name: str) -> None:
 def _file(home: Home, name: str) -> Path:
     """Two lines, what is known of the machine below its checksum; then its snapshot."""
     return home.booted / f"{name}.snapshot"
-
-
-@contextlib.contextmanager
-def _replaced(path: Path) -> Iterator[Path]:
-    """Where to put what is to be at ``path``, all at once. It is held meanwhile: what nobody holds is a leftover."""
-    new = path.with_suffix(f"{path.suffix}.{os.getpid()}.new")
-    try:
-        new.touch()
-        with holding(new):
-            yield new
-            new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)

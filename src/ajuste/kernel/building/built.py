@@ -16,7 +16,7 @@ from pydantic import ConfigDict, ValidationError
 
 from ajuste.kernel.cache import RECORD, find_damage, read_checksums, read_inventory
 from ajuste.kernel.spec import BUILT, check_name
-from ajuste.machine.files import make_directory, read_kept
+from ajuste.machine.files import make_directory, read_kept, replaced
 from ajuste.machine.home import Home
 from ajuste.machine.lock import hold, locked
 from ajuste.model.base import BaseModel
@@ -203,9 +203,8 @@ def give_name(kernel: BuiltKernel, name: str, home: Home) -> BuiltKernel:
     """Let ``name`` mean this kernel from now on, whatever it meant before."""
     folder = kept_by(home) / "names"
     make_directory(folder)
-    temporary = folder / f".{name}.{os.getpid()}"
-    temporary.write_text(kernel.key + "\n", encoding="ascii")
-    temporary.replace(folder / check_name(name))
+    with replaced(folder / check_name(name)) as new:
+        new.write_text(kernel.key + "\n", encoding="ascii")
     return _named(kernel, name)
 
 
