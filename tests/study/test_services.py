@@ -16,6 +16,7 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import User
 from ajuste.study.command_line.request import Request
 from ajuste.study.command_line.study import adhoc_study
+from ajuste.study.read import read_study
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.site import GUEST, Site
@@ -102,6 +103,45 @@ def test_without_services_nothing_is_added(resolved: Resolving) -> None:
     assert "service" not in document["study"]["workload"]
     assert study.configurations[0].workload.argv == ("/bin/jq", "{data}")
     assert not study.configurations[0].before
+
+
+ON_A_DISK = """
+schema = 1
+name = "disk"
+[[factor]]
+name = "NAME"
+levels = ["1", "2"]
+[workload]
+WORKLOAD
+[target]
+kind = "host"
+clock = "wall"
+[analysis]
+metrics = ["elapsed"]
+"""
+REMOVED = [("/bin/rm", "-f", "ajuste-fio.data")]
+
+
+@pytest.mark.parametrize(
+    ("workload", "factor", "expected"),
+    [
+        ('kind = "fio"', "nice", REMOVED),
+        ('kind = "fio"\nparameters = { file = "mine" }', "nice", []),
+        ('kind = "fio"', "workload.file", []),
+        ('kind = "matrix"\n[[workload.background]]\nkind = "fio"', "nice", REMOVED),
+        ('kind = "fio"\n[scratch]\nfilesystem = "ext4"', "nice", []),
+    ],
+)
+def test_the_file_that_a_workload_of_the_catalogue_makes_here_goes_after_all_trials(
+    tmp_path: Path, workload: str, factor: str, expected: list[tuple[str, ...]]
+) -> None:
+    file, known = tmp_path / "disk.toml", real_catalogue()
+    file.write_text(ON_A_DISK.replace("NAME", factor).replace("WORKLOAD", workload))
+    study = resolve(
+        read_study(file, known), known, {HOST_KERNEL: KernelVersion.parse("6.1.0")}, lambda name: f"/bin/{name}", HERE
+    )
+    assert argvs(study.cleanup) == expected
+    assert all(command.directory == HERE.directory for command in study.cleanup)
 
 
 def test_data_is_made_once_here_and_copied_for_each_trial(resolved: Resolving) -> None:

@@ -20,7 +20,7 @@ from ajuste.study.location import KeyPath
 from ajuste.study.resolved import Load, ResolvedStudy
 from ajuste.study.schema import Study
 from ajuste.study.services import Served, Services
-from ajuste.study.settings import process_attributes
+from ajuste.study.settings import WORKLOAD_PREFIX, process_attributes, varies
 from ajuste.study.site import (
     GUEST,
     GUEST_HOME,
@@ -191,6 +191,24 @@ class Commands:
     def cleanup(self) -> tuple[Command, ...]:
         """What runs once, after all trials."""
         return self._once("cleanup")
+
+    @cached_property
+    def removed(self) -> tuple[Command, ...]:
+        """What removes, after all trials, the files that workloads of the catalogue make. A file that the study names
+        stays, and one in a file system of a trial goes with that.
+        """
+        if self._study.scratch is not None:
+            return ()
+        files = dict.fromkeys(
+            parameter.default
+            for job in (self._study.workload, *self._study.workload.background)
+            if job.kind and self._catalogue.workloads[job.kind].writes
+            for name, parameter in self._catalogue.workloads[job.kind].parameters.items()
+            if parameter.type == "file" and name not in job.parameters
+            if job is not self._study.workload or not varies(self._study, WORKLOAD_PREFIX + name)
+        )
+        program = self._host_program("rm", ("workload", "kind")) if files else ""
+        return tuple(self._command((program, "-f", file), Attributes(), in_place=True) for file in files)
 
     def _once(self, name: str) -> tuple[Command, ...]:
         """On a host there is no file system of a trial yet, or no more."""

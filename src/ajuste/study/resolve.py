@@ -139,7 +139,7 @@ def _assemble(
         rule=catalogue.rules.get(study.analysis.prediction or ""),
         pointers=found.pointers,
         setup=(*commands.setup, *commands.services.made) if once else (),
-        cleanup=(*commands.cleanup, *commands.services.removed) if once else (),
+        cleanup=(*commands.cleanup, *commands.removed, *commands.services.removed) if once else (),
         programs=commands.programs,
         files={name: str(path.absolute()) for name, path in study_files(study).items()},
         explained=explain(study, knobs, factors, catalogue),
