@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -61,7 +61,7 @@ def report(
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="With --markdown or --format lkml: show these metrics (repeatable)."),
+        typer.Option(metavar="NAME", help="Show the figures of these metrics (repeatable)."),
     ] = None,
     trials: Annotated[bool, typer.Option("--trials", help="Show the output of every trial.")] = False,
     kernel: Annotated[
@@ -84,6 +84,8 @@ def report(
     """Show a run from the store; without RUN, list all runs; with several, compare them."""
     if form == "lkml":
         _check_mail(runs or (), pictures=pictures, trials=trials, as_json=as_json)
+    elif form is not None and pictures is None and runs:
+        raise RequestError(f"--format {form} requires --pictures", hint="add --pictures DIR")
     elif pictures is not None:
         require_extra("pictures")
     place = home()
@@ -95,6 +97,10 @@ def report(
             "--html, --pictures, --markdown and --trials apply to one run; found several", hint="name one RUN"
         )
     if not runs:
+        _refuse_without_run(
+            {"--html": html, "--pictures": pictures, "--markdown": markdown, "--metric": metric, "--format": form},
+            trials=trials,
+        )
         show_list(_listed(place.store_url), RunNotes(place).all(), wanted, as_json=as_json)
         return
     if len(runs) == 1 and (record := _suite(place, runs[0])) is not None:
@@ -111,12 +117,14 @@ def report(
         return
     from ajuste.cli.showing import show_results
 
+    _check_metrics(results, metric or [])
     if markdown is not None:
         _write_markdown(results, markdown, metric or [])
     if form == "lkml":
         _print_mail(results, metric or [])
         return
-    show_results(results, html or place.reports / f"{results.run}.html", as_json=as_json, verbose=verbose)
+    path = html or place.reports / f"{results.run}.html"
+    show_results(results, path, as_json=as_json, verbose=verbose, metrics=metric or ())
     if not as_json and (note := RunNotes(place).of(results.run)):
         typer.echo(f"note {visible(note.rstrip())}")
     if pictures is not None:
@@ -177,10 +185,15 @@ def _check_mail(runs: Sequence[str], *, pictures: Path | None, trials: bool, as_
         raise RequestError(f"--format lkml applies to one run; found {len(runs) or 'none'}", hint="name one RUN")
 
 
+def _refuse_without_run(options: Mapping[str, object], *, trials: bool) -> None:
+    given = next((name for name, value in options.items() if value), "--trials" if trials else None)
+    if given is not None:
+        raise RequestError(f"{given} applies to one run; found none", hint="name one RUN")
+
+
 def _print_mail(results: Results, metrics: list[str]) -> None:
     from ajuste.report.mail import mail
 
-    _check_metrics(results, metrics)
     typer.echo(mail(results, metrics), nl=False)
 
 
@@ -200,7 +213,6 @@ def _write_markdown(results: Results, path: Path, metrics: list[str]) -> None:
     from ajuste.report.markdown import markdown as as_markdown
     from ajuste.report.results import report_of
 
-    _check_metrics(results, metrics)
     try:
         write_text(path, as_markdown(report_of(results, metrics)))
     except OSError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,13 +22,19 @@ from ajuste.report.results import report_of
 from ajuste.report.terminal import print_report
 
 
-def show_results(results: Results, path: Path, *, as_json: bool, verbose: bool = False) -> None:
-    """Print the results, the answer first, the details if ``verbose``; then write the report to ``path``."""
+def show_results(
+    results: Results, path: Path, *, as_json: bool, verbose: bool = False, metrics: Sequence[str] = ()
+) -> None:
+    """Print the results, the answer first, the details if ``verbose``; then write the report to ``path``.
+
+    ``metrics`` are those whose figures are printed: those that decide if none is named.
+    """
     report = report_of(results)
     if as_json:
         typer.echo(results.model_dump_json(indent=2))
     else:
-        print_report(report, Console(file=sys.stdout), verbose=verbose, path=path)
+        printed = report_of(results, metrics) if metrics else report
+        print_report(printed, Console(file=sys.stdout), verbose=verbose, path=path)
     sys.stdout.flush()
     from ajuste.report.html import write_report  # not before the answer is shown
 
