@@ -66,7 +66,7 @@ def verdicts(resolved: ResolvedStudy, trials: Trials, across: Sequence[AcrossMac
     have to say.
     """
     analysis = resolved.study.analysis
-    described = resolved.study.design.combine in ("screening", "ablation")
+    described = resolved.study.design.judges_effects
     found = right_for_all(
         judge(
             configurations(resolved),
@@ -236,7 +236,7 @@ def assemble(
     shapes = _surfaces(resolved, run_as, clean, found)
     apart = _lines(resolved, clean, machines)
     correction = worked.correction or (rates_of(resolved).words if apart else "")
-    described = study.design.combine in ("screening", "ablation")
+    described = study.design.judges_effects
     predicted = predictions(resolved, summaries)
     agreed = agreement(resolved.rule, predicted, resolved.deciding) if resolved.rule else ""
     first = (reasons(idle, resolved), agreed, "" if described else said)
@@ -308,7 +308,7 @@ def _trends(resolved: ResolvedStudy, made: Sequence[Configuration], clean: Clean
 
 def _surfaces(resolved: ResolvedStudy, run_as: AsRun, clean: Clean, found: Sequence[Verdict]) -> tuple[Surface, ...]:
     """None of a screening design or an ablation: these have only the corners."""
-    if resolved.study.design.combine in ("screening", "ablation"):
+    if resolved.study.design.judges_effects:
         return ()
     analysis = resolved.study.analysis
     return surfaces(
@@ -327,7 +327,7 @@ def _rankings(
 ) -> tuple[Ranking, ...]:
     """None where configurations are not compared one by one, or most of them are not measured."""
     analysis = resolved.study.analysis
-    if resolved.study.design.combine in ("screening", "ablation") or resolved.study.allocation == "refine":
+    if resolved.study.design.judges_effects or resolved.study.allocation == "refine":
         return ()
     return rankings(
         made,
@@ -342,7 +342,7 @@ def _rankings(
 
 def _histories(resolved: ResolvedStudy, made: Sequence[Configuration], clean: Clean) -> tuple[History, ...]:
     analysis = resolved.study.analysis
-    if resolved.study.design.combine in ("screening", "ablation"):
+    if resolved.study.design.judges_effects:
         return ()
     promise = Promise(analysis.confidence, analysis.smallest_effect, _order_matters(resolved))
     return histories(resolved.factors, made, clean, _means_of(resolved.deciding), promise)

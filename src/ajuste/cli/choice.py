@@ -62,7 +62,7 @@ def chosen_study(
         study = relocated(study, target, disk(study.disk) if target == "host" and disk and study.disk else "")
         if target == "vm" and not (kernel or study.kernels):
             raise RequestError("--target vm requires --kernel", hint="give one, such as --kernel debian:6.12")
-    if kernel is not None and study.target.kind == "host":
+    if kernel is not None and study.target.on_host:
         raise RequestError(
             f"--kernel {kernel}: conflicts with --target host, which runs the running kernel", hint="add --target vm"
         )
@@ -72,7 +72,7 @@ def chosen_study(
 
 def require_disk_wanted(study: Study, disk: str | None) -> None:
     """Raises RequestError for a ``--disk`` that means nothing."""
-    if disk is not None and (study.disk is None or study.target.kind != "host"):
+    if disk is not None and (study.disk is None or not study.target.on_host):
         why = "the study uses no disk" if study.disk is None else "the guest has its own disk"
         raise RequestError(f"--disk {disk}: {why}", hint="omit --disk" if study.disk is None else "add --target host")
 
@@ -140,7 +140,7 @@ def _require_machines(study: Study, workers: int | None) -> None:
             "--workers conflicts with the wall clock: workers of one machine would disturb each other",
             hint="share blocks among machines with --cluster (ajuste worker --bench)",
         )
-    if study.target.kind != "host":
+    if not study.target.on_host:
         raise RequestError(
             "--cluster does not support guests under the wall clock",
             hint='remove --cluster, or set clock = "virtual"',

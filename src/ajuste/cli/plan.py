@@ -85,7 +85,7 @@ def plan_of(study: Study, catalogue: Catalogue, means: RunOptions) -> PlannedStu
     means = replace(means, dry=True)
     resolved = resolved_study(study, catalogue, means)
     no_chance = chances_before(resolved, catalogue)
-    if study.target.kind == "host":
+    if study.target.on_host:
         now = _values_here(resolved, catalogue)
         return planned_study(resolved, catalogue, now, user_here(), no_chance)
     planned = planned_study(resolved, catalogue, no_chance=no_chance)

@@ -101,7 +101,7 @@ def tune(
     require_extra("search")
     search = _search(chosen, objective, constraint, trials, sampler)
     where = chosen_cluster(chosen, cluster, workers, jobs, keys=cluster_keys, insecure=insecure)
-    if where is not None and chosen.target.kind == "host":
+    if where is not None and chosen.target.on_host:
         raise RequestError(
             "--cluster does not support a search under the wall clock: each block depends on the last",
             hint="remove --cluster; check the result on many machines with `ajuste compare --cluster`",

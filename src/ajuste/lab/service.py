@@ -110,7 +110,7 @@ class LabService:
 
     def require_allowed(self, study: Study) -> None:
         """Raises RequestError for a study that would change this machine."""
-        if study.target.kind == "host" and not self.allow_host:
+        if study.target.on_host and not self.allow_host:
             raise RequestError(
                 "this study runs on this machine, and the lab page may only use guests",
                 hint="choose a kernel, or start the lab page as root with --allow-host",

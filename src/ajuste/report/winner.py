@@ -202,7 +202,7 @@ def _where(results: Results, resolved: ResolvedStudy, name: str) -> str:
     machine = resolved.find(name).machine
     about = results.environment.get(machine.name, {})
     kernel = about.get("kernel", "") if isinstance(about, dict) else ""
-    if resolved.study.target.kind == "host":
+    if resolved.study.target.on_host:
         return f"on a machine by its wall clock, kernel {kernel}." if kernel else "on a machine by its wall clock."
     clock = "under the virtual clock" if results.clock == "virtual" else "under the wall clock"
     return f"in a virtual machine {clock}, kernel {kernel or machine.kernel}; measure again where you use it."

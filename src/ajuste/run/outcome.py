@@ -132,14 +132,14 @@ def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
         command[3:3] = ["--kernel", _exact(study.target.kernel, run)]
     elif "--kernel" in named:
         command = _compared_again(command, run, resolved)
-    if study.target.kind == "host":
+    if study.target.on_host:
         command[3:3] = ["--target", "host"]
     return [shlex.join(command)]
 
 
 def _compared_again(words: list[str], run: Run, resolved: ResolvedStudy) -> list[str]:
     """The words of ``ajuste compare`` with the exact kernels."""
-    if resolved.study.target.kind == "host":
+    if resolved.study.target.on_host:
         return words
     kernels = resolved.study.kernels
     for place, word in enumerate(words):

@@ -159,7 +159,7 @@ def placed_profiles(
     RunError where a machine or a mirror is lost.
     """
     _require_once(specs)
-    ask = _this_machine(catalogue) if target.kind == "host" else _guest(target, catalogue, means)
+    ask = _this_machine(catalogue) if target.on_host else _guest(target, catalogue, means)
     with ask as asked:
         sources = Sources(
             fetch=partial(_tuned, asked.suite, means),

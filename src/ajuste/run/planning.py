@@ -109,7 +109,7 @@ def _needed(resolved: ResolvedStudy, alpha: float) -> tuple[PlannedNeed, ...]:
     """For the means of ratios; what other effects need depends on more than the spread of runs."""
     if len(resolved.configurations) < 2 or not any(m.scale == "ratio" and not m.quantile for m in resolved.deciding):
         return ()
-    if resolved.study.design.combine in ("screening", "ablation"):
+    if resolved.study.design.judges_effects:
         return ()
     effect = resolved.study.analysis.smallest_effect
     return tuple(
@@ -146,7 +146,7 @@ def _correction(resolved: ResolvedStudy) -> str:
 
 def _place(study: Study) -> str:
     target = study.target
-    if target.kind == "host":
+    if target.on_host:
         return "this machine"
     cpus = count_of(target.cpus, "CPU")
     where = f" ({target.topology.in_words})" if target.topology else ""

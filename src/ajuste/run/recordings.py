@@ -72,8 +72,8 @@ def require_followable(run: Run) -> None:
     """Raises RequestError where nobody can see what the scheduler decides."""
     study = ResolvedStudy.model_validate_json(run.resolved)
     target = study.study.target
-    if target.kind == "host" or target.clock == "wall":
-        place = "this machine" if target.kind == "host" else "a guest with the wall clock"
+    if target.on_host or target.clock == "wall":
+        place = "this machine" if target.on_host else "a guest with the wall clock"
         raise RequestError(
             f"--divergence: {place} never decides the same twice; decisions are followed under the virtual clock",
             hint='use a study with kind = "vm" and clock = "virtual" in [target]',

@@ -284,6 +284,6 @@ class RelevanceLook:
 
 def chances_before(resolved: ResolvedStudy, catalogue: Catalogue) -> tuple[NoChance, ...]:
     """What of ``resolved`` has no chance to matter, as can be told without measuring, on this machine or in guests."""
-    if resolved.study.target.kind == "host":
+    if resolved.study.target.on_host:
         return HostObserver(resolved, catalogue).before()
     return GuestObserver(resolved, catalogue, lambda _: frozenset()).before()

@@ -376,7 +376,7 @@ def _version_to_build(parsed: KernelToBuild, spec: str, study: Study, home: Home
 
 def testbed_for(study: Study, means: RunOptions) -> Testbed:
     """The one that ``study`` is for."""
-    on_host, cluster = study.target.kind == "host", means.cluster
+    on_host, cluster = study.target.on_host, means.cluster
     if cluster is None:
         return HostTestbed(means) if on_host else GuestTestbed(means)
     return BenchTestbed(means, cluster) if on_host else ClusterTestbed(means, cluster)

@@ -56,8 +56,8 @@ def require_verifiable(run: Run, *, stranger: bool) -> ResolvedStudy:
             f"run {run.id} is of another version of Ajuste; only studies that this version reads are measured again"
         ) from error
     target = resolved.study.target
-    if target.kind == "host" or target.clock != "virtual":
-        where = "a host" if target.kind == "host" else "a guest"
+    if target.on_host or target.clock != "virtual":
+        where = "a host" if target.on_host else "a guest"
         raise RequestError(
             f"run {run.id} was measured on {where} by its clock: no second measurement has the same digest",
             hint="measure again with the run's own command, and compare both with ajuste report RUN RUN",

@@ -41,7 +41,7 @@ class _Names:
 
 
 def _asked(study: Study, factor: FactorTable, catalogue: Catalogue) -> Iterator[tuple[GuestQuestion, _Names]]:
-    if study.target.kind == "host" or len(factor.levels) < 2:
+    if study.target.on_host or len(factor.levels) < 2:
         return
     every = tuple(_varied(factor, catalogue))
     for question in catalogue.guest_questions.values():

@@ -25,7 +25,7 @@ def check_boots(study: Study) -> Iterator[Problem]:
     if not study.across_boots:
         return
     where: KeyPath = ("design", "blocks_per_boot") if study.design.blocks_per_boot else ("factor",)
-    if study.target.kind != "host":
+    if not study.target.on_host:
         yield Problem(where, "applies only to this machine, which reboots", 'use target kind = "host"')
     if study.design.combine not in ("all", "one-at-a-time"):
         yield Problem(("design", "combine"), 'not supported across reboots; expected "all" or "one-at-a-time"')

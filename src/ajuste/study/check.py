@@ -171,7 +171,7 @@ def _own_metrics(workload: WorkloadTable) -> Iterator[Problem]:
 
 def _target(study: Study, parse_kernel: ParseKernel) -> Iterator[Problem]:
     target = study.target
-    if target.kind == "host":
+    if target.on_host:
         yield from _host(study)
         return
     varying = next((factor for factor in study.factors if factor.kernels), None)
@@ -340,7 +340,7 @@ def _refined(study: Study) -> Iterator[Problem]:
 
 def _best(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
     """Whether there is a best one to be looked for."""
-    if study.design.combine in ("screening", "ablation"):
+    if study.design.judges_effects:
         where: KeyPath = ("design", "allocation")
         yield Problem(where, f"{study.design.combine} requires complete blocks", 'set allocation = "all"')
     if not study.analysis.metrics:

@@ -42,7 +42,7 @@ def plan_for(study: ResolvedStudy, slot: Slot, attempt: int) -> Plan:
     resolved = study.find(slot.configuration)
     table = study.study.workload
     disturbed = perturbation(slot.seed)
-    on_host = study.study.target.kind == "host"
+    on_host = study.study.target.on_host
     return Plan(
         id=f"b{slot.block}p{slot.position}a{attempt}",
         writes=resolved.writes,
@@ -220,7 +220,7 @@ class Commands:
         """What runs before each trial: in a guest, where every trial starts from the same machine, the setup too.
         Services are there for the preparation, which is no part of their accounts.
         """
-        setup = self.setup if self._study.target.kind == "vm" else ()
+        setup = () if self._study.target.on_host else self.setup
         prepare, loading = self._extra_commands("prepare"), self._loading(scheduler)
         if not served.services:
             return (*setup, *prepare, *loading)
@@ -228,7 +228,7 @@ class Commands:
 
     def after(self, scheduler: str, served: Served) -> tuple[Command, ...]:
         """What runs after each trial."""
-        cleanup = self.cleanup if self._study.target.kind == "vm" else ()
+        cleanup = () if self._study.target.on_host else self.cleanup
         return (*served.stopped, *self._unloading(scheduler), *cleanup)
 
     def _loading(self, scheduler: str) -> tuple[Command, ...]:

@@ -93,10 +93,10 @@ def _setting_check(
 ) -> Accept | Problem:
     if name == COMMAND_FACTOR:
         return Problem(where, f"settings cannot contain {name}; make it a separate factor")
-    if name == KERNEL_FACTOR and study.target.kind == "host":
+    if name == KERNEL_FACTOR and study.target.on_host:
         return Problem(where, 'not supported on the host, which runs the running kernel; use target kind = "vm"')
     if name == KERNEL_ARGUMENTS:
-        if study.target.kind == "host":
+        if study.target.on_host:
             return Problem(where, 'not supported on the host, whose kernel is booted; use target kind = "vm"')
         return _kernel_arguments
     return _level_check(where, name, study, catalogue, parse_kernel)
@@ -124,7 +124,7 @@ def _level_check(
             return Problem(where, no_parameter(kind, parameter))
         return lambda text: check_parameter(f"{kind.name}'s {parameter}", kind.parameters[parameter], text)
     if is_boot_name(name):
-        if study.target.kind != "host":
+        if not study.target.on_host:
             return Problem(
                 where, "applies only to this machine", 'use target kind = "host", or kernel_arguments of a guest'
             )
@@ -194,7 +194,7 @@ def check_cpus(text: str, study: Study) -> None:
 
     Which CPUs a host has is only known there; ``study.resolve`` looks.
     """
-    if study.target.kind == "host":
+    if study.target.on_host:
         return
     beyond = [cpu for cpu in parse_cpus(text) if cpu >= study.target.cpus]
     if beyond:

@@ -204,7 +204,7 @@ def check_modelled(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
     """A machine that there is not or that does not fit, and metrics that need one."""
     where = ("target", "machine", "model")
     if study.target.machine is not None:
-        if study.target.kind == "host":
+        if study.target.on_host:
             return
         try:
             machine = modelled_machine(study, catalogue)
@@ -380,6 +380,6 @@ def _resolution(table: TimelineTable, samplers: tuple[SamplerTable, ...]) -> flo
 def check_precision(study: Study) -> Iterator[Problem]:
     """Whether there are intervals that a precision can be asked of."""
     design = study.design
-    said = design.combine if design.combine in ("screening", "ablation") else design.allocation
+    said = design.combine if design.judges_effects else design.allocation
     if study.analysis.precision is not None and said in ("screening", "ablation", "refine", "best"):
         yield Problem(("analysis", "precision"), f"precision is of configurations' intervals; conflicts with {said}")

@@ -89,7 +89,7 @@ def with_machine(study: Study, name: str, catalogue: Catalogue) -> Study:
     the modelled time then, too. Raises RequestError for one that there is not, or that does not fit the study's guests.
     """
     place = Place(f"--machine {name}")
-    if study.target.kind == "host":
+    if study.target.on_host:
         raise RequestError("applies only to guests", hint="remove the option, or add --target vm", place=place)
     machine = MachineTable(model=absolute_machine(name))
     target = study.target.model_copy(update={"machine": machine})
@@ -111,7 +111,7 @@ def with_topology(study: Study, text: str, catalogue: Catalogue) -> Study:
     one that there cannot be, or that does not fit the rest of the study.
     """
     place = Place(f"--topology {text}")
-    if study.target.kind == "host":
+    if study.target.on_host:
         raise RequestError("applies only to guests", hint="remove the option, or add --target vm", place=place)
     table = read_topology(text)
     try:
@@ -131,7 +131,7 @@ def with_packages(study: Study, given: Sequence[str]) -> Study:
     RequestError.
     """
     place = Place(" ".join(f"--package {text}" for text in given))
-    if study.target.kind == "host":
+    if study.target.on_host:
         raise RequestError("applies only to guests", hint="remove the option, or add --target vm", place=place)
     names = (*study.target.packages, *package_names(given))
     target = study.target.model_dump(by_alias=True, exclude_unset=True) | {"packages": tuple(dict.fromkeys(names))}

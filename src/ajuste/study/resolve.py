@@ -123,7 +123,7 @@ def _assemble(
     found: Measures,
     catalogue: Catalogue,
 ) -> ResolvedStudy:
-    once = study.target.kind == "host"
+    once = study.target.on_host
     return ResolvedStudy(
         study=study,
         factors=factors,

@@ -218,6 +218,11 @@ class DesignTable(StudyTable):
         f"boot-time factors {DEFAULT_PER_BOOT}). Requires --reboots.",
     )
 
+    @property
+    def judges_effects(self) -> bool:
+        """Whether verdicts are of the effects of factors, or of the lines of a profile, not of configurations."""
+        return self.combine in ("screening", "ablation")
+
 
 class TuneTable(StudyTable):
     """How `ajuste tune` searches, where its options say nothing else; other commands do not look at it."""

@@ -77,6 +77,11 @@ class TargetTable(StudyTable):
         description="Where the CPUs of the guest are. The guest has it, and a machine to model uses it.",
     )
 
+    @property
+    def on_host(self) -> bool:
+        """Whether this machine itself is measured, not a guest."""
+        return self.kind == "host"
+
     @model_validator(mode="before")
     @classmethod
     def _clock_of_host(cls, data: Any) -> Any:

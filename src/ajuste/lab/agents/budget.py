@@ -125,7 +125,7 @@ def require_host_allowed(study: Study, allowed: Collection[str], known: Catalogu
     """Raises RequestError for a study of this machine that writes anything but what is ``allowed``, or that runs
     anything but workloads of the catalogue.
     """
-    if study.target.kind != "host":
+    if not study.target.on_host:
         return
     if not allowed:
         raise RequestError(

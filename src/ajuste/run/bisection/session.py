@@ -229,7 +229,7 @@ def step_study(study: Study, metric: str, good: str, kernel: str, tests: int) ->
     """``study`` as a question about two kernels and one metric: its workload at the settings that each kernel has by
     itself, its factors left out. Raises RequestError.
     """
-    if study.target.kind == "host":
+    if study.target.on_host:
         raise RequestError(f"{study.name} runs on this machine; a bisection requires guests", hint="add --target vm")
     analysis = study.analysis.model_copy(
         update={

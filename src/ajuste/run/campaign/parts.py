@@ -163,7 +163,7 @@ def with_read_back(resolved: ResolvedStudy) -> tuple[ResolvedStudy, dict[str, Re
     """``resolved`` with a command after the workload for each tunable that is written, and which command reads which.
     On a host the agent itself says what it finds when it restores. Raises RequestError for what cannot be read again.
     """
-    if resolved.study.target.kind == "host":
+    if resolved.study.target.on_host:
         return resolved, {}
     reader = find_program("cat")
     if reader is None:

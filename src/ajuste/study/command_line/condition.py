@@ -31,9 +31,8 @@ def fail_conditions(texts: Sequence[str], study: Study, catalogue: Catalogue) ->
 
 def _check_study(study: Study, text: str) -> None:
     place = Place(f"{OPTION} {text}")
-    combine = study.design.combine
-    if combine in ("screening", "ablation"):
-        what = "effects of factors" if combine == "screening" else "lines of a profile"
+    if study.design.judges_effects:
+        what = "effects of factors" if study.design.combine == "screening" else "lines of a profile"
         raise RequestError(
             f"this study judges {what}, not configurations against the baseline; remove the option", place=place
         )
