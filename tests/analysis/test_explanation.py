@@ -9,8 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ajuste.analysis.explanation import deciding_configuration, explanation, explanations
+from ajuste.model.explanation import Recorded
 from ajuste.model.results import Measured, Results, Summary
-from ajuste.model.scheduling import Behaviour, Preemption, Recorded, Recording, Spread, Switches
+from ajuste.model.scheduling import Behaviour, Preemption, Recording, Spread, Switches
 from ajuste.model.trial import Factor
 from ajuste.model.verdict import Verdict
 

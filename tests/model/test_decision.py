@@ -9,7 +9,7 @@ from hypothesis import given
 from pydantic import ValidationError
 
 from ajuste.model.decision import Decisions, NamedDecisions
-from ajuste.model.scheduling import Recorded
+from ajuste.model.explanation import Recorded
 from decisions import AGENT, FIRST, PATHS, Step, calling, steps, stream
 
 STEPS: list[Step] = [("new", 0), ("switch", 4), ("timer", 0), ("wakeup", 3), ("resched", 4), ("switch", 3)]

@@ -14,8 +14,8 @@ from tests.report.plotted import checked
 
 from ajuste.analysis.explanation import explanation
 from ajuste.model.cost import KINDS, CostComparison, CostFunction, CostPart, NamedCosts
+from ajuste.model.explanation import Recorded
 from ajuste.model.results import Results
-from ajuste.model.scheduling import Recorded
 from ajuste.report.costs import cost_tables, costs_plots, costs_sections
 from ajuste.report.document import Folded, Picture, Section, Table
 from ajuste.report.format import labels_of

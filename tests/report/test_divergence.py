@@ -11,8 +11,8 @@ from tests.report.plotted import checked
 
 from ajuste.analysis.explanation import explanation
 from ajuste.model.decision import NamedDecisions
+from ajuste.model.explanation import Explanation, Recorded
 from ajuste.model.results import Results
-from ajuste.model.scheduling import Explanation, Recorded
 from ajuste.report.divergence import divergence_plot, divergence_report, divergence_sections
 from ajuste.report.document import CommandBlock, Folded, Picture, Section, Table
 from ajuste.report.format import labels_of

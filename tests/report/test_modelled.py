@@ -14,9 +14,9 @@ from tests.report.plotted import checked
 from ajuste.analysis.explanation import explanation
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.cost import KINDS, CostComparison, CostFunction, CostPart, NamedCosts
+from ajuste.model.explanation import Recorded
 from ajuste.model.modelled import Missed
 from ajuste.model.results import Results
-from ajuste.model.scheduling import Recorded
 from ajuste.report.costs import cost_tables, costs_sections
 from ajuste.report.document import Section, Table
 from ajuste.report.format import labels_of

@@ -11,8 +11,9 @@ from rich.console import Console
 from tests.report.plotted import checked
 
 from ajuste.analysis.explanation import explanation
+from ajuste.model.explanation import Recorded
 from ajuste.model.results import Results
-from ajuste.model.scheduling import Behaviour, Preemption, Recorded, Recording, Share, Spread, Switches
+from ajuste.model.scheduling import Behaviour, Preemption, Recording, Share, Spread, Switches
 from ajuste.report.document import Paragraph, Picture
 from ajuste.report.format import labels_of
 from ajuste.report.html import render_html

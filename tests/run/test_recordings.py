@@ -11,9 +11,10 @@ from ajuste.model.cost import CostFunction, CostPart, Costs, NamedCosts
 from ajuste.model.decision import Decisions, NamedDecisions
 from ajuste.model.error import RequestError
 from ajuste.model.event import Event, Hello, Traced
+from ajuste.model.explanation import Recorded
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Plan
-from ajuste.model.scheduling import Behaviour, Recorded, Recording, Spread, Switches
+from ajuste.model.scheduling import Behaviour, Recording, Spread, Switches
 from ajuste.model.trial import Observation
 from ajuste.run.recordings import follow_decisions, record_trials, require_followable, to_follow, to_record
 from ajuste.run.runner import Executors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -72,7 +72,7 @@ class Guest(PlayedExecutor):
             raise RequestError("this QEMU has no plugins")
         costs = Costs(version=1, depth=depth, user=0, kernel=0, faulted=0, tasks=())  # type: ignore[arg-type]
         self.probes.append(plan)
-        return self._said(plan).model_copy(update={"costs": costs})
+        return replace(self._said(plan), costs=costs)
 
     def named(self, costs: Costs) -> NamedCosts:
         functions = tuple(CostFunction(name=name, file="", space="kernel") for name in self.ran or ())

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import pytest
 
 from ajuste.analysis import results
-from ajuste.model.scheduling import Recorded
+from ajuste.model.explanation import Recorded
 from ajuste.store.store import Store
 from small_stores import DECIDED, GOING_ON, Commands
 

@@ -13,8 +13,9 @@ from typing import Final
 from ajuste.analysis.costs import compared
 from ajuste.analysis.divergence import divergence
 from ajuste.model.decision import Divergence
+from ajuste.model.explanation import Explanation, Recorded
 from ajuste.model.results import Results
-from ajuste.model.scheduling import Explanation, Part, Preemption, Recorded, Recording
+from ajuste.model.scheduling import Part, Preemption, Recording
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import amount, listed, number, percent, signed
 

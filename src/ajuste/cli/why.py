@@ -16,8 +16,8 @@ from ajuste.cli.options import AcceptRisk, Json, example
 from ajuste.machine.home import home
 from ajuste.machine.installation import require_extra
 from ajuste.model.error import RequestError, RunError
+from ajuste.model.explanation import Explanation, Recorded
 from ajuste.model.results import Results
-from ajuste.model.scheduling import Explanation, Recorded
 from ajuste.model.wording import visible
 from ajuste.report.console import Console
 from ajuste.report.costs import called_in

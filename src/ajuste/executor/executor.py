@@ -10,19 +10,21 @@ from datetime import UTC, datetime
 from queue import SimpleQueue
 from threading import Event, Semaphore
 from types import TracebackType
-from typing import Any, Final, Literal, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeVar
 
 from ajuste.design.stopping import Pace, StoppingLimits, up_to_a_look
-from ajuste.model.boot import KeptBoots
-from ajuste.model.cost import Costs, NamedCosts
-from ajuste.model.decision import Decisions, NamedDecisions
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Hello
-from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Plan, Trace
 from ajuste.model.trial import Observation, Slot
 from ajuste.study.commands import plan_for
 from ajuste.study.resolved import ResolvedStudy
+
+if TYPE_CHECKING:
+    from ajuste.model.boot import KeptBoots
+    from ajuste.model.cost import Costs, NamedCosts
+    from ajuste.model.decision import Decisions, NamedDecisions
+    from ajuste.model.modelled import ModelledMachine
 
 NOTES: Final = "notes"
 """Where the environment of an executor has what a reader of the results must know, in sentences."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib import import_module
+from typing import Any
+
 import pydantic
 
 
@@ -9,3 +13,15 @@ class BaseModel(pydantic.BaseModel):
     """Pydantic's, but what validates a model is built when it is first needed: a command needs few of hundreds."""
 
     model_config = pydantic.ConfigDict(defer_build=True)
+
+
+def rare(module: str, name: str) -> pydantic.BeforeValidator:
+    """For the ``Any`` of a field that few documents have: it is validated as ``name`` of ``module``, which takes long
+    to load, when it comes.
+    """
+
+    @cache
+    def adapter() -> pydantic.TypeAdapter[Any]:
+        return pydantic.TypeAdapter(getattr(import_module(module), name))
+
+    return pydantic.BeforeValidator(lambda value: adapter().validate_python(value))

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from ajuste.model.base import BaseModel
+from ajuste.model.base import BaseModel, rare
 from ajuste.model.boot import BootFindings
 from ajuste.model.diagnostic import Diagnostics
 from ajuste.model.live import LiveRecord
 from ajuste.model.metric import Metric, PredictionRule, Scale
 from ajuste.model.relevance import NoChance
-from ajuste.model.scheduling import Explanation
 from ajuste.model.surface import Correlation, Surface
 from ajuste.model.trial import KERNEL_FACTOR, Factor
 from ajuste.model.tuning import Tuning
 from ajuste.model.verdict import AcrossMachines, FactorCell, FactorEffect, LineEffect, Ranking, Verdict, Word
 from ajuste.model.wording import blocks_of
+
+if TYPE_CHECKING:
+    from ajuste.model.explanation import Explanation
+else:
+    Explanation = Annotated[Any, rare("ajuste.model.explanation", "Explanation")]
 
 # Histories: one metric over the versions of the kernel.
 

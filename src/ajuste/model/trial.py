@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import ConfigDict, Field
 
 from ajuste.model.base import BaseModel
-from ajuste.model.cost import Costs
-from ajuste.model.decision import Decisions
 from ajuste.model.event import Event, Written
 from ajuste.model.tunable import Span
+
+if TYPE_CHECKING:
+    from ajuste.model.cost import Costs
+    from ajuste.model.decision import Decisions
 
 # Factors and configurations: what is varied, and one choice of it.
 
@@ -89,7 +92,8 @@ class Trial(BaseModel):
 # What a target gives back for one plan.
 
 
-class Observation(BaseModel):
+@dataclass(frozen=True)
+class Observation:
     """``lines`` are the agent's event lines for this plan as they came, from ``accepted`` to ``end``; ``events``
     the same,
     parsed.
@@ -104,7 +108,6 @@ class Observation(BaseModel):
     are there where they were asked for.
     """
 
-    model_config = ConfigDict(frozen=True)
     lines: str = ""
     events: tuple[Event, ...] = ()
     problem: str = ""

@@ -9,12 +9,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ajuste.model.cost import Costs, CostTask
 from ajuste.model.error import RunError
 from ajuste.model.event import Counter, Exited
 from ajuste.model.modelled import ModelledMachine, all_missed
+
+if TYPE_CHECKING:
+    from ajuste.model.cost import Costs, CostTask
 
 # What a parser raises when an output is not what its program prints.
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from ajuste.model.cost import ROLES, CostComparison, CostGraph, CostRow
+from ajuste.model.explanation import Explanation
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.results import Results
-from ajuste.model.scheduling import Explanation
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Row, RowGroup, Section, Table
 from ajuste.report.format import Labels, number, signed, significant

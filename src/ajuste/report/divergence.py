@@ -10,8 +10,8 @@ from typing import Any, Final
 from ajuste.analysis.divergence import in_words
 from ajuste.model.cost import ROLES
 from ajuste.model.decision import DecisionLane, DecisionMark, DecisionPoint, DecisionRun, Divergence
+from ajuste.model.explanation import Explanation
 from ajuste.model.results import Results
-from ajuste.model.scheduling import Explanation
 from ajuste.model.wording import amount, visible_line
 from ajuste.report.costs import called_in
 from ajuste.report.document import (

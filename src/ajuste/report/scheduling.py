@@ -7,8 +7,9 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
+from ajuste.model.explanation import Explanation, Recorded
 from ajuste.model.results import Results
-from ajuste.model.scheduling import Explanation, Part, Recorded, Recording, Spread
+from ajuste.model.scheduling import Part, Recording, Spread
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.costs import called_in, cost_sentences, cost_tables
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Report, Row, RowGroup, Section, Table

@@ -10,8 +10,8 @@ from ajuste.design.blocks import block
 from ajuste.executor.executor import TrialRequest, Untrusted
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.event import Exited, Failed, Traced
+from ajuste.model.explanation import Recorded
 from ajuste.model.plan import Trace
-from ajuste.model.scheduling import Recorded
 from ajuste.model.trial import Observation, Slot
 from ajuste.model.wording import Say
 from ajuste.run.outcome import results_of

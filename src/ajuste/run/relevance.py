@@ -21,7 +21,6 @@ from ajuste.design.blocks import block
 from ajuste.executor.executor import TrialRequest
 from ajuste.machine.activity import facts_here, read_figures, texts_of
 from ajuste.machine.inventory.source import InventorySource
-from ajuste.model.cost import Costs
 from ajuste.model.error import AjusteError
 from ajuste.model.event import Exited, Failed, Sample
 from ajuste.model.plan import Sampler
@@ -31,6 +30,7 @@ from ajuste.model.wording import count_of
 from ajuste.study.resolved import Machine, ResolvedStudy
 
 if TYPE_CHECKING:
+    from ajuste.model.cost import Costs
     from ajuste.run.runner import Executors
 
 _LOG: Final = logging.getLogger(__name__)

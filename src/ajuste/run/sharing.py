@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from ajuste.model.error import RequestError, RunError
+from ajuste.model.explanation import Recorded
 from ajuste.model.results import Results
-from ajuste.model.scheduling import Recorded
 from ajuste.model.trial import Trial
 from ajuste.report.results import report_of
 from ajuste.run.outcome import results_of

@@ -25,8 +25,8 @@ from ajuste.design.stopping import Why
 from ajuste.machine.files import open_kept
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
+from ajuste.model.explanation import Recorded
 from ajuste.model.results import Results
-from ajuste.model.scheduling import Recorded
 from ajuste.model.trial import Trial
 
 if sys.version_info >= (3, 14):

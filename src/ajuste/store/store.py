@@ -46,8 +46,8 @@ from ajuste.store.tallies import (
 )
 
 if TYPE_CHECKING:  # What needs NumPy or models is loaded when trials are read or written; lists need neither.
+    from ajuste.model.explanation import Recorded
     from ajuste.model.measurements import Measured, Measurements
-    from ajuste.model.scheduling import Recorded
     from ajuste.model.trial import Trial
 
 Place: TypeAlias = tuple[int, int, int]
@@ -358,7 +358,7 @@ class Store:
 
     def recorded(self, run: Run) -> dict[str, Recorded]:
         """The recorded trials of a run by configuration."""
-        from ajuste.model.scheduling import Recorded
+        from ajuste.model.explanation import Recorded
 
         with self._reading() as transaction:
             owned = (all_of(transaction, RecordedRow, owner, RECORDED) for owner in owners(transaction, run.id))

@@ -110,9 +110,14 @@ def require(answer: Answer) -> None:
 
 def carried_out(target: Executor, plan: Plan) -> Said:
     """What ``target`` observed of a plan."""
-    observed = target.run(plan).model_dump(include=set(Said.model_fields))
-    observed["disturbances"] = [one[:2000] for one in observed["disturbances"][:1000]]
-    return Said(**(observed | {"problem": observed["problem"][:2000]}))
+    observed = target.run(plan)
+    return Said(
+        lines=observed.lines,
+        problem=observed.problem[:2000],
+        console=observed.console,
+        disturbances=tuple(one[:2000] for one in observed.disturbances[:1000]),
+        host_seconds=observed.host_seconds,
+    )
 
 
 def observed_in(

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -131,7 +132,7 @@ class HostExecutor(Executor):
         wall_s = time.monotonic() - began
         found = self._read(plan, said, wall_s)
         surroundings, disturbances = self._judge(plan, found.events, before, after, wall_s)
-        return found.model_copy(update={"console": surroundings, "disturbances": disturbances})
+        return replace(found, console=surroundings, disturbances=tuple(disturbances))
 
     def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
         """Trials of several blocks take but a moment, and are given back together: nothing comes between them."""
@@ -164,7 +165,7 @@ class HostExecutor(Executor):
         found = self._read(plan, said, 0.0)
         times = [event.at_ns for event in found.events] or [time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)]
         started = datetime.fromtimestamp((zero_ns + times[0]) / 1e9, UTC).isoformat(timespec="milliseconds")
-        return started, found.model_copy(update={"host_seconds": (times[-1] - times[0]) / 1e9})
+        return started, replace(found, host_seconds=(times[-1] - times[0]) / 1e9)
 
     def _asked(self, plan: Plan) -> bytes:
         """The plan as the agent is told it. Raises RequestError for what may not be done."""

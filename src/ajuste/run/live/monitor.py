@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Self
 
@@ -227,7 +227,7 @@ def slice_trial(
     earlier: Mapping[str, str],
 ) -> Trial:
     """The trial of a slice. Unusual load is no matter: a live service has a load of its own."""
-    alone = observation.model_copy(update={"disturbances": ()})
+    alone = replace(observation, disturbances=())
     found = trial(slot, attempt, plan, alone, TrialReading(any_exit=True), started=started, earlier=earlier)
     values, problems = _values(watched, sources, design)
     problems = [*([watched.ended.words] if watched.ended else _short(observation, watched, design)), *problems]

@@ -1,0 +1,68 @@
+"""What was recorded of a configuration, and what its scheduler did otherwise than the baseline's."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+
+from ajuste.model.base import BaseModel
+from ajuste.model.cost import CostComparison, PackedCosts
+from ajuste.model.decision import Divergence, PackedDecisions
+from ajuste.model.scheduling import Count, Recording
+
+
+class _Doc(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Recorded(_Doc):
+    """A trial of ``configuration`` that was carried out to be recorded, with the ``seed`` of that ``block``, on
+    ``kernel``. It is no trial of the run: recording takes time. ``wall_ns`` is how long its workload ran; without a
+    ``recording`` the ``problem`` says why. ``costs`` are of a further trial, which is not recorded: the same as the one
+    of the run, to the instruction; ``costs_problem`` says why there are none, where there could be. So are
+    ``decisions``, which are there where somebody asked for them.
+    """
+
+    configuration: str
+    block: Annotated[int, Field(ge=0)]
+    seed: Count
+    kernel: str = ""
+    wall_ns: Count | None = None
+    recording: Recording | None = None
+    problem: str = ""
+    costs: PackedCosts | None = None
+    costs_problem: str = ""
+    decisions: PackedDecisions | None = None
+    decisions_problem: str = ""
+
+    @model_serializer(mode="wrap")
+    def _without_decisions(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _without_empty(written(self), "decisions", "decisions_problem")
+
+
+def _without_empty(document: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if value or name not in names}
+
+
+class Explanation(_Doc):
+    """What the scheduler did otherwise under ``own.configuration`` than under the baseline, in ``sentences`` that are
+    computed from both recordings, what changed most first. ``notes`` say how far they can be trusted. ``costs``
+    compares what both cost, and ``divergence`` says where their decisions part, which ``own`` and ``baseline`` have
+    no more.
+    """
+
+    sentences: tuple[str, ...]
+    notes: tuple[str, ...]
+    own: Recorded
+    baseline: Recorded
+    costs: CostComparison | None = None
+    divergence: Divergence | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_divergence(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _without_empty(written(self), "divergence")
+
+    @property
+    def configuration(self) -> str:
+        return self.own.configuration
