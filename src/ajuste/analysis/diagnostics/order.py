@@ -22,6 +22,7 @@ from ajuste.analysis.diagnostics.residuals import (
     error_of_bias,
     error_of_trend,
 )
+from ajuste.analysis.summary import median
 from ajuste.model.distributions import f_tail, normal_cdf, student_cdf
 from ajuste.model.wording import number
 
@@ -100,7 +101,7 @@ def trend_test(values: Floats, places: Floats) -> tuple[float, float]:
     if variance <= 0:
         return 1.0, 0.0
     score = max(0.0, abs(float(np.sum(np.sign(rises)))) - 1) / math.sqrt(variance)
-    return 2 * normal_cdf(-score), float(np.median(rises / (places[other] - places[one])))
+    return 2 * normal_cdf(-score), median(rises / (places[other] - places[one]))
 
 
 def _grouped(means: Floats) -> tuple[Floats, Floats]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -230,16 +230,36 @@ def _significant(ones: Floats, others: Floats) -> NDArray[np.bool_]:
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = np.abs(ones.mean(axis=1) - others.mean(axis=1)) / np.sqrt(both)
         freedom = both**2 / ((first**2 + second**2) / (BATCH - 1))
-        found = statistic > _critical_values()(freedom)
+        found = statistic > critical_values(freedom)
     return np.asarray(np.where(both > 0, found, ones.mean(axis=1) != others.mean(axis=1)))
 
 
-@cache
-def _critical_values() -> np.polynomial.Chebyshev:
-    """The critical value for any of the degrees of freedom that Welch's test can have, to 10 digits."""
-    domain = [BATCH - 1, 2 * BATCH - 2]
+def critical_values(freedom: Floats) -> Floats:
+    """The critical value for any of the degrees of freedom that Welch's test can have, to 10 digits: the sum of
+    ``_SERIES`` by Clenshaw's recurrence.
+    """
+    low, high = BATCH - 1, 2 * BATCH - 2
+    place = -(high + low) / (high - low) + 2 / (high - low) * freedom
+    before: Floats | float = _SERIES[-2]
+    last: Floats | float = _SERIES[-1]
+    for one in _SERIES[-3::-1]:
+        before, last = one - last, before + last * (2 * place)
+    return before + last * place
 
-    def critical(freedom: Floats) -> Floats:
-        return np.array([student_quantile(one, 1 - LEVEL / 2) for one in freedom])
 
-    return np.polynomial.Chebyshev.interpolate(critical, 12, domain)
+_SERIES: Final = (
+    2.166387223669017,
+    -0.0777754193598066,
+    0.014620304933252384,
+    -0.002742715776236345,
+    0.0005135258655253338,
+    -9.597206390310156e-05,
+    1.7904795625228793e-05,
+    -3.3348346340382455e-06,
+    6.201482371856961e-07,
+    -1.1515055438747361e-07,
+    2.135019046817706e-08,
+    -3.94891055323258e-09,
+    7.061999266395983e-10,
+)
+"""The Chebyshev polynomials' coefficients that interpolate Student's quantile; a test computes them again."""
