@@ -7,7 +7,9 @@ import gzip
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -17,7 +19,7 @@ from markupsafe import Markup, escape
 
 from ajuste.machine.files import make_directory, replace_file
 from ajuste.model.wording import visible
-from ajuste.report.document import Data, Report, every
+from ajuste.report.document import Cell, Data, Entry, Report, every
 from ajuste.report.palette import declarations
 from ajuste.report.pictures.files import saved_pictures
 from ajuste.report.plots.plot import Figure, figure_json
@@ -137,6 +139,16 @@ def _undrawn(block: object) -> str:
     raise TypeError(f"the page has no form for {type(block).__name__}")
 
 
+def _bare(cell: Entry) -> Markup:
+    """A figure of a table of figures: there are many thousands, so that nothing stands around them that is not needed.
+    Empty for what needs more.
+    """
+    if isinstance(cell, Cell):
+        note = Markup(' <span class="spread">{}</span>').format(visible(cell.note)) if cell.note else ""
+        return Markup() if cell.missing else escape(visible(cell.text)) + note
+    return escape(visible(cell)) if isinstance(cell, str) else Markup()
+
+
 def _breakable(name: str) -> Markup:
     """A name that may be broken after its underscores, dots and slashes."""
     return Markup(_BREAKS.sub(r"\1<wbr>", str(escape(visible(name)))))  # escaped just now
@@ -155,15 +167,25 @@ def page_environment(*packages: str) -> jinja2.Environment:
     """For the templates of this package, and of further ``packages``; those may extend ours."""
     import jinja2  # a page of the same contents stays without it
 
+    class Compiled(jinja2.FileSystemBytecodeCache):
+        """Compiled templates, beside the compiled modules of this package, where Python may write these."""
+
+        def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+            with suppress(OSError):
+                if not sys.dont_write_bytecode:
+                    super().dump_bytecode(bucket)
+
     loaders = [jinja2.PackageLoader(package, "templates") for package in (*packages, "ajuste.report")]
     environment = jinja2.Environment(
         loader=jinja2.ChoiceLoader(loaders),
+        bytecode_cache=Compiled(str(Path(__file__).with_name("__pycache__"))),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["bare"] = _bare
     environment.filters["breakable"] = _breakable
     environment.filters["kind"] = lambda one: type(one).__name__
     environment.filters["unbroken"] = _unbroken

@@ -306,6 +306,7 @@ def small_plot(results: Results, metric: Metric, labels: Labels, name: str) -> P
     for place, configuration in enumerate(results.configurations):
         mine = [t for t in clean if t.configuration == configuration.name]
         role = marks[configuration.name].colour if few else variable("series-1")
+        called = f"<b>{plain_lines(labels.short(configuration), 40)}</b><br>{word}"
         traces.append(
             {
                 "type": "scatter",
@@ -314,11 +315,7 @@ def small_plot(results: Results, metric: Metric, labels: Labels, name: str) -> P
                 "y": [shown.scaled(t.metrics[metric.name]) for t in mine],
                 "marker": {"symbol": marks[configuration.name].symbol if few else "circle", "size": 6, "color": role},
                 "hoverinfo": "text",
-                "hovertext": [
-                    f"<b>{plain_lines(labels.short(configuration), 40)}</b><br>"
-                    f"{word} {t.block}: {plain(shown.with_unit(t.metrics[metric.name]))}"
-                    for t in mine
-                ],
+                "hovertext": [f"{called} {t.block}: {plain(shown.with_unit(t.metrics[metric.name]))}" for t in mine],
             }
         )
         if summary := configuration.metrics.get(metric.name):
