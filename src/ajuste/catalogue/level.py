@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.topology import cpu_list, cpu_mask, parse_cpus, parse_mask
 from ajuste.model.tunable import Tunable
-from ajuste.model.workload import PLACEHOLDER, Parameter, WorkloadKind
+
+if TYPE_CHECKING:
+    from ajuste.model.workload import Parameter, WorkloadKind
 
 # Quantities: a number with the unit that a person gave it, in the unit that a tunable counts in.
 
@@ -263,6 +266,8 @@ def check_parameters(kind: WorkloadKind, given: Mapping[str, str]) -> dict[str, 
 
 def arguments(kind: WorkloadKind, given: Mapping[str, str]) -> tuple[str, ...]:
     """The program's arguments (without the program) with the parameters ``given``; no shell ever reads them."""
+    from ajuste.model.workload import PLACEHOLDER
+
     values = check_parameters(kind, given)
     words: list[str] = []
     for argument in kind.arguments:

@@ -9,10 +9,11 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -20,23 +21,25 @@ from ajuste.catalogue import level, place
 from ajuste.catalogue.place import CanChange, ListFiles
 from ajuste.model.error import AjusteError, Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.metric import FigureSource, Metric, PredictionRule
-from ajuste.model.modelled import ModelledMachine
-from ajuste.model.plan import Location, SamplerSource
-from ajuste.model.relevance import GuestQuestion, RelevanceCondition
 from ajuste.model.tunable import InstanceKind, Marker, Tunable
-from ajuste.model.workload import WorkloadKind
+
+if TYPE_CHECKING:
+    from ajuste.model.metric import FigureSource, Metric, PredictionRule
+    from ajuste.model.modelled import ModelledMachine
+    from ajuste.model.plan import Location, SamplerSource
+    from ajuste.model.relevance import GuestQuestion, RelevanceCondition
+    from ajuste.model.workload import WorkloadKind
 
 M = TypeVar(
     "M",
     Tunable,
-    WorkloadKind,
-    Metric,
+    "WorkloadKind",
+    "Metric",
     InstanceKind,
-    PredictionRule,
-    ModelledMachine,
-    RelevanceCondition,
-    GuestQuestion,
+    "PredictionRule",
+    "ModelledMachine",
+    "RelevanceCondition",
+    "GuestQuestion",
 )
 V = TypeVar("V")
 
@@ -53,7 +56,7 @@ class Catalogue:
     workloads: Mapping[str, WorkloadKind]
     metrics: Mapping[str, Metric]
     parts: Mapping[str, InstanceKind] = field(default_factory=dict)
-    rules: dict[str, PredictionRule] = field(default_factory=dict)
+    rules: Mapping[str, PredictionRule] = field(default_factory=dict)
     machines: Mapping[str, ModelledMachine] = field(default_factory=dict)
     conditions: Mapping[str, RelevanceCondition] = field(default_factory=dict)
     guest_questions: Mapping[str, GuestQuestion] = field(default_factory=dict)
@@ -96,6 +99,8 @@ class Catalogue:
             raise _unknown(
                 "machine", name, list(self.machines), f"use one of {', '.join(self.machines)}, or a TOML file"
             )
+        from ajuste.model.modelled import ModelledMachine
+
         file = directory / name
         try:
             found = list(load(file, "machine", ModelledMachine).values())
@@ -181,20 +186,26 @@ class Later(Mapping[str, V]):
 
 @cache
 def catalogue() -> Catalogue:
-    """The catalogue that comes with Ajuste. What is wrong in it raises AjusteError that names file and field, in the
-    tunables when they are first looked at.
+    """The catalogue that comes with Ajuste. What is wrong in it raises AjusteError that names file and field, when it
+    is first looked at.
     """
-    folder = files("ajuste.catalogue")
     return Catalogue(
-        tunables=Later(lambda: load(folder / "tunables", "tunable", Tunable)),
-        workloads=load(folder / "workloads", "workload", WorkloadKind),
-        metrics=load(folder / "metrics.toml", "metric", Metric),
-        parts=load(folder / "parts.toml", "part", InstanceKind),
-        rules=load(folder / "rules.toml", "rule", PredictionRule),
-        machines=Later(lambda: load(folder / "machines", "machine", ModelledMachine)),
-        conditions=Later(lambda: load(folder / "conditions.toml", "condition", RelevanceCondition)),
-        guest_questions=Later(lambda: load(folder / "guests.toml", "question", GuestQuestion)),
+        tunables=_later("tunables", "tunable", "tunable:Tunable"),
+        workloads=_later("workloads", "workload", "workload:WorkloadKind"),
+        metrics=_later("metrics.toml", "metric", "metric:Metric"),
+        parts=_later("parts.toml", "part", "tunable:InstanceKind"),
+        rules=_later("rules.toml", "rule", "metric:PredictionRule"),
+        machines=_later("machines", "machine", "modelled:ModelledMachine"),
+        conditions=_later("conditions.toml", "condition", "relevance:RelevanceCondition"),
+        guest_questions=_later("guests.toml", "question", "relevance:GuestQuestion"),
     )
+
+
+def _later(source: str, table: str, model: str) -> Mapping[str, Any]:
+    """What a file or folder of this package has, read with its ``model``, ``MODULE:NAME``."""
+    module, _, name = model.partition(":")
+    folder = files("ajuste.catalogue")
+    return Later(lambda: load(folder / source, table, getattr(import_module(f"ajuste.model.{module}"), name)))
 
 
 def load(source: Traversable, table: str, model: type[M]) -> dict[str, M]:
@@ -299,6 +310,8 @@ def _likeness(tunable: Tunable, words: list[str]) -> float:
 @cache
 def figure_sources() -> dict[SamplerSource, FigureSource]:
     """Every source by name, in the order of the file."""
+    from ajuste.model.metric import FigureSource
+
     text = files("ajuste.catalogue").joinpath("samplers.toml").read_text(encoding="utf-8")
     found = [FigureSource.model_validate(table) for table in tomllib.loads(text)["source"]]
     return {source.name: source for source in found}

@@ -6,11 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from itertools import chain
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import Choice, Coalesce, CpuLatency, DeviceFeature, FileLocation, Flag, Location, Qdisc, Ring
 from ajuste.model.tunable import (
     CgroupLimit,
     InstanceKind,
@@ -21,6 +20,9 @@ from ajuste.model.tunable import (
     Tunable,
     Where,
 )
+
+if TYPE_CHECKING:
+    from ajuste.model.plan import Location
 
 ALWAYS_ON = {"SCHED_DEBUG": KernelVersion(major=6, minor=15)}
 """Build options that are none any more from a version on: what they did is always there."""
@@ -41,6 +43,8 @@ def locate(tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVer
 
 def location(where: Where) -> Location | Marker:
     """The place as the agent is told it; what is made for the trial is no place of its own but a part of the plan."""
+    from ajuste.model.plan import Choice, Coalesce, CpuLatency, DeviceFeature, FileLocation, Flag, Qdisc, Ring
+
     match where.kind:
         case "process":
             return ProcessAttribute.model_validate({"name": where.attribute})
@@ -135,6 +139,8 @@ def companions(
     tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVersion, files: ListFiles, can_change: CanChange
 ) -> tuple[Location, ...]:
     """See ``Catalogue.companions``."""
+    from ajuste.model.plan import FileLocation
+
     named = (_same_instance(tunables[name], tunable) for name in tunable.companions)
     places = (location(where) for other in named if (where := other.place_in(version)) and can_change(other))
     found = [place for place in places if not isinstance(place, Marker)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import rich.console
 from rich.padding import Padding
@@ -12,8 +12,10 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from ajuste.model.verdict import Word
 from ajuste.model.wording import visible, visible_line
+
+if TYPE_CHECKING:
+    from ajuste.model.verdict import Word
 
 
 class Console(rich.console.Console):
