@@ -22,8 +22,6 @@ from ajuste.kernel.spec import (
 from ajuste.machine.home import home
 from ajuste.model.error import Place, RequestError
 from ajuste.model.wording import visible_line
-from ajuste.profile.placing import Placed, notes_of
-from ajuste.profile.source import FORMS
 from ajuste.report.console import Console, sheet
 from ajuste.run.experiment import built_kernels
 from ajuste.run.testbed import RunOptions
@@ -38,6 +36,7 @@ from ajuste.study.target import TargetTable
 if TYPE_CHECKING:
     from ajuste.executor.cluster.channel import Channel
     from ajuste.executor.cluster.connection import Cluster
+    from ajuste.profile.placing import Placed
 
 
 def chosen_study(
@@ -178,6 +177,8 @@ def placed(
     else:
         found = placed_profiles(specs, target, catalogue, means)
     if tell:
+        from ajuste.profile.placing import notes_of
+
         with sheet(Console(file=sys.stdout)) as out:
             for note in notes_of(found):
                 out.say(visible_line(note))
@@ -187,6 +188,8 @@ def placed(
 
 def _require_named(specs: Sequence[str]) -> None:
     if not all(spec.strip() for spec in specs):
+        from ajuste.profile.source import FORMS
+
         raise RequestError("found an empty name between commas", hint=f"give {FORMS}")
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import built_for, built_for_profiles, chosen_cluster, kernels_of_source, placed, savable
-from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
+from ajuste.cli.measuring import Showing, check_report, means_of_boots, measure, unless_going_on
 from ajuste.cli.options import (
     AcceptRisk,
     AsRoot,
@@ -62,18 +62,17 @@ from ajuste.cli.options import (
     example,
     option,
 )
-from ajuste.cli.plan import show_plan
-from ajuste.cli.reboots import means_of_boots
-from ajuste.cli.saving import check_save, save_study
 from ajuste.cli.showing import command_line
 from ajuste.kernel.spec import parse_spec
 from ajuste.machine.home import home
-from ajuste.profile.placing import Placed
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.condition import fail_conditions
 from ajuste.study.command_line.request import Request, split_commands
 from ajuste.study.command_line.study import adhoc_document, adhoc_study, study_without_profiles
 from ajuste.study.overrides import with_kernels
+
+if TYPE_CHECKING:
+    from ajuste.profile.placing import Placed
 
 Words = Annotated[
     list[str] | None,
@@ -237,11 +236,15 @@ def compare(
         keep_output=keep_output,
     )
     check_report(report)
-    check_save(save)
+    if save is not None:
+        from ajuste.cli.saving import check_save, save_study
+
+        check_save(save)
     known = catalogue()
     means = RunOptions(home(), accept_risk=accept_risk)
     silent = as_json or quiet
-    typed, names, profiles = request, dict[str, str](), tuple[Placed, ...]()
+    typed, names = request, dict[str, str]()
+    profiles: tuple[Placed, ...] = ()
     if profile:
         bare, specs = study_without_profiles(request, known, parse_kernel=parse_spec), profile.split(",")
         chosen_cluster(bare, cluster, workers, keys=cluster_keys, insecure=insecure)
@@ -260,6 +263,8 @@ def compare(
     if save is not None:
         save_study(adhoc_document(savable(typed, names), known, profiles)[0], save, command)
     if dry_run:
+        from ajuste.cli.plan import show_plan
+
         show_plan(study, known, means, as_json=as_json)
         return 0
 

@@ -125,6 +125,9 @@ def _options(
         ),
     ] = None,
 ) -> None:
+    gc.freeze()  # by now the command is loaded; from here on there may be garbage
+    gc.set_threshold(50_000, 20, 20)
+    gc.enable()
     if version:
         from ajuste.cli.version import show_version
 
@@ -140,7 +143,8 @@ def _options(
 
 def main() -> NoReturn:
     """The entry point of the command line."""
-    gc.set_threshold(50_000, 20, 20)  # what is loaded stays: looking for garbage in it costs a fifth of a short command
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # to look for some takes as long as to build a model
+    gc.disable()  # what is loaded stays: looking for garbage in it costs a fifth of a short command
     if "_AJUSTE_COMPLETE" in os.environ:
         from ajuste.cli.completion import answer
 

@@ -14,7 +14,7 @@ from ajuste.analysis.condition import Checked, checked
 from ajuste.catalogue.loader import Catalogue
 from ajuste.cli.choice import built_for
 from ajuste.cli.showing import show_results
-from ajuste.model.error import RequestError, RunError
+from ajuste.model.error import Place, RequestError, RunError
 from ajuste.model.results import Results
 from ajuste.model.verdict import FailCondition, Verdict
 from ajuste.model.wording import change, percent, visible_line
@@ -84,6 +84,20 @@ def check_report(path: Path | None, option: str = "--report") -> None:
     """Whether a report can be written to the file of ``option``. Raises RequestError."""
     if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
         raise RequestError(f"{option} {path}: expected a file in an existing directory")
+
+
+def means_of_boots(means: RunOptions, loader: str | None, *, reboots: bool) -> RunOptions:
+    """``means`` with what was said of reboots. Raises RequestError."""
+    if loader is not None:
+        from ajuste.machine.boot.machine import LOADER_NAMES  # few experiments name one
+
+        if loader not in LOADER_NAMES:
+            raise RequestError(f"expected {', '.join(LOADER_NAMES)}", place=Place(f"--loader {loader}"))
+        if not reboots:
+            raise RequestError("requires --reboots", place=Place(f"--loader {loader}"))
+    if reboots and means.cluster is not None:
+        raise RequestError("conflicts with --workers and --cluster", place=Place("--reboots"))
+    return replace(means, reboots_allowed=reboots, loader=loader or "")
 
 
 def unless_going_on(fresh: bool) -> Callable[[Experiment, Store], bool]:

@@ -16,7 +16,7 @@ import typer
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.cli.options import Json, example
-from ajuste.machine.boot.machine import LOADER_NAMES, RebootableMachine
+from ajuste.machine.boot.machine import RebootableMachine
 from ajuste.machine.boot.session import (
     RESUMED_BY_SYSTEMD,
     BootPlan,
@@ -31,7 +31,7 @@ from ajuste.machine.boot.session import (
 from ajuste.machine.home import home
 from ajuste.machine.session import machine_marks
 from ajuste.model.boot import KeptBoots
-from ajuste.model.error import AjusteError, Place, RequestError, RunError
+from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.wording import visible_line
 from ajuste.report.format import duration
 from ajuste.run.experiment import prepare
@@ -41,17 +41,6 @@ from ajuste.study.boots import BOOT_SECONDS, boot_range
 from ajuste.study.schema import Study
 
 Anew = Callable[[Experiment, Store], bool]
-
-
-def means_of_boots(means: RunOptions, loader: str | None, *, reboots: bool) -> RunOptions:
-    """``means`` with what was said of reboots. Raises RequestError."""
-    if loader is not None and loader not in LOADER_NAMES:
-        raise RequestError(f"expected {', '.join(LOADER_NAMES)}", place=Place(f"--loader {loader}"))
-    if loader is not None and not reboots:
-        raise RequestError("requires --reboots", place=Place(f"--loader {loader}"))
-    if reboots and means.cluster is not None:
-        raise RequestError("conflicts with --workers and --cluster", place=Place("--reboots"))
-    return replace(means, reboots_allowed=reboots, loader=loader or "")
 
 
 def across_boots(

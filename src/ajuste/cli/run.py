@@ -11,7 +11,7 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.choice import chosen_cluster, chosen_study, require_disk_wanted
-from ajuste.cli.measuring import Showing, check_report, measure
+from ajuste.cli.measuring import Showing, check_report, means_of_boots, measure
 from ajuste.cli.options import (
     AcceptRisk,
     ClusterAddress,
@@ -41,7 +41,6 @@ from ajuste.cli.options import (
     example,
     option,
 )
-from ajuste.cli.reboots import means_of_boots
 from ajuste.executor.host.disk import disk_for_run
 from ajuste.kernel.spec import TO_BUILD
 from ajuste.machine.home import home

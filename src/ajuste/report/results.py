@@ -12,9 +12,6 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.trial import SETTINGS_FACTOR
 from ajuste.model.wording import count_of, visible_line
-from ajuste.report.boots import boot_sections
-from ajuste.report.costs import costs_sections
-from ajuste.report.divergence import divergence_sections
 from ajuste.report.document import (
     Badge,
     Block,
@@ -34,7 +31,6 @@ from ajuste.report.document import (
 from ajuste.report.format import Labels, fixed_levels, labels_of
 from ajuste.report.headline import Headline, headlines
 from ajuste.report.listings import listings_of
-from ajuste.report.live import live_headline, live_sections
 from ajuste.report.method import (
     clock_name,
     data_of,
@@ -55,9 +51,7 @@ from ajuste.report.metric_table import (
     not_supported,
     verdicts_of,
 )
-from ajuste.report.plots.timelines import timelines_plot
 from ajuste.report.plots.trials import small_plot
-from ajuste.report.scheduling import scheduling_sections
 from ajuste.report.sections import history_sections, metric_pictures, search_sections, surface_sections
 from ajuste.report.trials import excerpt_of
 from ajuste.report.verdict_tables import effect_table, line_table, ranking_sections, verdict_table
@@ -100,18 +94,16 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
         *_lines(results, decided),
         *_effects(results, decided, labels),
         *told,
-        *live_sections(results, labels),
+        *_live(results, labels),
         *_notes(results),
         *listings_of(shown, labels),
         *search_sections(results, labels),
         *history_sections(results, labels),
         *surface_sections(results, labels),
         *_metrics(decided, pictures, lead),
-        *boot_sections(results, decided, labels),
+        *_boots(results, decided, labels),
         *_timelines(results, labels),
-        *scheduling_sections(results, labels),
-        *costs_sections(results, labels),
-        *divergence_sections(results, labels),
+        *_explained(results, labels),
         *noise_sections(results),
         *_others(shown, first, labels, screening=is_screening(results)),
         *_about(results, labels),
@@ -120,7 +112,7 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
     )
     return Report(
         title=results.title,
-        headline=live_headline(results) or (found[0].sentence if found else results.answer or "Nothing was measured."),
+        headline=_live_headline(results) or (found[0].sentence if found else results.answer or "Nothing was measured."),
         question=results.question,
         lead=(
             *(Paragraph(one.sentence) for one in found[1:]),
@@ -132,6 +124,47 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
         ),
         sections=sections,
         stem="-".join(re.findall(r"[A-Za-z0-9]+", results.study))[:60] or "results",
+    )
+
+
+# What few runs have is told by modules that are loaded where there is something to tell.
+
+
+def _live_headline(results: Results) -> str:
+    if results.live is None:
+        return ""
+    from ajuste.report.live import live_headline
+
+    return live_headline(results)
+
+
+def _live(results: Results, labels: Labels) -> tuple[Section, ...]:
+    if results.live is None:
+        return ()
+    from ajuste.report.live import live_sections
+
+    return tuple(live_sections(results, labels))
+
+
+def _boots(results: Results, decided: list[Metric], labels: Labels) -> tuple[Section, ...]:
+    if results.boots is None:
+        return ()
+    from ajuste.report.boots import boot_sections
+
+    return boot_sections(results, decided, labels)
+
+
+def _explained(results: Results, labels: Labels) -> tuple[Section, ...]:
+    if not results.explanations:
+        return ()
+    from ajuste.report.costs import costs_sections
+    from ajuste.report.divergence import divergence_sections
+    from ajuste.report.scheduling import scheduling_sections
+
+    return (
+        *scheduling_sections(results, labels),
+        *costs_sections(results, labels),
+        *divergence_sections(results, labels),
     )
 
 
@@ -283,6 +316,10 @@ def _metrics(
 
 
 def _timelines(results: Results, labels: Labels) -> tuple[Section, ...]:
+    if not results.timelines:
+        return ()
+    from ajuste.report.plots.timelines import timelines_plot
+
     plot = timelines_plot(results, labels)
     if plot is None:
         return ()

@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.boot import BOOT_KERNEL, BOOT_PREFIX, DEFAULT, OF_CPUS, SET
 from ajuste.model.error import Place, RequestError
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.tunable import Scale
-from ajuste.profile.placing import Placed, PlacedSetting, notes_of
 from ajuste.study.command_line.request import HINT, Request, between_commas, wrong
 from ajuste.study.ranges import RANGE_MARK
 from ajuste.study.schema import FactorTable, Study
 from ajuste.study.settings import canonical, names_set
+
+if TYPE_CHECKING:
+    from ajuste.profile.placing import Placed, PlacedSetting
 
 AS_IT_IS: Final = "as it is"
 PROFILE_FACTOR: Final = "profile"
@@ -226,6 +228,8 @@ def _levels_of(table: dict[str, Any]) -> list[str]:
 
 def ablation_document(document: Mapping[str, Any], placed: Placed) -> dict[str, Any]:
     """The study ``document`` of a command line with the lines of a profile as what is varied."""
+    from ajuste.profile.placing import notes_of  # only ablations have lines
+
     levels_of(placed)
     fixed = [table for table in document["factor"] if len(table.get("levels", ())) == 1]
     what = document["workload"].get("kind") or "the command"
@@ -243,6 +247,8 @@ def ablation_study(study: Study, placed: Placed) -> Study:
     """The workload, target, metrics and budget of ``study`` with the lines of a profile as what is varied. What was
     varied is at its baseline, as far as the profile does not set it.
     """
+    from ajuste.profile.placing import notes_of  # as above
+
     sets = levels_of(placed)
     fixed = [_at_baseline(factor) for factor in study.factors if not set(names_set(factor)) & set(sets)]
     lines = [FactorTable.model_validate(table) for table in line_tables(placed)]

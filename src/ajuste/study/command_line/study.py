@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ajuste.catalogue.loader import Catalogue, absolute_machine
 from ajuste.model.error import Place, RequestError
@@ -12,7 +12,6 @@ from ajuste.model.topology import parse_cpus
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.wording import listed
 from ajuste.outputs.base import MODELLED_TIME
-from ajuste.profile.placing import Placed, notes_of
 from ajuste.study.boots import FEWEST_ROUNDS, MOST_ROUNDS
 from ajuste.study.command_line.factors import AS_IT_IS, Factors, factors
 from ajuste.study.command_line.job import argv, job, names, read_metric, split
@@ -32,6 +31,9 @@ from ajuste.study.job import BudgetTable
 from ajuste.study.location import KeyPath as Keys
 from ajuste.study.read import checked_study
 from ajuste.study.schema import Study
+
+if TYPE_CHECKING:
+    from ajuste.profile.placing import Placed
 
 DEFAULT_NAME: Final = "compare"
 DEFAULT_KERNEL: Final = "debian:6.12"
@@ -81,6 +83,8 @@ def adhoc_document(
         "budget": _budget(request, compared=bool(found.tables), said=said),
     }
     if profiles:
+        from ajuste.profile.placing import notes_of  # few comparisons have profiles
+
         document["notes"] = list(notes_of(profiles))
     if request.name is not None:
         said["name",] = f"--name {request.name}"
