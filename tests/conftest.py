@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,8 +23,14 @@ settings.register_profile("ajuste", deadline=None)
 settings.load_profile("ajuste")
 
 
-STANDS_ALONE = "tests/studies/test_claims.py::"
-"""A module of long tests that share nothing, not even the machine's lock."""
+# What is collected stays to the end: no look through all of it finds anything to free.
+gc.disable()
+
+STANDS_ALONE = ("tests/studies/test_claims.py::", "tests/cli/test_live.py::", "tests/cli/test_live_installed.py::")
+"""Modules of long tests that share nothing, not even the machine's lock."""
+
+LONGEST = ("tests/docs/test_commands.py", "tests/executor/guest/test_vm.py")
+"""Modules that take minutes."""
 
 
 class ByModule(LoadScopeScheduling):
@@ -40,12 +47,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModul
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What boots guests takes longest and comes first, so that in the end no worker waits for another."""
+    """What takes longest comes first, so that in the end no worker waits for another: modules that boot guests, then
+    those that wait for the machine's lock or for a service.
+    """
     for item in items:
         if "machine_lock" in getattr(item, "fixturenames", ()):
             item.add_marker("machine")
     booting = {item.path for item in items if item.get_closest_marker("vm")}
-    items.sort(key=lambda item: item.path not in booting)
+    waiting = {item.path for item in items if item.get_closest_marker("machine")}
+    items.sort(
+        key=lambda item: (not item.nodeid.startswith(LONGEST), item.path not in booting, item.path not in waiting)
+    )
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

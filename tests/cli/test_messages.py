@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -70,17 +71,19 @@ class Raised(NamedTuple):
     hints: bool
 
 
-def _modules() -> Iterator[tuple[str, ast.Module]]:
-    for file in sorted(PACKAGE.rglob("*.py")):
-        yield str(file.relative_to(PACKAGE)), ast.parse(file.read_text(encoding="utf-8"))
-
-
-MODULES: Final = tuple(_modules())
+@cache
+def modules() -> tuple[tuple[str, tuple[ast.AST, ...]], ...]:
+    """All nodes of each module."""
+    files = sorted(PACKAGE.rglob("*.py"))
+    trees = (ast.parse(file.read_text(encoding="utf-8")) for file in files)
+    return tuple(
+        (str(file.relative_to(PACKAGE)), tuple(ast.walk(tree))) for file, tree in zip(files, trees, strict=True)
+    )
 
 
 def _family() -> frozenset[str]:
     """The names of the error family: its first class, and all that derive from it."""
-    classes = [node for _, module in MODULES for node in ast.walk(module) if isinstance(node, ast.ClassDef)]
+    classes = [node for _, nodes in modules() for node in nodes if isinstance(node, ast.ClassDef)]
     found = {FAMILY}
     while True:
         more = {one.name for one in classes if any(_called(base) in found for base in one.bases)} - found
@@ -108,8 +111,8 @@ def _text(node: ast.expr) -> str:
 
 def _raised() -> Iterator[Raised]:
     family = _family() | {"Problem"}
-    for where, module in MODULES:
-        for call in (node for node in ast.walk(module) if isinstance(node, ast.Call)):
+    for where, nodes in modules():
+        for call in (node for node in nodes if isinstance(node, ast.Call)):
             name = _called(call.func)
             if name not in family:
                 continue
@@ -125,13 +128,15 @@ def _raised() -> Iterator[Raised]:
             yield from (Raised(f"{where}:{call.lineno}", "hint", _text(hint), hints=True) for hint in given)
 
 
-RAISED: Final = tuple(_raised())
+@cache
+def raised() -> tuple[Raised, ...]:
+    return tuple(_raised())
 
 
 def _helps() -> Iterator[Site]:
     """Help of options and arguments, descriptions of fields, docstrings of commands."""
-    for where, module in MODULES:
-        for node in ast.walk(module):
+    for where, nodes in modules():
+        for node in nodes:
             if isinstance(node, ast.Call):
                 words = [word.value for word in node.keywords if word.arg in ("help", "description")]
                 words += node.args[:1] if _called(node.func) == "option" else []
@@ -140,18 +145,20 @@ def _helps() -> Iterator[Site]:
                 yield Site(f"{where}:{node.lineno}", ast.get_docstring(node) or "")
 
 
-HELPS: Final = tuple(_helps())
+@cache
+def helps() -> tuple[Site, ...]:
+    return tuple(_helps())
 
 
 def test_the_sites_are_found() -> None:
-    assert len([one for one in RAISED if one.kind == WRONG_REQUEST]) > 200
-    assert len(HELPS) > 150
+    assert len([one for one in raised() if one.kind == WRONG_REQUEST]) > 200
+    assert len(helps()) > 150
     assert {"RequestError", "RunError", "ParseError"} <= _family()
 
 
 @pytest.mark.parametrize("phrase", BANNED)
 def test_no_message_and_no_help_has_a_banned_phrase(phrase: str) -> None:
-    texts = [*HELPS, *(Site(one.where, one.message) for one in RAISED)]
+    texts = [*helps(), *(Site(one.where, one.message) for one in raised())]
     found = [site for site in texts if re.search(phrase, site.text, re.IGNORECASE)]
     assert not found
 
@@ -159,7 +166,7 @@ def test_no_message_and_no_help_has_a_banned_phrase(phrase: str) -> None:
 def test_every_wrong_request_says_what_is_valid() -> None:
     silent = [
         (one.where, one.message)
-        for one in RAISED
+        for one in raised()
         if one.kind == WRONG_REQUEST
         and one.message.strip("{} :")
         and not one.hints
@@ -169,7 +176,7 @@ def test_every_wrong_request_says_what_is_valid() -> None:
 
 
 def test_every_hint_says_what_to_do() -> None:
-    hints = [one for one in RAISED if one.kind == "hint" and one.message.strip("{} :\n")]
+    hints = [one for one in raised() if one.kind == "hint" and one.message.strip("{} :\n")]
     assert len(hints) > 200
     assert not [(one.where, one.message) for one in hints if not SAYS_WHAT_TO_DO.match(one.message.lstrip())]
 
