@@ -235,7 +235,7 @@ def _status_line(state: LiveState, *, going: bool) -> str:
     if not going:
         return f"run {state.run} ({visible_line(state.study)}): not going on, {count}; see ajuste live result"
     now = f"trying {visible_line(state.configuration)}" if state.configuration else "nothing is changed now"
-    waits = f", {visible_line(state.doing)}" if state.doing.startswith("waiting") else ""
+    waits = f", {visible_line(state.doing)}" if state.doing and not state.configuration else ""
     return f"run {state.run} ({visible_line(state.study)}): {count}, block {state.block}; {now}{waits}"
 
 

@@ -110,14 +110,14 @@ class StopAskedError(Exception):
 class LiveHooks:
     """What a conductor needs of its surroundings: ``keep`` puts a slice into the store, ``tell`` says what goes on,
     ``note`` keeps what was found out about the run, ``wants_end`` whether a person wants it to end, and ``state`` tells
-    what is done now (configuration, slices so far, block, words), ``predict`` how many slices it will take.
+    what is done now (fields of LiveState), ``predict`` how many slices it will take.
     """
 
     keep: Callable[[Trial], None]
     note: Callable[[Mapping[str, Any]], None]
     tell: Say
     wants_end: Callable[[], bool]
-    state: Callable[[str, int, int, str], None]
+    state: Callable[..., None]
     predict: Callable[[Prediction], None]
 
 
@@ -246,7 +246,7 @@ class Conductor:
         self._await_quiet(slot.block)
         attempt = len(self._attempts(slot))
         live = self._live
-        self.hooks.state(slot.configuration, len(self.trials), slot.block, "measuring")
+        self.hooks.state(configuration=slot.configuration, slices=len(self.trials), block=slot.block, doing="measuring")
         plan = plan_for(self.study, slot, attempt)
         assert plan.workload is not None
         argv = (self.watch, "--for", str(round(live.slice_s * 1000)), "--silence", str(round(SILENCE_SECONDS * 1000)))
@@ -303,7 +303,7 @@ class Conductor:
             if not said:
                 said = found.words
                 self.hooks.tell(f"waiting: {said}")
-                self.hooks.state("", len(self.trials), block, f"waiting: {said}")
+                self.hooks.state(slices=len(self.trials), block=block, doing=f"waiting: {said}")
             time.sleep(_PAUSE_SECONDS)
 
     def _learn(self, number: int) -> None:
@@ -322,7 +322,7 @@ class Conductor:
         left = f" About {max(more):,} more slices." if more else ""
         said = live_answer(self.study, judged, self.trials)
         self.hooks.tell(f"after {self._counted()}: {visible_line(said)}{left}")
-        self.hooks.state("", len(self.trials), number, said)
+        self.hooks.state(slices=len(self.trials), block=number, said=said)
 
     def _predict(self) -> None:
         """How many slices it will take: said when it is first known, and when it is known from other values."""

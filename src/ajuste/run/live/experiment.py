@@ -161,11 +161,9 @@ def _measured(
     state = own_state(run.id, run.study)
     forget_stop(home)
 
-    def tell_state(configuration: str, slices: int, block: int, words: str) -> None:
-        doing = words if configuration or words.startswith("waiting") else ""
-        update = {"configuration": configuration, "slices": slices, "block": block, "doing": doing}
+    def tell_state(**known: str | int) -> None:
         nonlocal state
-        state = state.model_copy(update=update if doing else {**update, "said": words})
+        state = state.model_copy(update={"configuration": "", "doing": "", **known})
         keep_state(home, state)
 
     def predict(found: Prediction) -> None:

@@ -18,7 +18,7 @@ _STOP: Final = "stop"
 
 
 class LiveState(BaseModel):
-    """``configuration`` is empty while nothing is changed; ``said`` is what is known so far, in a sentence or two, and
+    """``configuration`` is empty while nothing is changed: what it is ``doing`` then is waiting. ``said`` is what is known so far, in a sentence or two, and
     ``predicted`` how long it will take.
     """
 
