@@ -13,7 +13,7 @@ from ajuste.cli.options import Json, example
 from ajuste.cli.showing import telling
 from ajuste.kernel.difference.difference import KernelDifference, OptionDifference, Reason, Side
 from ajuste.kernel.difference.named import series_of
-from ajuste.kernel.spec import TO_BUILD, specs_to_build
+from ajuste.kernel.spec import is_to_build, specs_to_build
 from ajuste.machine.home import home
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.console import Console
@@ -53,7 +53,7 @@ def diff(
     from ajuste.kernel.difference.named import compare, kconfig_sources, named_by_kernel, named_config
 
     place, say = home(), telling()
-    if specs_to_build(text for text in (a, b) if text.startswith(f"{TO_BUILD}:")):
+    if specs_to_build(text for text in (a, b) if is_to_build(text)):
         with BuildProgress() as progress:
             a, b = named_by_kernel((a, b), source or (), place, progress)
     first, second = (named_config(text, place, say) for text in (a, b))

@@ -42,7 +42,7 @@ from ajuste.cli.options import (
     option,
 )
 from ajuste.executor.host.disk import disk_for_run
-from ajuste.kernel.spec import TO_BUILD
+from ajuste.kernel.spec import is_to_build
 from ajuste.machine.home import home
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.condition import fail_conditions
@@ -147,7 +147,7 @@ def run(
 
 def _several(kernel: str | None) -> list[str] | None:
     """Kernels that the study says by no more than their names: several, and those to be built."""
-    return [kernel] if kernel is not None and ("," in kernel or kernel.startswith(f"{TO_BUILD}:")) else None
+    return [kernel] if kernel is not None and ("," in kernel or is_to_build(kernel)) else None
 
 
 def _named(study: str, given: Mapping[str, list[str] | None]) -> str:

@@ -152,6 +152,11 @@ def parse_spec(text: str) -> KernelSpec:
     )
 
 
+def is_to_build(text: str) -> bool:
+    """Whether ``text`` names a kernel by how it is to be built: ``build:…``."""
+    return text.startswith(f"{TO_BUILD}:")
+
+
 def specs_to_build(texts: Iterable[str]) -> dict[str, KernelToBuild]:
     """Those of ``texts`` that are kernels to be built. Raises RequestError as ``parse_spec``."""
     specs = {text: parse_spec(text) for text in texts}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ajuste.design.stopping import Why
 from ajuste.executor.executor import LEFT_OUT, NOTES
-from ajuste.kernel.spec import BUILT, TO_BUILD
+from ajuste.kernel.spec import BUILT, is_to_build
 from ajuste.model.boot import BOOTS, BootFindings, KeptBoots
 from ajuste.model.error import RunError
 from ajuste.model.relevance import kept_of
@@ -161,7 +161,7 @@ def _exactly(typed: str, kernels: Sequence[str], run: Run) -> str:
     if len(texts) != len(kernels):
         texts = list(kernels)
     pairs = zip(texts, kernels, strict=True)
-    return ",".join(text if text.startswith(f"{TO_BUILD}:") else _exact(spec, run) for text, spec in pairs)
+    return ",".join(text if is_to_build(text) else _exact(spec, run) for text, spec in pairs)
 
 
 def _exact(spec: str, run: Run) -> str:

@@ -29,7 +29,7 @@ from ajuste.kernel.difference.difference import (
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.kconfig.config_file import MOST_BYTES, ConfigFile, ConfigSetting, parse_config
 from ajuste.kernel.kconfig.tree import KconfigAnswer, KconfigQuestion, as_values, ask, source_version
-from ajuste.kernel.spec import TO_BUILD, OwnKernel, parse_spec, specs_to_build
+from ajuste.kernel.spec import OwnKernel, is_to_build, parse_spec, specs_to_build
 from ajuste.machine.home import Home
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.kernel import DifferingOption, KernelImage, KernelOptions
@@ -79,7 +79,7 @@ def named_by_kernel(texts: Sequence[str], sources: Sequence[str], home: Home, wa
     """``texts`` with a name (``mine:NAME``) for each kernel to be built, which is built by now. The others, and the
     ``sources`` of Kconfig files that are named, are looked up before. Raises RequestError, RunError.
     """
-    wanted = [text for text in texts if text.startswith(f"{TO_BUILD}:")]
+    wanted = [text for text in texts if is_to_build(text)]
     if not wanted:
         return tuple(texts)
     for spec in specs_to_build(wanted).values():

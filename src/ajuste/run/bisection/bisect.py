@@ -15,7 +15,7 @@ from ajuste.kernel.building.build import BuildRequest, BuildWatcher, build_kerne
 from ajuste.kernel.candidate import upstream_of
 from ajuste.kernel.difference.difference import KernelDifference
 from ajuste.kernel.difference.named import NamedConfig, compare, kconfig_sources, named_by_kernel, named_config
-from ajuste.kernel.spec import BUILT, TO_BUILD, PackagedKernel, parse_spec
+from ajuste.kernel.spec import BUILT, PackagedKernel, is_to_build, parse_spec
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
 from ajuste.model.wording import Say
@@ -215,9 +215,9 @@ def _over_options(ask: Ask, workshop: Workshop, session_for: SessionFor) -> Bise
 
 def _with_ends_built(ask: Ask, workshop: Workshop) -> Ask:
     """``ask`` with the names of ends that are to be built; all else of it is checked before."""
-    if not any(text.startswith(f"{TO_BUILD}:") for text in (ask.good, ask.bad)):
+    if not any(is_to_build(text) for text in (ask.good, ask.bad)):
         return ask
-    if not ask.good.startswith(f"{TO_BUILD}:"):
+    if not is_to_build(ask.good):
         _base(ask.good, workshop.home)
     with workshop.watching() as watcher:
         sources = [ask.source] if ask.source else []

@@ -18,8 +18,8 @@ _STOP: Final = "stop"
 
 
 class LiveState(BaseModel):
-    """``configuration`` is empty while nothing is changed: what it is ``doing`` then is waiting. ``said`` is what is known so far, in a sentence or two, and
-    ``predicted`` how long it will take.
+    """``configuration`` is empty while nothing is changed: what it is ``doing`` then is waiting. ``said`` is what is
+    known so far, in a sentence or two, and ``predicted`` how long it will take.
     """
 
     model_config = ConfigDict(frozen=True)
