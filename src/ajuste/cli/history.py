@@ -6,8 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
+from ajuste.cli.gate import Benchmarks, FreshTrials, bench_request
 from ajuste.cli.options import Json, Quiet, example
-from ajuste.cli.project import Benchmarks, FreshTrials, bench_request
 from ajuste.model.error import RequestError
 from ajuste.model.gate import ProjectCommit
 from ajuste.report.console import Console
