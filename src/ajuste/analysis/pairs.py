@@ -20,7 +20,7 @@ from ajuste.design.refinement import Grid, SampledPoint
 from ajuste.model.measurements import Categorical, Measurements, measurements
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Trial
-from ajuste.study.boots import block_count_of_boot
+from ajuste.study.answerable import block_count_of_boot
 from ajuste.study.resolved import ResolvedStudy
 
 

@@ -37,7 +37,7 @@ from ajuste.report.format import duration
 from ajuste.run.experiment import prepare
 from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.store.store import Store
-from ajuste.study.boots import BOOT_SECONDS, boot_range
+from ajuste.study.answerable import BOOT_SECONDS, boot_range
 from ajuste.study.schema import Study
 
 Anew = Callable[[Experiment, Store], bool]

@@ -15,7 +15,7 @@ from ajuste.design.stopping import Stop, is_look, stop
 from ajuste.model.boot import BootState
 from ajuste.model.trial import Slot
 from ajuste.run.schedule import BlockWatcher, FixedSchedule, TrialHistory
-from ajuste.study.boots import block_count_of_boot
+from ajuste.study.answerable import block_count_of_boot
 from ajuste.study.resolved import ResolvedStudy
 
 _STATES = 2

@@ -26,7 +26,7 @@ from ajuste.report.plan import (
 )
 from ajuste.run.runner import schedule_of
 from ajuste.run.schedule import TrialHistory
-from ajuste.study.boots import BOOT_SECONDS, boot_range
+from ajuste.study.answerable import BOOT_SECONDS, boot_range
 from ajuste.study.explain import design_words
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study

@@ -18,8 +18,7 @@ from ajuste.model.metric import split_percentile
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.outputs.pattern import check_pattern, check_pointer
 from ajuste.outputs.services import service_metrics
-from ajuste.study.answerable import check_answerable
-from ajuste.study.boots import check_boots
+from ajuste.study.answerable import check_answerable, check_boots
 from ajuste.study.factors import ParseKernel, check_attributes, check_factors, no_parameter
 from ajuste.study.job import BackgroundTable, WorkloadTable
 from ajuste.study.location import KeyPath

@@ -16,7 +16,7 @@ from ajuste.model.metric import split_percentile
 from ajuste.model.topology import Topology
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.outputs.base import MODELLED_METRICS, MODELLED_TIME
-from ajuste.study.boots import check_boots
+from ajuste.study.answerable import check_boots
 from ajuste.study.check import check
 from ajuste.study.command_line.request import (
     TOPOLOGY_HINT,

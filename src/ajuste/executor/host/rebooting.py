@@ -13,7 +13,7 @@ from ajuste.model.boot import BootState, KeptBoots
 from ajuste.model.event import Hello
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
-from ajuste.study.boots import block_count_of_boot
+from ajuste.study.answerable import block_count_of_boot
 
 _LOG: Final = logging.getLogger(__name__)
 

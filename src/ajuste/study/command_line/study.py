@@ -12,7 +12,7 @@ from ajuste.model.topology import parse_cpus
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.wording import listed
 from ajuste.outputs.base import MODELLED_TIME
-from ajuste.study.boots import FEWEST_ROUNDS, MOST_ROUNDS
+from ajuste.study.answerable import FEWEST_ROUNDS, MOST_ROUNDS
 from ajuste.study.command_line.factors import AS_IT_IS, Factors, factors
 from ajuste.study.command_line.job import argv, job, names, read_metric, split
 from ajuste.study.command_line.request import (
