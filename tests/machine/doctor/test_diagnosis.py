@@ -7,8 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste.machine.doctor.diagnosis import Diagnosis, NoiseFinding, amount, book, diagnose
-from ajuste.machine.doctor.measurements import Busy, Jitter, JobRun, NoiseMeasurements
+from ajuste.machine.doctor.diagnosis import (
+    Busy,
+    Diagnosis,
+    Jitter,
+    JobRun,
+    NoiseFinding,
+    NoiseMeasurements,
+    amount,
+    book,
+    diagnose,
+)
 
 
 def runs(sd: float, *, waiting: float = 0.0, cpu_sd: float = 0.0, count: int = 30) -> tuple[JobRun, ...]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.analysis.sequence import mean_interval
-from ajuste.machine.doctor.measurements import ALPHA, NoiseSpread, blocks_for, drift_percent, effect_after, spread_of
+from ajuste.machine.doctor.diagnosis import ALPHA, NoiseSpread, blocks_for, drift_percent, effect_after, spread_of
 
 SD = 0.02
 """Of the log of one run."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from ajuste.machine.doctor.measurements import Jitter, JobRun, NoiseMeasurements
+from ajuste.machine.doctor.diagnosis import Jitter, JobRun, NoiseMeasurements
 from ajuste.machine.doctor.watch import MachineWatch, Seen
 from ajuste.machine.home import WORKLOADS, native_program
 from ajuste.machine.inventory.inventory import Inventory, take_inventory

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Self
 
-from ajuste.machine.doctor.measurements import Busy
+from ajuste.machine.doctor.diagnosis import Busy
 from ajuste.machine.inventory.source import InventorySource, Missing
 
 _THROTTLE: Final = ("core_throttle_count", "package_throttle_count")
