@@ -164,11 +164,11 @@ def junit(result: GateResult, undecided: Policy) -> str:
     suite = Element("testsuite", name="ajuste gate", tests=str(len(result.benchmarks)))
     counts = {"failures": 0, "errors": 0, "skipped": 0}
     for figure in result.benchmarks:
-        case = SubElement(suite, "testcase", classname=_xml(figure.name), name=_xml(figure.metric))
+        case = SubElement(suite, "testcase", classname=visible_line(figure.name), name=visible_line(figure.metric))
         kind = _KINDS[figure.verdict, undecided]
         if kind:
             counts[f"{kind}s" if kind != "skipped" else kind] += 1
-            said = SubElement(case, kind, message=_xml(sentence_of(figure)))
+            said = SubElement(case, kind, message=visible_line(sentence_of(figure)))
             if kind != "skipped":
                 said.set("type", figure.verdict)
             said.text = visible(figure.reason)
@@ -190,11 +190,6 @@ _KINDS: Final[dict[tuple[GateWord, Policy], str]] = {
     ("failed", "pass"): "error",
     ("failed", "fail"): "error",
 }
-
-
-def _xml(text: str) -> str:
-    """On one line; what XML cannot hold is written out (https://www.w3.org/TR/xml/#charsets)."""
-    return visible_line(text)
 
 
 # Workflow commands of GitHub Actions.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Final
 
 from markupsafe import Markup
 
+from ajuste.machine.files import sha256_of
 from ajuste.model.error import RequestError
 from ajuste.report.document import Report
 from ajuste.report.html import content_policy, page_asset, page_environment, page_style, write_report
@@ -61,7 +61,7 @@ class StaticSite:
         self._earlier = self._known()
         for name, checksum in self._earlier.items():
             file = directory / name
-            if file.is_symlink() or (file.exists() and _sha256(file) != checksum):
+            if file.is_symlink() or (file.exists() and sha256_of(file) != checksum):
                 raise RequestError(f"{file} was changed since ajuste site wrote it", hint=f"remove it, or {_ANOTHER}")
 
     def write(self, entries: Sequence[SiteEntry], reports: Iterable[Report]) -> SiteFiles:
@@ -77,11 +77,11 @@ class StaticSite:
                 file = self._directory / entry.page
                 write_report(report, file, entry.contents)
                 file.chmod(0o644)  # It is to be published.
-                files[entry.page] = _sha256(file)
+                files[entry.page] = sha256_of(file)
                 self._keep({**self._earlier, **files})  # Whatever happens, it is known whose files these are.
             index = self._directory / INDEX
             index.write_text(index_page(entries), encoding="utf-8", newline="\n")
-            files[INDEX] = _sha256(index)
+            files[INDEX] = sha256_of(index)
             removed = sorted(set(self._earlier) - set(files))
             for name in removed:
                 (self._directory / name).unlink(missing_ok=True)
@@ -118,10 +118,6 @@ def _is_own(name: str) -> bool:
     """Whether it is a name that a site gives to its files: nothing that leads elsewhere."""
     parts = name.split("/")
     return name == INDEX or (len(parts) == 2 and parts[0] == "runs" and parts[1].endswith(".html"))
-
-
-def _sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def index_page(entries: Sequence[SiteEntry]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from ajuste.machine.boot.loader import BootEntry, BootLoader, program_of
-from ajuste.machine.boot.mounts import content_of, remove_durably, sync_file, why_not_written_by_grub, write_durably
+from ajuste.machine.boot.mounts import content_of, remove_durably, sync_to_disk, why_not_written_by_grub, write_durably
 from ajuste.model.boot import name_of_word
 from ajuste.model.error import RequestError, RunError
 
@@ -104,7 +104,7 @@ class Grub(BootLoader):
 
     def arm(self, entry: BootEntry) -> None:
         self.run((self._editor, str(self._environment), "set", f"next_entry={_id(entry)}"))
-        sync_file(self._environment)
+        sync_to_disk(self._environment)
 
     def restore(self, originals: dict[str, bytes | None]) -> tuple[str, ...]:
         return (*self._restore_environment(originals), *self._restore_custom(originals))
@@ -117,7 +117,7 @@ class Grub(BootLoader):
             write_durably(self._environment, before, 0o644)
             return ()
         self.run((self._editor, str(self._environment), "unset", "next_entry"))
-        sync_file(self._environment)
+        sync_to_disk(self._environment)
         return (f"{self._environment} was changed by another program meanwhile; only next_entry was taken out",)
 
     def _restore_custom(self, originals: dict[str, bytes | None]) -> tuple[str, ...]:

@@ -25,28 +25,23 @@ def write_durably(path: Path, content: bytes, mode: int = 0o600) -> None:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
         raise
-    sync_directory(path.parent)
+    sync_to_disk(path.parent)
 
 
 def remove_durably(path: Path) -> None:
     """Remove ``path``, if it is there. Raises OSError."""
     with suppress(FileNotFoundError):
         path.unlink()
-        sync_directory(path.parent)
+        sync_to_disk(path.parent)
 
 
-def sync_file(path: Path) -> None:
-    """What another program wrote to ``path`` is on the disk. Raises OSError."""
+def sync_to_disk(path: Path) -> None:
+    """What was written to a file, or made and removed in a directory, is on the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def sync_directory(directory: Path) -> None:
-    """What was made or removed in ``directory`` is on the disk. Raises OSError."""
-    sync_file(directory)
 
 
 def content_of(path: Path) -> bytes | None:

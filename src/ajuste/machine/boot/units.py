@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.machine.boot.loader import MARK
-from ajuste.machine.boot.mounts import content_of, remove_durably, sync_directory, write_durably
+from ajuste.machine.boot.mounts import content_of, remove_durably, sync_to_disk, write_durably
 
 DIRECTORY: Final = "etc/systemd/system"
 CAME_UP: Final = "came-up"
@@ -41,7 +41,7 @@ def install(root: Path, kept: Path, command: Sequence[str], environment: Mapping
         if not link.is_symlink():
             link.parent.mkdir(exist_ok=True)
             link.symlink_to(f"../{name}")
-            sync_directory(link.parent)
+            sync_to_disk(link.parent)
             changed = True
     return changed
 

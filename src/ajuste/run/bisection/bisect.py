@@ -210,7 +210,7 @@ def _over_options(ask: Ask, workshop: Workshop, session_for: SessionFor) -> Bise
         return session.test(label_of(names), lambda: build(names))
 
     culprits = bisect_options(changes, test)
-    return _found("options", session, ask.good, ask.bad, len(changes.names), _with_values(changes, culprits))
+    return _found("options", session, ask.good, ask.bad, len(changes.names), changes.some(culprits))
 
 
 def _with_ends_built(ask: Ask, workshop: Workshop) -> Ask:
@@ -223,10 +223,6 @@ def _with_ends_built(ask: Ask, workshop: Workshop) -> Ask:
         sources = [ask.source] if ask.source else []
         good, bad = named_by_kernel((ask.good, ask.bad), sources, workshop.home, watcher)
     return replace(ask, good=good, bad=bad)
-
-
-def _with_values(changes: OptionChanges, names: Changes) -> tuple[str, ...]:
-    return changes.some(names)
 
 
 def _found(
