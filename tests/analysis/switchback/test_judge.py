@@ -238,8 +238,6 @@ def test_a_plan_from_a_day_of_values_is_right_to_a_factor_of_2() -> None:
     looks = ajuste(run, at_equal_load=False)
     took = 2 * (1 + np.argmax(looks.higher, axis=1))
     assert planned / 2 < np.quantile(took, 0.95) < planned * 2
-    assert plans[0].autocorrelation is not None
-    assert plans[0].autocorrelation > 0.9
 
 
 def test_a_plan_chooses_mirrored_blocks_where_load_changes_quickly_and_needs_enough_values() -> None:

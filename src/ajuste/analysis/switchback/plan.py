@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.diagnostics.order import lag_one
 from ajuste.analysis.switchback.evidence import block_differences, blocks_needed
 from ajuste.design.switchback import order_of_block, slices_a_block
 from ajuste.model.distributions import chi_squared_quantile, normal_quantile
@@ -50,8 +49,7 @@ class SwitchbackPlan:
     of them; both ``None`` where too little is known to tell, or where it would take beyond all measure.
 
     ``low`` and ``high`` bound ``slices`` as far as so few blocks tell the noise (``None``: beyond all measure).
-    ``block_slices`` is the length of a block. ``pair_sd`` is the standard deviation of a difference within a block (of
-    logarithms, for a ratio), ``autocorrelation`` that of neighbouring slices.
+    ``block_slices`` is the length of a block.
     """
 
     order: SwitchbackOrder
@@ -60,8 +58,6 @@ class SwitchbackPlan:
     typical: int | None
     low: int | None = None
     high: int | None = None
-    pair_sd: float | None = None
-    autocorrelation: float | None = None
 
 
 def plan_slices(
@@ -90,8 +86,7 @@ def plan_slices(
     noise = noise_of_pilot(values, configurations, order, ratio=ratio)
     if noise is None:
         return SwitchbackPlan(order, length, None, None)
-    planned = plan_of_noise(noise, math.log1p(effect) if ratio else effect, alpha, order, length)
-    return replace(planned, autocorrelation=lag_one(np.log(values) if ratio else values))
+    return plan_of_noise(noise, math.log1p(effect) if ratio else effect, alpha, order, length)
 
 
 def plan_of_noise(
@@ -109,9 +104,7 @@ def plan_of_noise(
         slices(most, math.sqrt(freedom / chi_squared_quantile(freedom, share)))
         for share in ((1 + SURE) / 2, (1 - SURE) / 2)
     )
-    return SwitchbackPlan(
-        order, block_slices, slices(most), slices(0.0), low, high, float(np.sqrt(np.mean(noise.values**2)))
-    )
+    return SwitchbackPlan(order, block_slices, slices(most), slices(0.0), low, high)
 
 
 def noise_of_pilot(
