@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter as Tally
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -14,6 +14,7 @@ from ajuste.model.event import (
     Counter,
     End,
     Event,
+    EventsByKind,
     Exited,
     Failed,
     Gate,
@@ -160,6 +161,9 @@ def _shown(raw: bytes) -> str:
     return f"{text} …" if len(raw) > _SHOWN else text
 
 
+_FIRST = (Hello, Gate, Accepted)
+
+
 def _check_place(number: int, event: Event, before: list[Event], plan: Plan) -> None:
     """Whether ``event`` may come after those ``before``."""
     if not before:
@@ -172,7 +176,7 @@ def _check_place(number: int, event: Event, before: list[Event], plan: Plan) -> 
         return
     if isinstance(before[-1], End):
         raise _Wrong(f"line {number} of the events comes after the end")
-    if isinstance(event, Hello | Gate | Accepted):
+    if isinstance(event, _FIRST):
         raise _Wrong(f"line {number} of the events is a second {event.event}")
     if isinstance(event, Output):
         size = len(event.text.encode(errors="surrogatepass"))
@@ -190,36 +194,29 @@ def _check_whole(events: list[Event], plan: Plan, restores: bool) -> None:
         raise _Wrong(f"the end is that of the plan {end.id!r}, not of {plan.id!r}")
     if end.events != len(events) - 1:
         raise _Wrong(f"the end counts {end.events} events, and {len(events) - 1} arrived")
+    kinds = EventsByKind(events)
     if problem := problem_of_samples(events, plan):
         raise _Wrong(problem)
-    for what, times in Tally(_identity(event) for event in events).items():
-        if times > 1 and what is not None:
-            raise _Wrong(f"{what} is reported {times} times")
+    said = list(_said_once(kinds))
+    if len(set(said)) < len(said):
+        what, times = Tally(said).most_common(1)[0]
+        raise _Wrong(f"{what} is reported {times} times")
     if end.ok:
-        _check_complete(events, plan)
-        if restores and {e.tunable for e in events if isinstance(e, Restored)} != {w.tunable for w in plan.writes}:
+        _check_complete(kinds, plan)
+        if restores and {e.tunable for e in kinds.of(Restored)} != {w.tunable for w in plan.writes}:
             raise _Wrong("not all values that were written are reported as put back")
 
 
-def _identity(event: Event) -> str | None:
+def _said_once(kinds: EventsByKind) -> Iterator[str]:
     """What there can be only one of."""
-    match event:
-        case Started() | Exited():
-            return f"that the {event.role} {event.index} {event.event}"
-        case Output():
-            return f"the {event.stream} of the {event.role} {event.index}"
-        case Counter():
-            return f"the counter {event.name}"
-        case Sampled():
-            return f"the end of the sampler {event.index}"
-        case Traced():
-            return "what the scheduler did"
-        case Paused():
-            return f"that the {event.who} was paused"
-        case Restored():
-            return f"that {event.tunable} was put back"
-        case _:
-            return None
+    yield from (f"that the {one.role} {one.index} {one.event}" for one in kinds.of(Started))
+    yield from (f"that the {one.role} {one.index} {one.event}" for one in kinds.of(Exited))
+    yield from (f"the {one.stream} of the {one.role} {one.index}" for one in kinds.of(Output))
+    yield from (f"the counter {one.name}" for one in kinds.of(Counter))
+    yield from (f"the end of the sampler {one.index}" for one in kinds.of(Sampled))
+    yield from ("what the scheduler did" for _ in kinds.of(Traced))
+    yield from (f"that the {one.who} was paused" for one in kinds.of(Paused))
+    yield from (f"that {one.tunable} was put back" for one in kinds.of(Restored))
 
 
 def _processes(plan: Plan) -> set[tuple[str, int]]:
@@ -229,23 +226,23 @@ def _processes(plan: Plan) -> set[tuple[str, int]]:
     return {(role, index) for role, commands in roles for index in range(len(commands))}
 
 
-def _check_complete(events: list[Event], plan: Plan) -> None:
+def _check_complete(kinds: EventsByKind, plan: Plan) -> None:
     """An agent that says that all went well must have done all that was asked."""
-    written = [(e.tunable, e.asked) for e in events if isinstance(e, Written)]
+    written = [(e.tunable, e.asked) for e in kinds.of(Written)]
     if written != [(w.tunable, w.value) for w in plan.writes]:
         raise _Wrong("not all values that the plan asked for are reported as written")
-    if [e.tunable for e in events if isinstance(e, ReadBack)] != [r.tunable for r in plan.reads]:
+    if [e.tunable for e in kinds.of(ReadBack)] != [r.tunable for r in plan.reads]:
         raise _Wrong("not all values that the plan asked for are reported as read")
-    exited = {(e.role, e.index) for e in events if isinstance(e, Exited)}
+    exited = {(e.role, e.index) for e in kinds.of(Exited)}
     if exited != _processes(plan):
         raise _Wrong("not every process of the plan is reported as ended")
     if plan.workload is None:
         return
-    if {e.name for e in events if isinstance(e, Counter)} != set(plan.counters):
+    if {e.name for e in kinds.of(Counter)} != set(plan.counters):
         raise _Wrong("not all counters of the plan are reported")
-    if {e.index for e in events if isinstance(e, Sampled)} != set(range(len(plan.samplers))):
+    if {e.index for e in kinds.of(Sampled)} != set(range(len(plan.samplers))):
         raise _Wrong("not all samplers of the plan are reported")
-    if any(isinstance(e, Traced) for e in events) != (plan.trace is not None):
+    if bool(kinds.of(Traced)) != (plan.trace is not None):
         raise _Wrong("what the scheduler did is reported just where the plan asks for it")
 
 
@@ -265,7 +262,8 @@ def problem_of_samples(events: Sequence[Event], plan: Plan) -> str:
     Each must be of a source and of figures that a sampler of the plan reads; they come in the order of time, no more
     than the plan has time for, and as many as each sampler is said to have read.
     """
-    samples = [event for event in events if isinstance(event, Sample)]
+    kinds = EventsByKind(events)
+    samples = kinds.of(Sample)
     for before, sample in zip([None, *samples], samples, strict=False):
         own = [sampler for sampler in plan.samplers if sampler.source == sample.source]
         if not own:
@@ -278,7 +276,8 @@ def problem_of_samples(events: Sequence[Event], plan: Plan) -> str:
                 return f"a sample of {sample.source} has {name!r:.100}, which the plan does not ask for"
             if value >= _LARGEST:
                 return f"a sample of {sample.source} has a figure that no 64-bit machine can have"
-    return _count_problem(samples, [event for event in events if isinstance(event, Sampled)], plan)
+    ends = kinds.of(Sampled)
+    return _count_problem(samples, ends, plan) if samples or ends else ""
 
 
 def _count_problem(samples: Sequence[Sample], ends: Sequence[Sampled], plan: Plan) -> str:

@@ -6,7 +6,8 @@ Every event carries ``at_ns``, CLOCK_MONOTONIC_RAW of the machine that is measur
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
@@ -247,6 +248,22 @@ Event = Annotated[
     | End,
     Field(discriminator="event"),
 ]
+
+Kind = TypeVar("Kind", bound=_Event)
+
+
+class EventsByKind:
+    """The events of a trial, those of a kind together: there are few of each, and they are asked for often."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self._found: dict[type[_Event], list[Any]] = {}
+        for event in events:
+            self._found.setdefault(type(event), []).append(event)
+
+    def of(self, kind: type[Kind]) -> list[Kind]:
+        """In the order in which they came."""
+        return self._found.get(kind, [])
+
 
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
 

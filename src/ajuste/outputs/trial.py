@@ -12,6 +12,7 @@ from ajuste.model.event import (
     Accepted,
     Counter,
     End,
+    EventsByKind,
     Exited,
     Failed,
     Output,
@@ -164,22 +165,25 @@ def trial(
     was stopped meanwhile, or the machine did unusually much else.
     """
     findings = _Findings()
-    exited = _exit_of_workload(observation)
+    kinds = EventsByKind(observation.events)
+    exited = _exit_of_workload(kinds)
     if problem := observation.problem or (service_problem(observation.events) if reading.services else ""):
         findings.failed.append(with_advice(problem) if reading.services else problem)
     else:
-        _check_stream(plan, observation, exited, findings)
-    written = tuple(event for event in observation.events if isinstance(event, Written))
+        _check_stream(plan, kinds, exited, findings)
+        if exited is not None and not findings.failed:
+            _measure(observation, kinds, exited, findings)
+    written = tuple(kinds.of(Written))
     if exited is not None and not findings.failed:
         _check_writes(plan, written, reading.rounded, findings)
-        _check_others(written, observation, earlier, findings)
+        _check_others(written, kinds, earlier, findings)
+        findings.flagged.extend(observation.disturbances)
         _check_exit(exited, reading.any_exit, findings)
-        _check_background(observation, reading.endless, findings)
-        _read_output(observation, reading, findings)
+        _check_background(kinds, reading.endless, findings)
+        _read_output(kinds, reading, findings)
         _read_timelines(observation, reading.timelines, findings)
         if reading.shares_of is not None:
-            exits = (event for event in observation.events if isinstance(event, Exited))
-            findings.metrics.update(shares(exits, reading.shares_of))
+            findings.metrics.update(shares(kinds.of(Exited), reading.shares_of))
         if reading.services:
             findings.metrics.update(service_values(observation.events))
             findings.noted.extend(service_notes(observation.events))
@@ -198,32 +202,29 @@ def trial(
     )
 
 
-def _exit_of_workload(observation: Observation) -> Exited | None:
-    ends = [event for event in observation.events if isinstance(event, Exited) and event.role == "workload"]
+def _exit_of_workload(kinds: EventsByKind) -> Exited | None:
+    ends = [event for event in kinds.of(Exited) if event.role == "workload"]
     return ends[0] if len(ends) == 1 else None
 
 
-def _check_stream(plan: Plan, observation: Observation, exited: Exited | None, findings: _Findings) -> None:
+def _check_stream(plan: Plan, kinds: EventsByKind, exited: Exited | None, findings: _Findings) -> None:
     """A complete stream for this very plan, in which the workload ran to an end."""
-    events = observation.events
-    for failure in (event for event in events if isinstance(event, Failed)):
+    for failure in kinds.of(Failed):
         about = f" {failure.tunable}" if failure.tunable else ""
         findings.failed.append(f"{failure.stage}{about}: {failure.message}")
     if findings.failed:
         return
-    identities = {event.id for event in events if isinstance(event, Accepted | End)}
+    identities = {*(event.id for event in kinds.of(Accepted)), *(event.id for event in kinds.of(End))}
     if identities != {plan.id}:
         findings.failed.append(f"the events are of {', '.join(sorted(identities)) or 'no plan'}, not of {plan.id}")
-    elif not any(isinstance(event, End) and event.ok for event in events):
+    elif not any(event.ok for event in kinds.of(End)):
         findings.failed.append("the agent said that it did not succeed, but not why")
     elif exited is None:
         findings.failed.append("the agent did not say how the workload ended")
-    else:
-        _measure(observation, exited, findings)
 
 
-def _measure(observation: Observation, exited: Exited, findings: _Findings) -> None:
-    counters = [event for event in observation.events if isinstance(event, Counter)]
+def _measure(observation: Observation, kinds: EventsByKind, exited: Exited, findings: _Findings) -> None:
+    counters = kinds.of(Counter)
     figures = [value for event in (exited, *counters) for value in vars(event).values() if type(value) is int]
     if not all(0 <= value < LARGEST for value in figures):
         findings.failed.append("the agent reported figures that no 64-bit machine can have")
@@ -248,10 +249,10 @@ def _check_writes(plan: Plan, written: Sequence[Written], rounded: Collection[st
 
 
 def _check_others(
-    written: Sequence[Written], observation: Observation, earlier: Mapping[str, str], findings: _Findings
+    written: Sequence[Written], kinds: EventsByKind, earlier: Mapping[str, str], findings: _Findings
 ) -> None:
     """What somebody else did meanwhile: to the tunables, during the trial or before it, and with the machine."""
-    found = {event.tunable: event.found for event in observation.events if isinstance(event, Restored)}
+    found = {event.tunable: event.found for event in kinds.of(Restored)}
     for event in written:
         name = event.tunable
         if name in found and not same_value(found[name], event.after):
@@ -260,9 +261,8 @@ def _check_others(
             findings.flagged.append(
                 f"{name} was changed by someone else before the trial (from {earlier[name]} to {event.before})"
             )
-    for pause in (event for event in observation.events if isinstance(event, Paused)):
+    for pause in kinds.of(Paused):
         findings.flagged.append(f"{_PAUSED[pause.who]} for up to {pause.paused_ns / 1e9:.3g} s during the trial")
-    findings.flagged.extend(observation.disturbances)
 
 
 def _check_exit(exited: Exited, any_exit: bool, findings: _Findings) -> None:
@@ -276,12 +276,10 @@ def _check_exit(exited: Exited, any_exit: bool, findings: _Findings) -> None:
         findings.flagged.append(f"the workload exited with code {exited.exit_code}")
 
 
-def _check_background(observation: Observation, endless: Sequence[bool], findings: _Findings) -> None:
+def _check_background(kinds: EventsByKind, endless: Sequence[bool], findings: _Findings) -> None:
     """Each load that was started must run until it is killed, or end well if it may end at all."""
-    ends = {
-        event.index: event for event in observation.events if isinstance(event, Exited) and event.role == "background"
-    }
-    started = {event.index for event in observation.events if isinstance(event, Started) and event.role == "background"}
+    ends = {event.index: event for event in kinds.of(Exited) if event.role == "background"}
+    started = {event.index for event in kinds.of(Started) if event.role == "background"}
     for index in sorted(started | set(range(len(endless)))):
         name = f"background load {index + 1}"
         end = ends.get(index)
@@ -295,11 +293,11 @@ def _check_background(observation: Observation, endless: Sequence[bool], finding
             findings.flagged.append(f"{name} ended before the workload")
 
 
-def _read_output(observation: Observation, reading: TrialReading, findings: _Findings) -> None:
+def _read_output(kinds: EventsByKind, reading: TrialReading, findings: _Findings) -> None:
     streams = {"stdout": "", "stderr": ""}
     dropped = 0
-    for event in observation.events:
-        if isinstance(event, Output) and event.role == "workload":
+    for event in kinds.of(Output):
+        if event.role == "workload":
             streams[event.stream] += event.text
             dropped += event.dropped_bytes
     readers: list[Callable[[], dict[str, float]]] = []
