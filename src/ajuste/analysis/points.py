@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.model.measurements import MeasuredTable, Measurements, Values
+from ajuste.model.measurements import MeasuredTable, Measurements, Values, different
 from ajuste.model.results import MOST_REASONS, Point, Tally
 from ajuste.model.wording import number
 
@@ -52,7 +52,7 @@ def _told(measured: Measurements) -> NDArray[np.bool_]:
     most = max(1, MOST_WORDS // (_WORDS_EACH + len(measured.metrics)))
     if len(measured) <= most:
         return np.ones(len(measured), dtype=bool)
-    blocks = np.unique(measured.block)
+    blocks = different(measured.block)
     room = min(len(blocks), max(1, most * len(blocks) // len(measured)))
     some = blocks[np.round(np.linspace(0, len(blocks) - 1, room)).astype(int)]
     told = np.isin(measured.block, some)

@@ -13,7 +13,6 @@ from ajuste.analysis.ablation import Lines, Rates, ablation
 from ajuste.analysis.answer import answer, factor_answer, lines_answer
 from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.factor_effects import Effects, factor_effects
-from ajuste.analysis.history import histories
 from ajuste.analysis.machines import Machines, across_machines, names_of, right_for_all, undisputed
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, counted_blocks, units
 from ajuste.analysis.points import points_of, tally
@@ -23,8 +22,6 @@ from ajuste.analysis.record import Record, record_of
 from ajuste.analysis.relevance import reasons, unrefuted, without_more_blocks
 from ajuste.analysis.sequence import with_quantile_columns, with_quantiles
 from ajuste.analysis.summary import AsRun, Precision, as_run, measured, outlier_notes, precisions, with_intervals
-from ajuste.analysis.surface.blocks import blocks_of, correlations
-from ajuste.analysis.surface.surfaces import Promise, best_set, surfaces
 from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.timelines import timelines
 from ajuste.analysis.trend import Trend, trend
@@ -34,9 +31,9 @@ from ajuste.design.stopping import Why
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
 from ajuste.model.relevance import NoChance
-from ajuste.model.results import Explained, History, Results, Tally
-from ajuste.model.surface import Surface
-from ajuste.model.trial import Configuration, Trial
+from ajuste.model.results import Explained, History, Measured, Results, Tally
+from ajuste.model.surface import Correlation, Surface
+from ajuste.model.trial import KERNEL_FACTOR, Configuration, Trial
 from ajuste.model.verdict import AcrossMachines, Finding, LineEffect, Ranking, Verdict
 from ajuste.model.wording import listed, percent
 from ajuste.study.explain import design_words
@@ -162,19 +159,6 @@ def _effects(resolved: ResolvedStudy, clean: Clean, machines: Machines) -> Effec
     return replace(found, found=undisputed(found.found, clean, machines, lambda own: effects(resolved, own).found))
 
 
-def contenders(resolved: ResolvedStudy, trials: Trials) -> tuple[str, ...]:
-    """The configurations that may have the best mean of the first deciding metric (see ``analysis.surface``); all while
-    nothing can be said.
-    """
-    metric, analysis = resolved.deciding[0], resolved.study.analysis
-    names, order_matters = resolved.names, _order_matters(resolved)
-    blocks = blocks_of(clean_trials(trials), names, metric, order_matters=order_matters)
-    if blocks is None:
-        return names
-    found = best_set(blocks, metric.direction, (1 - analysis.confidence) / len(resolved.deciding))
-    return tuple(blocks.names[place] for place in found.members)
-
-
 def means(resolved: ResolvedStudy, trials: Trials) -> tuple[Precision, ...]:
     """How well the deciding means are known, if nothing is compared; nothing otherwise."""
     if len(resolved.configurations) > 1:
@@ -269,9 +253,7 @@ def assemble(
         effects_correction=correction,
         cells=worked.cells,
         surfaces=shapes,
-        correlations=correlations(summaries, _means_of(resolved.deciding), all_means, study.analysis.confidence)
-        if shapes
-        else (),
+        correlations=_correlations(resolved, summaries, all_means) if shapes else (),
         histories=_histories(resolved, made, clean),
         lines=apart,
         diagnostics=diagnose(clean, _means_of(resolved.deciding), study.target.clock),
@@ -307,9 +289,12 @@ def _trends(resolved: ResolvedStudy, made: Sequence[Configuration], clean: Clean
 
 
 def _surfaces(resolved: ResolvedStudy, run_as: AsRun, clean: Clean, found: Sequence[Verdict]) -> tuple[Surface, ...]:
-    """None of a screening design or an ablation: these have only the corners."""
-    if resolved.study.design.judges_effects:
+    """None of a screening design or an ablation: these have only the corners. Fewer than three levels span none."""
+    few = all(len(factor.levels) < 3 for factor in run_as.factors)
+    if few or resolved.study.design.judges_effects:
         return ()
+    from ajuste.analysis.surface.surfaces import Promise, surfaces
+
     analysis = resolved.study.analysis
     return surfaces(
         run_as.factors,
@@ -320,6 +305,14 @@ def _surfaces(resolved: ResolvedStudy, run_as: AsRun, clean: Clean, found: Seque
         found,
         Promise(analysis.confidence, analysis.smallest_effect, _order_matters(resolved)),
     )
+
+
+def _correlations(
+    resolved: ResolvedStudy, summaries: Sequence[Measured], means: Sequence[Metric]
+) -> tuple[Correlation, ...]:
+    from ajuste.analysis.surface.blocks import correlations
+
+    return tuple(correlations(summaries, _means_of(resolved.deciding), means, resolved.study.analysis.confidence))
 
 
 def _rankings(
@@ -342,8 +335,12 @@ def _rankings(
 
 def _histories(resolved: ResolvedStudy, made: Sequence[Configuration], clean: Clean) -> tuple[History, ...]:
     analysis = resolved.study.analysis
-    if resolved.study.design.judges_effects:
+    versions = any(factor.in_order or factor.name == KERNEL_FACTOR for factor in resolved.factors)
+    if not versions or resolved.study.design.judges_effects:
         return ()
+    from ajuste.analysis.history import histories
+    from ajuste.analysis.surface.surfaces import Promise
+
     promise = Promise(analysis.confidence, analysis.smallest_effect, _order_matters(resolved))
     return histories(resolved.factors, made, clean, _means_of(resolved.deciding), promise)
 

@@ -24,6 +24,11 @@ Measured: TypeAlias = Mapping[str, Any]
 """What one trial measured, as a digest covers it: the fields of ``Trial`` without time and text of the host."""
 
 
+def different(values: Whole) -> Whole:
+    """Each of ``values`` once, in their order. Without the counts NumPy would load its masked arrays first."""
+    return np.unique(values, return_counts=True)[0]
+
+
 @dataclass(frozen=True)
 class Categorical(Generic[T]):
     """A column of few different ``values``; ``codes`` has the place of each row's."""

@@ -54,8 +54,7 @@ def results_of(run: Run, store: Store) -> Results:
 
 
 def _computed(run: Run, store: Store) -> Results:
-    from ajuste.analysis.explanation import explanations  # what is kept is shown without any statistics
-    from ajuste.store.record import KeptRecord
+    from ajuste.store.record import KeptRecord  # what is kept is shown without any statistics
 
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     results = _assembler(resolved)(
@@ -79,6 +78,8 @@ def _computed(run: Run, store: Store) -> Results:
     recorded = store.recorded(run)
     if resolved.baseline not in recorded:
         return results
+    from ajuste.analysis.explanation import explanations
+
     return results.model_copy(update={"explanations": explanations(results, recorded)})
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from ajuste.analysis.pairs import clean_trials, given_up, sampled
-from ajuste.analysis.results import contenders, findings, means
+from ajuste.analysis.results import findings, means
 from ajuste.design.blocks import block, members
 from ajuste.design.refinement import KnownSurface, grid_of, known
 from ajuste.design.search.goal import Standing
@@ -305,6 +305,8 @@ class BestSchedule(NarrowingSchedule):
 
     def _contenders_after(self, number: int) -> tuple[str, ...]:
         if number not in self._contenders:
+            from ajuste.analysis.surface.surfaces import contenders
+
             self._contenders[number] = contenders(self.study, self.history.trials(number))
         return self._contenders[number]
 

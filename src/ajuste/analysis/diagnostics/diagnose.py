@@ -24,6 +24,7 @@ from ajuste.analysis.diagnostics.residuals import (
 from ajuste.analysis.pairs import Trials, clean_trials
 from ajuste.analysis.summary import FAR, MAD_SCALE, far_places, median
 from ajuste.model.diagnostic import Course, Diagnostic, Diagnostics, Naive
+from ajuste.model.measurements import different
 from ajuste.model.metric import Metric
 from ajuste.model.results import Clock
 from ajuste.model.wording import number, percent
@@ -249,7 +250,7 @@ def _narrowing(residuals: Residuals) -> float | None:
 
 
 def _course(residuals: Residuals) -> Course:
-    places = np.unique(np.linspace(0, residuals.blocks - 1, min(residuals.blocks, MOST_PLACES)).astype(int))
+    places = different(np.linspace(0, residuals.blocks - 1, min(residuals.blocks, MOST_PLACES)).astype(int))
     means = residuals.block_means[places]
     return Course(
         metric=residuals.metric.name,

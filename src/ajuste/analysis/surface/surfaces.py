@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.pairs import Clean
+from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.analysis.sequence import mixture_half_width
 from ajuste.analysis.surface.blocks import FEWEST_BLOCKS, Array, Blocks, believed, blocks_of, moderated
 from ajuste.analysis.surface.regions import FEWEST_POINTS, GridLine, Stretch, axes_of, regions
@@ -18,6 +18,7 @@ from ajuste.model.metric import Direction, Metric
 from ajuste.model.surface import Curve, Region, Surface, SurfaceAxis, SurfacePoint
 from ajuste.model.trial import Configuration, Factor
 from ajuste.model.verdict import Verdict
+from ajuste.study.resolved import ResolvedStudy
 
 # The set of configurations that cannot be told from the best.
 #
@@ -278,3 +279,14 @@ def _region(stretch: Stretch, levels: Sequence[str], y: Array, blocks: Blocks) -
         change=math.exp(change) if as_ratio else change,
         span=math.exp(span) if as_ratio else span,
     )
+
+
+def contenders(resolved: ResolvedStudy, trials: Trials) -> tuple[str, ...]:
+    """The configurations that may have the best mean of the first deciding metric; all while nothing can be said."""
+    metric, analysis = resolved.deciding[0], resolved.study.analysis
+    order_matters = resolved.study.target.clock == "wall"
+    blocks = blocks_of(clean_trials(trials), resolved.names, metric, order_matters=order_matters)
+    if blocks is None:
+        return resolved.names
+    found = best_set(blocks, metric.direction, (1 - analysis.confidence) / len(resolved.deciding))
+    return tuple(blocks.names[place] for place in found.members)
