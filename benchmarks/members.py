@@ -1,6 +1,6 @@
 """Every workload of the catalogue, for real: on this machine once, with what came of it, or why it cannot run here.
 
-``python -m benchmarks members`` prints the table of docs/how-to/suite.md as it goes. ``AJUSTE_MEMBERS`` names those to
+``python -m benchmarks members`` prints a table as it goes. ``AJUSTE_MEMBERS`` names those to
 run, by commas (default: all). Each runs in an empty directory. Programs that are not packaged are found by PATH;
 ``kernbench``, ``unixbench`` and ``will-it-scale`` look for their directories in the one where this was called.
 PostgreSQL refuses root: for root, what needs it runs as nobody.

@@ -33,7 +33,7 @@ WRONG = {
     ),
     "missing program": (
         ('kind = "matrix"\nparameters = { size = 100, repetitions = 2 }', 'command = ["no-such-program"]'),
-        r'small.toml:10: workload.command\[1\]: the program "no-such-program" was not found',
+        r'small.toml:10: workload.command\[1\]: program "no-such-program" not found',
     ),
     "not valid TOML": ((LEVELS, "levels = [750000"), r"small.toml:\d+: not valid TOML: "),
     "unknown field": (

@@ -86,7 +86,7 @@ def test_a_list_is_filtered(commands: Commands, words: tuple[str, ...], found: s
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("report", "--since", "yesterday"), "--since: 'yesterday' is not a time"),
+        (("report", "--since", "yesterday"), "--since yesterday: expected a day such as 2026-11-30"),
         (("report", DECIDED, "--tag", "x"), "filters conflict with RUN"),
         (("report", DECIDED, GOING_ON, "--trials"), "apply to one run"),
         (("report", DECIDED, "none"), "run 'none' not found"),

@@ -241,7 +241,7 @@ def test_a_plan_shows_values_users_and_commands_and_does_nothing(ajuste: Shell, 
 
 def test_a_program_that_is_not_there_is_named(ajuste: Shell) -> None:
     _, said = ajuste("run", study(ajuste, command='["no-such-program"]'), expect=2)
-    assert 'the program "no-such-program" was not found' in said
+    assert 'program "no-such-program" not found' in said
 
 
 def test_a_cpu_that_is_not_there_is_named(ajuste: Shell) -> None:

@@ -169,7 +169,7 @@ class TestHere:
         ("words", "expected"),
         [
             (("--", "echo", "{port}"), "which is the port of a service; this study has no service"),
-            (("--service", "no-such-program", "--", "true"), 'the program "no-such-program" was not found'),
+            (("--service", "no-such-program", "--", "true"), 'program "no-such-program" not found'),
             (("--service", "cat", "--service", "tac", "--ready", "none", "--", "true"), "found 1 --ready for 2"),
             (("--service", "cat", "--ready", "soon", "--", "true"), "expected text that matches"),
             (("--service", "'", "--", "true"), "unbalanced quotes"),

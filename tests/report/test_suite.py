@@ -69,7 +69,7 @@ def member(run: str, direction: Direction, words: dict[str, Word], ratio: float 
     )
 
 
-def result(*, title: str = "Messages", reason: str = "the program stress-ng was not found") -> SuiteResult:
+def result(*, title: str = "Messages", reason: str = "program stress-ng not found") -> SuiteResult:
     found = {
         "one": member("r1", "lower", {"b": "worsens", "c": "equivalent"}),
         "two": member("r2", "lower", {"b": "undecided", "c": "equivalent"}, ratio=1.0),
@@ -116,7 +116,7 @@ def test_the_answer_counts_the_verdicts_of_each_configuration() -> None:
 
 def test_what_was_left_out_and_what_is_in_no_mean_is_said() -> None:
     said = " ".join(printed(result()).split())
-    assert "Left out: gone: the program stress-ng was not found." in said
+    assert "Left out: gone: program stress-ng not found." in said
     assert "Not in a geometric mean: three." in said
 
 

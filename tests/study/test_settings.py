@@ -182,7 +182,7 @@ WRONG = {
     "a command among the settings": (("nice = -20", 'command = "true"'), "make it a separate factor"),
     "no kernel for a level without one of its own": (
         ("[target]\nkernel = ", "[target]\nkernel_arguments = [] # "),
-        "target.kernel: is missing",
+        "target.kernel: is required",
     ),
     "settings called like something else": (('"isolation"', '"kernel"'), '"kernel" is reserved'),
     "an unknown parameter": (('"workload.size"', '"workload.sise"'), 'no parameter "sise"; did you mean size'),

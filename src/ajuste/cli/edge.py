@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import re
 import signal
 import sys
 import traceback
@@ -63,7 +64,7 @@ def _done(work: Callable[[], object]) -> int:
     except typer.TyperException as error:
         _log_failure(error, error.exit_code)
         context = getattr(error, "ctx", None)
-        _say(error.format_message(), f"see {context.command_path} --help" if context else None)
+        _say(in_our_words(error.format_message()), f"see {context.command_path} --help" if context else None)
         return error.exit_code
     except ModuleNotFoundError as error:
         found = lacking(error)
@@ -143,6 +144,31 @@ class QuickEnding:
             with suppress(OSError, ValueError):
                 stream.flush()
         os._exit(self._code)
+
+
+_USAGE: Final = (
+    (r"No such command '(.+?)'\.?", r"command '\1' not found"),
+    (r"No such option: (\S+)", r"option \1 not found"),
+    (r" ?\(Possible options: (.+)\)", r"; did you mean \1?"),
+    (r"\.? Did you mean (.+)\?", r"; did you mean \1?"),
+    (r"Missing (?:argument|option|parameter) '([^' ]+?)(?:\.\.\.)?'.*", r"\1 is required"),
+    (r"Got unexpected extra argument(?:s|\(s\))? \((.+)\)", r"unexpected argument: \1"),
+    (r"Invalid value for '([^']+)'[^:]*: ", r"\1: "),
+    (r"Input should be a valid integer.*", "expected a whole number"),
+    (r"Input should be a valid number.*", "expected a number"),
+    (r"Input should be less than or equal to (\S+)", r"expected at most \1"),
+    (r"Input should be greater than or equal to (\S+)", r"expected at least \1"),
+    (r"Input should be (less|greater) than (\S+)", r"expected a number \1 than \2"),
+    (r"Value error, ('.*') is not one of (.+?)\.?$", r"found \1; expected one of \2"),
+)
+"""What Typer says of a command line, and how Ajuste says it."""
+
+
+def in_our_words(text: str) -> str:
+    """An error of the command line as Ajuste says it: what is wrong, then what is valid."""
+    for pattern, ours in _USAGE:
+        text = re.sub(pattern, ours, text)
+    return text
 
 
 def _log_failure(error: Exception, code: int) -> None:

@@ -54,7 +54,8 @@ def since_of(text: str | None, option: str = "--since") -> datetime | None:
         found = datetime.fromisoformat(text)
     except ValueError:
         raise RequestError(
-            f"{option}: {visible_line(text[:80])!r} is not a time; expected a day such as 2026-11-30, or 7d for 7 days"
+            f"{option} {visible_line(text[:80])}: expected a day such as 2026-11-30, or an age such as 7d",
+            hint=f"write {option} 7d for seven days",
         ) from None
     return found if found.tzinfo else found.astimezone()
 

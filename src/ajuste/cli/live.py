@@ -135,7 +135,7 @@ def live(
 
     if slice_ is None:
         raise RequestError(
-            "--slice is missing: how long is one configuration tried?", hint="write --slice 60s, for instance"
+            "--slice is required: how long does each configuration run at a time?", hint="add --slice 60s"
         )
     check_report(report)
     request = LiveRequest(
@@ -217,7 +217,7 @@ def status(as_json: Json = False) -> None:
 
     state = kept_state(home())
     if state is None:
-        raise RequestError("no live experiment was begun here", hint="start one with ajuste live --set …")
+        raise RequestError("no live experiment found", hint="start one with ajuste live --set …")
     going = state.is_alive
     if as_json:
         typer.echo(json.dumps({**state.model_dump(exclude={"boot", "started_ticks"}), "going_on": going}, indent=2))
@@ -255,7 +255,7 @@ def stop() -> None:
         typer.echo(f"{unit_name(state.study)}, which was waiting to go on, is removed. See ajuste live result")
         return
     if state is None or not state.is_alive:
-        raise RequestError("no live experiment goes on here", hint="see the last one with ajuste live result")
+        raise RequestError("no live experiment is running", hint="see the last one with ajuste live result")
     ask_to_stop(place, state.run)
     deadline = time.monotonic() + _STOP_SECONDS
     while state.is_alive and time.monotonic() < deadline:
@@ -286,7 +286,7 @@ def _found(store: Store, place: Home, named: str | None) -> Run:
     with suppress(RequestError):
         if (state := kept_state(place)) is not None:
             return store.find_run(state.run)
-    raise RequestError("no live experiment was begun here", hint="list all runs with ajuste report")
+    raise RequestError("no live experiment found", hint="list all runs with ajuste report")
 
 
 def _predictions(experiment: Experiment, place: Home) -> tuple[Prediction, ...]:

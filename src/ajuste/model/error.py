@@ -63,6 +63,10 @@ class RunError(AjusteError):
     exit_code = 1
 
 
+LEAST_OF_PART: Final = 0.75
+"""So much a part of a name has to be like what was written: ``nosuch`` is no part of ``instructions``."""
+
+
 def nearest_names(
     name: str,
     known: Iterable[str],
@@ -93,13 +97,13 @@ def _likeness(matcher: SequenceMatcher[str], name: str, other: str, least: float
     common = matcher.quick_ratio() * (short + long) / 2  # letters, in whatever order: most names have too few
     if not common or max(2 * common / (short + long), weight * common / short) < least:
         return 0.0
-    part = weight * _likeness_of_part(matcher, name, other) if weight else 0.0
-    return max(matcher.ratio(), part)
+    part = _likeness_of_part(matcher, name, other) if weight else 0.0
+    return max(matcher.ratio(), weight * part if part >= LEAST_OF_PART else 0.0)
 
 
 def _weight_of_part(short: int, long: int) -> float:
     """What a part is worth beside the whole: the less, the smaller it is."""
-    if long < 1.5 * short:
+    if long < 1.5 * short or short < 3:
         return 0.0
     return 0.9 if long < 8 * short else 0.6
 

@@ -261,7 +261,7 @@ class BundleReader:
         return RequestError(f"{self._name} is malformed: line {self._number} {what}", hint=COPY_AGAIN)
 
 
-COPY_AGAIN: Final = "have it made again with ajuste bundle"
+COPY_AGAIN: Final = "ask for a new copy, made with ajuste bundle"
 
 
 @contextmanager

@@ -178,7 +178,7 @@ def _target(study: Study, parse_kernel: ParseKernel) -> Iterator[Problem]:
     if everywhere and target.kernel is not None:
         yield Problem(("target", "kernel"), "conflicts with the factor kernel; remove it here")
     if not everywhere and target.kernel is None:
-        yield Problem(("target", "kernel"), 'is missing; expected a kernel such as "debian:5.10"')
+        yield Problem(("target", "kernel"), 'is required, such as "debian:5.10"')
     if target.kernel is not None:
         try:
             parse_kernel(target.kernel)

@@ -357,10 +357,10 @@ class Commands:
             hint = install_hint(package) if package else search_hint(name)
             if len(name.split()) > 1:
                 hint = "give the program and each argument as a word of its own, not quoted together"
-            return RequestError(f'the program "{name}" was not found', hint=hint, place=place)
+            return RequestError(f'program "{name}" not found', hint=hint, place=place)
         search = f"https://packages.debian.org/file:{PurePosixPath(name).name}"
         hint = f"add its package: --package {package}" if package else f"add its package; find it at {search}"
-        said = f'the program "{name}" was not found in the packages, nor on this machine'
+        said = f'program "{name}" not found in the packages or on this machine'
         return RequestError(said, hint=hint, place=place)
 
     def _administrators_program(self, name: str) -> str:

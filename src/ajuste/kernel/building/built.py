@@ -158,7 +158,7 @@ def find_built(name: str, home: Home) -> BuiltKernel:
         hint = f"nearest: {', '.join(f'{BUILT}:{text}' for text in near)}" if near else None
         raise RequestError(
             f"built kernel {name!r} not found",
-            hint=hint or f"build it: ajuste kernel build --name {name} --source debian:6.1",
+            hint=hint or f"list kernels with ajuste kernel list, or build it: ajuste kernel build --name {name}",
         )
     found = read_built(key, home)
     if found is None and not (kept_by(home) / key).is_dir():

@@ -3,6 +3,7 @@ const axes = (function () {
   "use strict";
 
   const SERIES = 8;
+  const PREFIXES = [[1e12, "T"], [1e9, "G"], [1e6, "M"]];
 
   const colours = new Map();
 
@@ -34,7 +35,9 @@ const axes = (function () {
     if (value === 0) return "0";
     if (!Number.isFinite(value)) return "–";
     const size = Math.abs(value);
-    if (size >= 1e6 || size < 1e-4) return value.toExponential(2).replace("e+", "e").replace("-", "−");
+    const large = PREFIXES.find(([least]) => size >= least && size < 1e15);
+    if (large) return figure(value / large[0]) + large[1];
+    if (size >= 1e15 || size < 1e-4) return value.toExponential(2).replace("e+", "e").replace("-", "−");
     return value.toLocaleString("en", { maximumSignificantDigits: size >= 1000 ? 6 : 3 }).replace("-", "−");
   }
 

@@ -108,9 +108,10 @@ class ProjectRepository:
         try:
             top = _git(caller, directory, "rev-parse", "--show-toplevel")
         except RunError as failure:
+            why = "" if "not a git repository" in failure.message else f": {failure.message}"
             raise RequestError(
-                f"{directory} is not in the working tree of a git repository: {failure.message}",
-                hint="run ajuste gate in a git repository, with the base revision in it",
+                f"{directory} is not in the working tree of a git repository{why}",
+                hint="change to a directory of your project's repository",
             ) from None
         return cls(Path(os.fsdecode(top.removesuffix(b"\n"))), caller)
 

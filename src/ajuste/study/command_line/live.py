@@ -21,7 +21,7 @@ from ajuste.study.job import PatternTable
 from ajuste.study.measures import own_metric
 from ajuste.study.schema import Study
 
-HINT: Final = "see `ajuste live --help`, or docs/how-to/live.md for examples"
+HINT: Final = "see `ajuste live --help` for examples"
 LEAST_SLICE_S: Final = 2.0
 LONGEST_S: Final = 60 * 86_400.0
 
@@ -59,7 +59,7 @@ def live_design(request: LiveRequest) -> LiveDesign:
     """What is read and when. Raises RequestError."""
     metrics = tuple(_metric("--metric", text) for text in request.metric)
     if not metrics:
-        raise RequestError("--metric is missing: what should get better or worse?", hint=_EXAMPLE)
+        raise RequestError("--metric is required: what should get better?", hint=_EXAMPLE)
     watched = tuple(_metric("--watch", text) for text in request.watch)
     control = _metric("--control", request.control) if request.control else None
     known = [one.metric.name for one in (*metrics, *watched, *((control,) if control else ()))]
@@ -89,7 +89,7 @@ def live_design(request: LiveRequest) -> LiveDesign:
 def live_study(request: LiveRequest, design: LiveDesign, catalogue: Catalogue, program: str) -> Study:
     """The study: what varies, and what is to be known. ``program`` is what lasts as long as a slice."""
     if not request.set:
-        raise RequestError("--set is missing: what should vary?", hint="add --set vm.dirty_background_ratio=10,2")
+        raise RequestError("--set is required: what should vary?", hint="add --set vm.dirty_background_ratio=10,2")
     study = adhoc_study(
         Request(
             commands=((program,),),
@@ -108,7 +108,9 @@ def live_study(request: LiveRequest, design: LiveDesign, catalogue: Catalogue, p
     varied = listed([f"{factor.name} {', '.join(factor.levels)}" for factor in study.factors])
     metrics = listed([one.metric.name for one in design.metrics])
     title, question = f"Live: {varied}", f"What do {varied} change for {metrics} of the running service?"
-    return study.model_copy(update={"title": title, "question": question})
+    most_blocks = max(study.budget.min_blocks, math.ceil(design.for_s / design.slice_s / 2))
+    budget = study.budget.model_copy(update={"max_blocks": most_blocks, "max_minutes": design.for_s / 60})
+    return study.model_copy(update={"title": title, "question": question, "budget": budget})
 
 
 def _as_pattern(one: LiveMetric) -> str:

@@ -116,7 +116,7 @@ def split_commands(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 # Where each part of a study from a command line was said: the option, for errors.
 
 
-HINT = "see `ajuste compare --help`, or docs/how-to/compare.md for examples"
+HINT = "see `ajuste compare --help` for examples"
 
 
 @dataclass(frozen=True)

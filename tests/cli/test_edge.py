@@ -1,0 +1,32 @@
+"""What is wrong with a command line is said in Ajuste's words, whatever library found it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ajuste.cli.edge import in_our_words
+from shell import Shell
+
+WRONG = {
+    "a command": (("compar", "--", "true"), "command 'compar' not found; did you mean 'compare'?"),
+    "an option": (("run", "--kernl", "x"), "option --kernl not found; did you mean"),
+    "no value": (("bundle", "x"), "--output is required"),
+    "no argument": (("store", "tag"), "RUN is required"),
+    "too many arguments": (("run", "a", "b"), "unexpected argument: b"),
+    "no number": (("run", "granularity", "--seed", "x"), "--seed: expected a whole number"),
+    "too large": (("serve", "--port", "99999"), "--port: expected at most 65535"),
+    "too small": (("mcp", "--trials", "-1"), "--trials: expected at least 1"),
+    "no such choice": (("completion", "tcsh"), "shell: found 'tcsh'; expected one of 'bash', 'zsh', 'fish'"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_and_what_is_valid(ajuste: Shell, case: str) -> None:
+    words, said = WRONG[case]
+    complained = ajuste(*words, expect=2)[1]
+    assert said in complained
+    assert "see ajuste" in complained
+
+
+def test_other_errors_stay_as_they_are() -> None:
+    assert in_our_words("run 'x' not found in the store") == "run 'x' not found in the store"
