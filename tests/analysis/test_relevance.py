@@ -134,7 +134,7 @@ def test_only_standing_conditions_are_told_before_measuring(asked: Asked) -> Non
     before = Activity({"meminfo:SwapTotal": 1 << 30, **STILL})
     assert no_chances(study, catalogue(), before, standing=True) == ()
     (found,) = no_chances(study, catalogue(), Activity({"meminfo:SwapTotal": 0}), standing=True)
-    assert found.warning.startswith("vm.swappiness cannot matter as things are: no swap is on. To see an effect, turn")
+    assert found.warning.startswith("vm.swappiness cannot matter here: no swap is on. To see an effect, turn")
 
 
 def test_counters_are_compared_and_levels_are_as_high_as_they_were() -> None:

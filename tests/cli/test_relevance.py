@@ -42,7 +42,7 @@ on_a_machine_without_swap = pytest.mark.skipif(HAS_SWAP, reason="this machine ha
 def test_swappiness_without_swap_is_answered_after_three_blocks(ajuste: Shell) -> None:
     said, complained = ajuste("compare", *SWAPPINESS, "--min-effect", "0.01%", "--", "true")
     assert complained.startswith(
-        "vm.swappiness cannot matter as things are: no swap is on. To see an effect, turn swap"
+        "vm.swappiness cannot matter here: no swap is on. To see an effect, turn swap"
     )
     words = " ".join(said.split())
     assert words.startswith(f"{WHY}. 2 configurations · 3 blocks · 8 trials")
@@ -56,9 +56,9 @@ def test_swappiness_without_swap_is_answered_after_three_blocks(ajuste: Shell) -
 @on_a_machine_without_swap
 def test_a_plan_says_so_before_anything_is_measured(ajuste: Shell) -> None:
     said, _ = ajuste("compare", *SWAPPINESS, "--dry-run", "--", "true")
-    assert "Note: vm.swappiness cannot matter as things are: no swap is on." in " ".join(said.split())
+    assert "Note: vm.swappiness cannot matter here: no swap is on." in " ".join(said.split())
     said, _ = ajuste("compare", "--vm", "--set", "sched_migration_cost_ns=0,1ms", "--dry-run", "--", "true")
-    assert "sched_migration_cost_ns cannot matter as things are: there is one CPU only." in " ".join(said.split())
+    assert "sched_migration_cost_ns cannot matter here: there is one CPU only." in " ".join(said.split())
 
 
 def test_what_a_guest_cannot_answer_is_refused_before_anything_runs(ajuste: Shell) -> None:

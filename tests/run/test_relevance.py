@@ -118,7 +118,7 @@ def test_a_study_of_what_cannot_matter_ends_with_its_fewest_blocks_and_says_why(
     done = carry_out(resolved, store, Guest(NO_SWAP))
     assert done.stop == Stop("irrelevant", "what varies had no chance to matter in 3 blocks")
     (told,) = done.told
-    assert told.startswith("vm.swappiness cannot matter as things are: no swap is on. To see an effect, turn swap on")
+    assert told.startswith("vm.swappiness cannot matter here: no swap is on. To see an effect, turn swap on")
     assert len(done.guest.probes) == 2, "one more trial for each level"
     assert done.found is not None
     assert done.found[0].where == "in 2 trials beside those of the study"
@@ -171,7 +171,7 @@ def test_few_trials_have_every_level_or_it_had_hardly_a_chance(
     many = study(SWAPPINESS[0], ("750000, 75000000", levels))
     assert len(probed(many)[0]) == MOST_PROBES
     done = carry_out(many, store, Guest(NO_SWAP))
-    assert done.told[0].startswith("vm.swappiness can hardly matter as things are: no swap is on.")
+    assert done.told[0].startswith("vm.swappiness can hardly matter here: no swap is on.")
     assert done.stop.why != "irrelevant"
 
 

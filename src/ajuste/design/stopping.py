@@ -192,7 +192,7 @@ def _known(means: Sequence[Mean], blocks: int) -> str:
 def _still_unknown(unknown: Sequence[Mean]) -> str:
     if not unknown:
         return "all means have the requested precision, but fewer than the minimum of runs"
-    return f"the mean of {', '.join(mean.metric for mean in unknown)} lacks the requested precision"
+    return f"not known as precisely as requested: {', '.join(mean.metric for mean in unknown)}"
 
 
 def _time(minutes: float) -> str:

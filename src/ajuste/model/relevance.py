@@ -104,7 +104,7 @@ class NoChance(BaseModel):
     def warning(self) -> str:
         """The same while there is still something to measure."""
         can = "can hardly" if self.hardly else "cannot"
-        return f"{self.factor} {can} matter as things are: {self.saw}. To see an effect, {self.instead}."
+        return f"{self.factor} {can} matter here: {self.saw}. To see an effect, {self.instead}."
 
     @property
     def note(self) -> str:

@@ -167,7 +167,7 @@ def _frame(plan: PlannedStudy) -> tuple[Fact, ...]:
     trials = count_of(configurations * (budget.max_blocks + plan.warm_up_blocks), "trial")
     blocks = (
         f"{budget.min_blocks} to {budget.max_blocks}{warm_up}, of {count_of(configurations, 'trial')} each: "
-        f"at most {trials} and repeats of unclean ones{limit}"
+        f"at most {trials}, plus repeats of flagged ones{limit}"
     )
     return _facts(
         ("Target", plan.target),
