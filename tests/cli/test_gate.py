@@ -163,6 +163,14 @@ def test_a_wrong_request_changes_nothing(project: Project, words: tuple[str, ...
     assert not (project.home / "data").exists()
 
 
+def test_in_a_shallow_clone_it_says_how_to_come_to_older_commits(project: Project, tmp_path: Path) -> None:
+    shallow = tmp_path / "shallow"
+    subprocess.run(["git", "clone", "-q", "--depth=1", f"file://{project.directory}", shallow], check=True)
+    for words in (("gate", "--base", "HEAD~1"), ("history",)):
+        complained = Shell(shallow, project.home)(*words, expect=2)[1]
+        assert "this clone is shallow; get its older commits: git fetch --unshallow" in complained
+
+
 def test_a_wrong_project_file_is_told_before_anything_is_built(project: Project, tmp_path: Path) -> None:
     built = tmp_path / "built"
     project.write(ajuste_toml=PROJECT.replace("sh build.sh", f"touch {built}").replace('"1%"', '"0%"'))

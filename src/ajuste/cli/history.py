@@ -11,6 +11,7 @@ from ajuste.cli.options import Json, Quiet, example
 from ajuste.model.error import RequestError
 from ajuste.model.gate import ProjectCommit
 from ajuste.report.console import Console
+from ajuste.report.format import count_of
 from ajuste.report.project_history import history_report
 from ajuste.report.terminal import print_report
 from ajuste.run.gate.checkout import ProjectRepository
@@ -69,8 +70,9 @@ def _commits(repository: ProjectRepository, since: str | None, until: str, last:
         start = repository.revision(since, "--since").commit
         found = (*repository.commits("--max-count=1", start), *repository.commits(f"{start}..{end}"))
     if len(found) < FEWEST_COMMITS:
+        there = count_of(len(found), "commit")
         raise RequestError(
-            f"{len(found)} commits from {since or 'the first'} to {until}; a history requires {FEWEST_COMMITS}",
-            hint="name an earlier --since, fetch more commits, or compare two with ajuste gate",
+            f"{there} from {since or 'the first'} to {until}; a history requires {FEWEST_COMMITS}",
+            hint=repository.hint_for_more("name an earlier --since, or compare two commits with ajuste gate"),
         )
     return found

@@ -115,6 +115,11 @@ class ProjectRepository:
             ) from None
         return cls(Path(os.fsdecode(top.removesuffix(b"\n"))), caller)
 
+    def hint_for_more(self, otherwise: str) -> str:
+        """How to come to older commits, where ``git clone --depth`` or a CI has left them out."""
+        is_shallow = self.git("rev-parse", "--is-shallow-repository").strip() == b"true"
+        return "this clone is shallow; get its older commits: git fetch --unshallow" if is_shallow else otherwise
+
     def revision(self, text: str, option: str) -> GateRevision:
         """The commit that ``text`` names, whatever is in it. Raises RequestError."""
         try:
@@ -124,7 +129,7 @@ class ProjectRepository:
         except RunError:
             raise RequestError(
                 f'{option} "{text}": revision not found in {self.top}',
-                hint="name a branch, tag or commit; in CI fetch it first: git fetch origin main",
+                hint=self.hint_for_more("name a branch, tag or commit; in CI fetch it first: git fetch origin main"),
             ) from None
         return GateRevision(revision=text, commit=found.decode().strip())
 
