@@ -12,9 +12,11 @@ CARGO_HOME ?= $(HOME)/.cargo
 CARGO := cargo --config "target.x86_64-unknown-linux-gnu.rustflags=['--remap-path-prefix=$(CARGO_HOME)=/cargo', \
 '--remap-path-prefix=$(CURDIR)=/ajuste']"
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-# QEMU loads the lens: it is a library, and so not linked statically. RUSTFLAGS replace those of .cargo/config.toml.
+BUILT := x86_64-unknown-linux-gnu/release
+# QEMU loads the lens: it is a library, and so not linked statically. RUSTFLAGS replace those of .cargo/config.toml: in a
+# directory of its own, or else everything would be compiled again each time.
 LENS := RUSTFLAGS="--remap-path-prefix=$(CARGO_HOME)=/cargo --remap-path-prefix=$(CURDIR)=/ajuste" cargo rustc --quiet \
---release --locked --package ajuste-lens --lib --crate-type cdylib
+--release --locked --target-dir $(TARGET)/lens --package ajuste-lens --lib --crate-type cdylib
 
 .PHONY: help setup system native dist deb demo gallery test test-quick coverage fuzz bench docs lint lint-python lint-words lint-rust format clean
 
@@ -44,18 +46,20 @@ native: | system
 	@$(CARGO) --config "target.x86_64-unknown-linux-gnu.linker='$(CURDIR)/setup/linker'" build --quiet --release \
 	--locked --target-dir $(TARGET)/symbols --package ajuste-agent --package ajuste-workloads \
 	--package ajuste-services --package ajuste-watch
-	@setup/symbols $(TARGET)/x86_64-unknown-linux-gnu/release $(TARGET)/symbols/x86_64-unknown-linux-gnu/release
+	@setup/symbols $(TARGET)/$(BUILT) $(TARGET)/symbols/$(BUILT)
 	@$(LENS)
+	@ln -f $(TARGET)/lens/$(BUILT)/libajuste_lens.so $(TARGET)/$(BUILT)/
 
 # Two builds of one commit have the same bytes.
-dist deb: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+DATED = SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)
 dist: setup ## a wheel in dist/, which installs anywhere
 	@rm -rf dist target/share
-	.venv/bin/python -m writing share
-	.venv/bin/hatchling build --target wheel --directory dist
+	$(DATED) .venv/bin/python -m writing share
+	$(DATED) .venv/bin/hatchling build --target wheel --directory dist
 
 deb: dist ## ... and a Debian package beside it, for the Debian that this machine has
-	setup/deb
+	$(DATED) setup/deb
 
 demo: setup ## does scheduler granularity matter? on a real 5.10 kernel, to a verdict and a report
 	$(AJUSTE) run granularity
