@@ -110,6 +110,12 @@ def test_a_second_one_is_refused_and_told_who_and_since_when(directory: Path, us
     assert caught.value.exit_code == 2
 
 
+def test_a_directory_that_is_not_there_is_named_with_what_makes_it(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=f"directory {tmp_path}/lock not found") as caught:
+        MachineLock("experiment", tmp_path / "lock").__enter__()
+    assert caught.value.hint == f"make it as root: mkdir -m 1777 {tmp_path}/lock"
+
+
 def test_it_is_free_when_its_holder_is_killed(directory: Path, users: Users) -> None:
     other = users.holder()
     other.send_signal(signal.SIGKILL)

@@ -341,6 +341,11 @@ def _opened(path: Path, found: list[str]) -> int:
                 path.unlink(missing_ok=True)  # Others could open it.
             elif note := remove_anothers(path):
                 found.append(note)
+    except FileNotFoundError as error:
+        raise RequestError(
+            f"cannot use the machine's lock: directory {path.parent} not found",
+            hint=f"make it as root: mkdir -m 1777 {path.parent}",
+        ) from error
     except OSError as error:
         raise _unfit(path, str(error.strerror)) from error
     raise _unfit(path, "it keeps changing")
