@@ -204,4 +204,5 @@ def test_a_home_that_cannot_be_written_is_one_message(installed: Installed, word
     message, hint = done.stderr.splitlines()
     assert message.startswith("ajuste: cannot ")
     assert "/proc/ajuste" in message
+    assert "Errno" not in message
     assert "AJUSTE_HOME" in hint

@@ -168,7 +168,8 @@ class SqliteFile(Database):
         try:
             make_directory(file.parent)
         except OSError as error:
-            raise RequestError(f"cannot create the store's directory: {error}", hint=OTHER_PLACE) from error
+            said = f"cannot create the store's directory {file.parent}: {error.strerror}"
+            raise RequestError(said, hint=OTHER_PLACE) from error
 
     def _connected(self) -> Any:
         # Transactions begin where ``transaction`` says, also those that only read.

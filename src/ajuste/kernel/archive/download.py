@@ -146,7 +146,8 @@ class Downloader:
             if isinstance(error.reason, FileNotFoundError):
                 raise Gone(f"{shown(url)} not found") from None
             known = not isinstance(error.reason, SSLCertVerificationError)
-            raise (Unreachable if known else UnknownIssuer)(f"{shown(url)}: {error.reason}") from None
+            why = getattr(error.reason, "strerror", None) or error.reason
+            raise (Unreachable if known else UnknownIssuer)(f"{shown(url)}: {why}") from None
         except (OSError, HTTPException, ValueError) as error:
             raise Unreachable(f"{shown(url)}: {error or type(error).__name__}") from None
         return answer
