@@ -41,9 +41,7 @@ on_a_machine_without_swap = pytest.mark.skipif(HAS_SWAP, reason="this machine ha
 @pytest.mark.usefixtures("machine_lock")
 def test_swappiness_without_swap_is_answered_after_three_blocks(ajuste: Shell) -> None:
     said, complained = ajuste("compare", *SWAPPINESS, "--min-effect", "0.01%", "--", "true")
-    assert complained.startswith(
-        "vm.swappiness cannot matter here: no swap is on. To see an effect, turn swap"
-    )
+    assert complained.startswith("vm.swappiness cannot matter here: no swap is on. To see an effect, turn swap")
     words = " ".join(said.split())
     assert words.startswith(f"{WHY}. 2 configurations · 3 blocks · 8 trials")
     assert "stopped: what varies had no chance to matter in 3 blocks" in words

@@ -10,8 +10,8 @@ from ajuste.cli.gate import Benchmarks, FreshTrials, bench_request
 from ajuste.cli.options import Json, Quiet, example
 from ajuste.model.error import RequestError
 from ajuste.model.gate import ProjectCommit
+from ajuste.model.wording import count_of
 from ajuste.report.console import Console
-from ajuste.report.format import count_of
 from ajuste.report.project_history import history_report
 from ajuste.report.terminal import print_report
 from ajuste.run.gate.checkout import ProjectRepository
