@@ -1,4 +1,6 @@
-"""What a boot loader has to do for an experiment: boot an entry of its own, once."""
+"""What a boot loader has to do for an experiment: boot an entry of its own, once; and kexec, by which the running
+kernel loads the next one, so that nothing of a boot loader is involved.
+"""
 
 from __future__ import annotations
 
@@ -141,3 +143,40 @@ def program_of(*names: str) -> str | None:
     """The first of these programs that this machine has."""
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/bin:/bin"
     return next((name for name in names if shutil.which(name, path=path)), None)
+
+
+class Kexec(BootLoader):
+    """The kernel's own way to boot another one, once."""
+
+    name: ClassVar[str] = "kexec"
+    reboot: ClassVar[tuple[str, ...]] = ("systemctl", "kexec")
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return ()
+
+    def why_not(self) -> str:
+        if program_of("kexec") is None:
+            return "kexec: program kexec not found (package kexec-tools)"
+        disabled = self.root / "proc/sys/kernel/kexec_load_disabled"
+        if not disabled.exists():
+            return "kexec: not supported by the running kernel"
+        return "kexec: disabled until the next boot" if disabled.read_text().strip() == "1" else ""
+
+    def check(self, entries: Sequence[BootEntry]) -> None:
+        for entry in entries:
+            if not self.kernel_file(entry.kernel).is_file():
+                raise RequestError(f"{self.kernel_file(entry.kernel)} not found", hint="choose an installed kernel")
+
+    def prepare(self, entries: Sequence[BootEntry]) -> None: ...
+
+    def arm(self, entry: BootEntry) -> None:
+        line = " ".join(entry.command_line(entry.words, watchdog=self.has_watchdog))
+        initrd = self.root / "boot" / f"initrd.img-{entry.kernel}"
+        loaded = (f"--initrd={initrd}",) if initrd.is_file() else ()
+        self.run(("kexec", "--load", str(self.kernel_file(entry.kernel)), *loaded, f"--command-line={line}"))
+
+    def restore(self, originals: dict[str, bytes | None]) -> tuple[str, ...]:
+        if program_of("kexec") is not None and (self.root / "sys/kernel/kexec_loaded").exists():
+            self.run(("kexec", "--unload"))
+        return ()

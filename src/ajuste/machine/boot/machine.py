@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.machine.boot.grub import Grub
-from ajuste.machine.boot.kexec import Kexec
-from ajuste.machine.boot.loader import MARK, BootEntry, BootLoader, RunTool, run_tool
+from ajuste.machine.boot.loader import MARK, BootEntry, BootLoader, Kexec, RunTool, run_tool
 from ajuste.machine.boot.mounts import require_lasting, require_room
 from ajuste.machine.boot.systemd_boot import SystemdBoot
 from ajuste.machine.boot.units import DIRECTORY
