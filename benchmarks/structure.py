@@ -27,7 +27,17 @@ BEFORE: Final = "297a5d4"
 PACKAGE: Final = "ajuste"
 SHORT_LINES: Final = 60
 LONG_LINES: Final = 400
-PLUG_INS: Final = ("/features/", "/formats/", "/samplers/", "/outputs/", "/foreign/", "/parse/", "/plots/", "/cli/")
+PLUG_INS: Final = (
+    "/features/",
+    "/formats/",
+    "/sources/",
+    "/samplers/",
+    "/outputs/",
+    "/foreign/",
+    "/parse/",
+    "/plots/",
+    "/cli/",
+)
 """Folders in which each file registers one more of a kind, which may be short."""
 
 DOCUMENTED: Final = {"_exit"}

@@ -39,7 +39,7 @@ from ajuste.model.wording import visible_line
 
 if TYPE_CHECKING:
     from ajuste.model.live import LiveDesign
-    from ajuste.run.live.prediction import Prediction
+    from ajuste.run.live.prediction import SlicesPrediction
     from ajuste.run.live.state import LiveState
     from ajuste.run.testbed import Experiment
     from ajuste.store.store import Run, Store
@@ -289,7 +289,7 @@ def _found(store: Store, place: Home, named: str | None) -> Run:
     raise RequestError("no live experiment found", hint="list all runs with ajuste report")
 
 
-def _predictions(experiment: Experiment, place: Home) -> tuple[Prediction, ...]:
+def _predictions(experiment: Experiment, place: Home) -> tuple[SlicesPrediction, ...]:
     """How many slices it will take, by what is known. Every metric can be read now, or RequestError is raised."""
     from ajuste.machine.inventory.inventory import summary_of, take_inventory
     from ajuste.run.live.prediction import known_before, predictions
@@ -301,7 +301,9 @@ def _predictions(experiment: Experiment, place: Home) -> tuple[Prediction, ...]:
         return predictions(resolved, known_before(resolved, sources, store, machine))
 
 
-def _show_plan(experiment: Experiment, design: LiveDesign, predicted: Sequence[Prediction], *, as_json: bool) -> None:
+def _show_plan(
+    experiment: Experiment, design: LiveDesign, predicted: Sequence[SlicesPrediction], *, as_json: bool
+) -> None:
     from ajuste.model.plan import location_words
 
     writes = [

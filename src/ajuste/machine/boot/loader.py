@@ -1,5 +1,7 @@
-"""What a boot loader has to do for an experiment: boot an entry of its own, once; and kexec, by which the running
-kernel loads the next one, so that nothing of a boot loader is involved.
+"""What a boot loader has to do for an experiment: boot an entry of its own, once. And kexec, which needs no boot
+loader: the running kernel loads the next one, and nothing of a boot loader changes.
+
+With kexec the hardware is not reset, and firmware does not run. Source: kexec(8), systemctl(1) kexec.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from ajuste.model.verdict import Verdict
 from ajuste.model.wording import Say, amount, visible_line
 from ajuste.run.live.guards import GuardWatch, beyond_load
 from ajuste.run.live.monitor import LOOK_SECONDS, SILENCE_SECONDS, Heart, LiveMonitor, slice_trial
-from ajuste.run.live.prediction import Known, Prediction, longest, predictions
+from ajuste.run.live.prediction import Known, SlicesPrediction, longest, predictions
 from ajuste.run.live.reading import Source
 from ajuste.study.commands import plan_for
 from ajuste.study.resolved import ResolvedStudy
@@ -118,7 +118,7 @@ class LiveHooks:
     tell: Say
     wants_end: Callable[[], bool]
     state: Callable[..., None]
-    predict: Callable[[Prediction], None]
+    predict: Callable[[SlicesPrediction], None]
 
 
 @dataclass
@@ -139,7 +139,7 @@ class Conductor:
     _begin_s: float = field(init=False)
     _earlier: dict[str, str] = field(default_factory=dict, init=False)
     _broken_in_a_row: int = field(default=0, init=False)
-    _prediction: Prediction | None = field(default=None, init=False)
+    _prediction: SlicesPrediction | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         done_s = max((one.metrics.get(END, 0.0) for one in self.trials), default=0.0)

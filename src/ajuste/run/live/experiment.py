@@ -28,7 +28,7 @@ from ajuste.run.experiment import prepare
 from ajuste.run.live.conduct import Conductor, LiveHooks, LiveStop, rebooted
 from ajuste.run.live.guards import require_pressure
 from ajuste.run.live.monitor import Heart
-from ajuste.run.live.prediction import Known, Prediction, known_before
+from ajuste.run.live.prediction import Known, SlicesPrediction, known_before
 from ajuste.run.live.reading import Source
 from ajuste.run.live.sources import opened
 from ajuste.run.live.state import directory, forget_stop, is_asked_to_stop, keep_state, own_state
@@ -166,7 +166,7 @@ def _measured(
         state = state.model_copy(update={"configuration": "", "doing": "", **known})
         keep_state(home, state)
 
-    def predict(found: Prediction) -> None:
+    def predict(found: SlicesPrediction) -> None:
         nonlocal state
         state = state.model_copy(update={"predicted_slices": found.slices, "predicted": found.says})
         keep_state(home, state)

@@ -46,7 +46,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class SlicesPrediction:
     """In how many slices an ``effect`` on ``metric`` is found; without a ``plan`` nothing is known yet."""
 
     metric: Metric
@@ -104,12 +104,12 @@ class Prediction:
 
 def predictions(
     resolved: ResolvedStudy, known: Mapping[str, Known], trials: Sequence[Trial] = ()
-) -> tuple[Prediction, ...]:
+) -> tuple[SlicesPrediction, ...]:
     """For every deciding metric, from the slices so far where they tell enough, else from what was ``known`` before."""
     return tuple(_predicted(resolved, metric, known.get(metric.name), trials) for metric in resolved.deciding)
 
 
-def longest(found: Sequence[Prediction]) -> Prediction:
+def longest(found: Sequence[SlicesPrediction]) -> SlicesPrediction:
     """The one that takes most; one of which nothing is known, before all."""
     return max(found, key=lambda one: math.inf if one.slices is None else one.slices)
 
@@ -127,11 +127,13 @@ def known_before(
     return {name: one for name, one in found.items() if one is not None}
 
 
-def _predicted(resolved: ResolvedStudy, metric: Metric, known: Known | None, trials: Sequence[Trial]) -> Prediction:
+def _predicted(
+    resolved: ResolvedStudy, metric: Metric, known: Known | None, trials: Sequence[Trial]
+) -> SlicesPrediction:
     design, names = resolved.live_design, resolved.names
     analysis = resolved.study.analysis
     length = slices_a_block(len(names), design.order)
-    prediction = Prediction(metric, analysis.smallest_effect, design, length)
+    prediction = SlicesPrediction(metric, analysis.smallest_effect, design, length)
     own = noise_of_blocks(slices_of(trials, metric.name), metric, resolved.baseline, _others(resolved))
     if own is not None and own.blocks >= (FEWEST_BLOCKS if known is None else OWN_BLOCKS):
         known = Known(own, f"the first {own.blocks} blocks")
@@ -142,7 +144,7 @@ def _predicted(resolved: ResolvedStudy, metric: Metric, known: Known | None, tri
     alpha = (1 - analysis.confidence) / max(1, (len(names) - 1) * len(resolved.deciding))
     alpha *= (1 - ALPHA_OF_CONTROL) if design.control else 1
     plan = plan_of_noise(noise, effect or metric.resolution, alpha, design.order, length)
-    return Prediction(metric, prediction.effect, design, length, plan, known.source)
+    return SlicesPrediction(metric, prediction.effect, design, length, plan, known.source)
 
 
 def _others(resolved: ResolvedStudy) -> list[str]:
