@@ -39,6 +39,11 @@ class Factor(BaseModel):
     span: Span | None = None
     in_order: bool = Field(default=False, exclude_if=lambda in_order: not in_order)
 
+    @property
+    def speaks_for_itself(self) -> bool:
+        """Whether its levels say what they are of, without its name."""
+        return self.name in (COMMAND_FACTOR, SETTINGS_FACTOR)
+
 
 class Configuration(BaseModel):
     """One level for every factor, in the factors' order. ``name`` is unique in a study, e.g. ``nice=4

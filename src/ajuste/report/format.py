@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ajuste.model.results import Measured, Results
-from ajuste.model.trial import COMMAND_FACTOR, SETTINGS_FACTOR, Factor
 from ajuste.model.wording import visible_line
+
+if TYPE_CHECKING:
+    from ajuste.model.results import Measured, Results
+    from ajuste.model.trial import Factor
 
 MINUS: Final = "−"
 NOTHING: Final = "–"
@@ -202,9 +204,6 @@ def _clamp(value: int, high: int) -> int:
     return max(0, min(high, value))
 
 
-_SPEAK_FOR_THEMSELVES: Final = (COMMAND_FACTOR, SETTINGS_FACTOR)
-
-
 @dataclass(frozen=True)
 class Labels:
     """``levels[factor][level]`` is how a level is said; ``units`` are the factors' units from the catalogue.
@@ -233,7 +232,7 @@ class Labels:
         """As it stands in a sentence: ``vm.swappiness = 10``; what speaks for itself without the factor's name."""
         said = [
             self.level(factor.name, configuration.levels[factor.name])
-            if factor.name in _SPEAK_FOR_THEMSELVES
+            if factor.speaks_for_itself
             else f"{visible_line(factor.name)} = {self.level(factor.name, configuration.levels[factor.name])}"
             for factor in self.factors
             if factor.name in configuration.levels
