@@ -106,9 +106,8 @@ def combinations(factors: Sequence[Factor], combine: Combine) -> list[tuple[str,
 
     ``all``: every combination (the full factorial), the last factor changing fastest. ``one-at-a-time``: the baseline,
     then every other level of each factor with all others at their baseline. ``screening``: the baseline, then the
-    others of a screening design of the factors that vary, which all have two levels or all
-    have three. ``ablation``: the baseline, then all that an ablation (see ``design.ablation``) tries of the factors
-    that vary, which have two levels each.
+    others of a screening design of the factors that vary, which all have two levels or all have three. ``ablation``:
+    the baseline, then all that an ablation tries of the factors that vary, which have two levels each.
     """
     if combine == "all":
         return list(product(*(factor.levels for factor in factors)))

@@ -61,7 +61,7 @@ class Area:
 def inventory_page(inventory: Inventory) -> tuple[Area, ...]:
     """All areas of ``inventory`` in its order. Long lists (flags of the processor) are counted; the document has them.
 
-    The texts are as they were read: see ``model.visible``.
+    The texts are as they were read: see ``model.wording``.
     """
     areas: dict[str, Any] = inventory.model_dump(mode="json", exclude={"inventory", "virtual_nics"})
     pages = {name: _things(value) if name in _OF_THINGS else _facts(value) for name, value in areas.items()}

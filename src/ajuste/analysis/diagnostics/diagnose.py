@@ -121,7 +121,7 @@ def two_groups(values: Floats) -> tuple[float, float]:
     return float((len(ordered) - below[best]) / len(ordered)), float(apart[best])
 
 
-# Outliers: single values far from all others of their configuration (see ``analysis.outliers`` for the threshold).
+# Outliers: single values far from all others of their configuration (see ``analysis.summary`` for the threshold).
 
 
 FEWEST_VALUES_OF_EACH: Final = 10
