@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import resources
@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 
 from ajuste.machine.files import make_directory, replace_file
 from ajuste.model.wording import visible
-from ajuste.report.document import Cell, Data, Entry, Report, every
+from ajuste.report.document import Cell, Column, Data, Entry, Report, Row, every
 from ajuste.report.palette import declarations
 from ajuste.report.pictures.files import saved_pictures
 from ajuste.report.plots.plot import Figure, figure_json
@@ -149,6 +149,20 @@ def _bare(cell: Entry) -> Markup:
     return escape(visible(cell)) if isinstance(cell, str) else Markup()
 
 
+def _figures_of(row: Row, columns: Sequence[Column]) -> Markup:
+    """As ``_bare`` a whole row, which its first cell names; empty where one of them needs more."""
+    cells = [_bare(cell) for cell in row.cells]
+    if not all(cells):
+        return Markup()
+    named, *figures = cells
+    shown = (
+        f"<td>{cell}</td>" if column.figure else f'<td class="text">{cell}</td>'
+        for cell, column in zip(figures, columns[1:], strict=True)
+    )
+    marked = ' class="marked"' if row.marked else ""
+    return Markup(f'<tr{marked}><th scope="row"><span>{named}</span></th>{"".join(shown)}</tr>')
+
+
 def _breakable(name: str) -> Markup:
     """A name that may be broken after its underscores, dots and slashes."""
     return Markup(_BREAKS.sub(r"\1<wbr>", str(escape(visible(name)))))  # escaped just now
@@ -186,6 +200,7 @@ def page_environment(*packages: str) -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters["bare"] = _bare
+    environment.filters["figures"] = _figures_of
     environment.filters["breakable"] = _breakable
     environment.filters["kind"] = lambda one: type(one).__name__
     environment.filters["unbroken"] = _unbroken

@@ -86,12 +86,12 @@ def figure_json(drawn: Figure) -> str:
 
 
 def _numbers(value: Any) -> Any:
+    if isinstance(value, float):  # Most of it is.
+        return float(f"{value:.12g}") if math.isfinite(value) else None
     if isinstance(value, dict):
         return {key: _numbers(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [_numbers(one) for one in value]
-    if isinstance(value, float):
-        return float(f"{value:.12g}") if math.isfinite(value) else None
     return value
 
 
