@@ -256,9 +256,11 @@ def compare(
     conditions = fail_conditions(fail_on or (), study, known)
     means = replace(means, cluster=chosen_cluster(study, cluster, workers, keys=cluster_keys, insecure=insecure))
     if not dry_run:
-        names |= built_for(study, known, means, quiet=silent)
-        request = request.with_kernels(names)
-        study = adhoc_study(request, known, profiles, parse_kernel=parse_spec)
+        built = built_for(study, known, means, quiet=silent)
+        if built:
+            names |= built
+            request = request.with_kernels(names)
+            study = adhoc_study(request, known, profiles, parse_kernel=parse_spec)
     command = command_line()
     if save is not None:
         save_study(adhoc_document(savable(typed, names), known, profiles)[0], save, command)

@@ -298,6 +298,7 @@ def small_plot(results: Results, metric: Metric, labels: Labels, name: str) -> P
     if not clean:
         return None
     shown = exact(metric, [t.metrics[metric.name] for t in clean])
+    counted = plain(shown.unit)
     marks = configuration_marks(results)
     last = max(1, *(t.block for t in clean))
     word = place_word(results)
@@ -315,7 +316,9 @@ def small_plot(results: Results, metric: Metric, labels: Labels, name: str) -> P
                 "y": [shown.scaled(t.metrics[metric.name]) for t in mine],
                 "marker": {"symbol": marks[configuration.name].symbol if few else "circle", "size": 6, "color": role},
                 "hoverinfo": "text",
-                "hovertext": [f"{called} {t.block}: {plain(shown.with_unit(t.metrics[metric.name]))}" for t in mine],
+                "hovertext": [
+                    f"{called} {t.block}: {shown.text(t.metrics[metric.name])} {counted}".rstrip() for t in mine
+                ],
             }
         )
         if summary := configuration.metrics.get(metric.name):
