@@ -195,7 +195,7 @@ def _check_whole(events: list[Event], plan: Plan, restores: bool) -> None:
     if end.events != len(events) - 1:
         raise _Wrong(f"the end counts {end.events} events, and {len(events) - 1} arrived")
     kinds = EventsByKind(events)
-    if problem := problem_of_samples(events, plan):
+    if problem := _problem_of_samples(kinds, plan):
         raise _Wrong(problem)
     said = list(_said_once(kinds))
     if len(set(said)) < len(said):
@@ -256,13 +256,12 @@ _SLACK_NS = 30_000_000_000
 _LARGEST = 2**64
 
 
-def problem_of_samples(events: Sequence[Event], plan: Plan) -> str:
-    """What is wrong with the samples among ``events``, in one line; empty if nothing is.
+def _problem_of_samples(kinds: EventsByKind, plan: Plan) -> str:
+    """What is wrong with the samples of a trial, in one line; empty if nothing is.
 
     Each must be of a source and of figures that a sampler of the plan reads; they come in the order of time, no more
     than the plan has time for, and as many as each sampler is said to have read.
     """
-    kinds = EventsByKind(events)
     samples = kinds.of(Sample)
     for before, sample in zip([None, *samples], samples, strict=False):
         own = [sampler for sampler in plan.samplers if sampler.source == sample.source]
