@@ -59,6 +59,19 @@ def test_help_and_a_wrong_command_load_nothing_large(words: tuple[str, ...]) -> 
     assert not loaded.intersection((*SLOW, *LARGE))
 
 
+def test_what_is_not_found_loads_no_tables_and_nothing_of_trials() -> None:
+    loaded = loaded_for("tunables", "show", "no.such.name")
+    assert "ajuste.catalogue.loader" in loaded
+    assert not loaded.intersection((*SLOW, *LARGE, "rich.console", "ajuste.model.plan", "ajuste.model.workload"))
+
+
+def test_a_comparison_loads_nothing_of_profiles_reboots_recordings_and_surfaces() -> None:
+    loaded = loaded_by("compare")
+    few = ("profile.placing", "machine.boot.machine", "model.explanation", "model.cost", "analysis.surface", "cli.plan")
+    assert "ajuste.run.experiment" in loaded
+    assert not loaded.intersection((*(f"ajuste.{name}" for name in few), "tomlkit"))
+
+
 def test_the_list_of_settings_loads_nothing_that_asks_a_machine() -> None:
     loaded = loaded_for("tunables")
     assert "ajuste.catalogue.loader" in loaded

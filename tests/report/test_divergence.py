@@ -6,6 +6,7 @@ import io
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from rich.console import Console
 from tests.report.plotted import checked
 
@@ -100,6 +101,15 @@ def test_whatever_something_is_called_it_is_only_shown(told: Results, section: S
     assert "They part" in text
     assert "\x1b" not in text
     assert section.name == "divergence-0"
+
+
+def test_an_explanation_is_read_again_as_it_was_written(told: Results) -> None:
+    again = Results.model_validate_json(told.model_dump_json())
+    assert again == told
+    assert isinstance(again.explanations[0], Explanation)
+    wrong = told.model_dump_json().replace('"sentences":', '"sentence":', 1)
+    with pytest.raises(ValidationError, match="sentences"):
+        Results.model_validate_json(wrong)
 
 
 def test_two_that_never_part_have_no_picture(granularity: Results, names: tuple[str, str]) -> None:
