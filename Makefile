@@ -11,6 +11,9 @@ CATALOGUE := src/ajuste/catalogue/parsed.txt
 CARGO_HOME ?= $(HOME)/.cargo
 CARGO := cargo --config "target.x86_64-unknown-linux-gnu.rustflags=['--remap-path-prefix=$(CARGO_HOME)=/cargo', \
 '--remap-path-prefix=$(CURDIR)=/ajuste']"
+# ... and the same build for tests that call cargo themselves.
+AS_BUILT := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS="--remap-path-prefix=$(CARGO_HOME)=/cargo \
+--remap-path-prefix=$(CURDIR)=/ajuste"
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BUILT := x86_64-unknown-linux-gnu/release
 # QEMU loads the lens: it is a library, and so not linked statically. RUSTFLAGS replace those of .cargo/config.toml: in a
@@ -71,7 +74,7 @@ gallery: setup ## carry out every study of docs/gallery, and put figures, verdic
 test: setup ## every test, on real kernels and in a real browser too
 	@setup/system test kernel
 	$(CARGO) test --quiet --locked
-	.venv/bin/pytest -n auto --dist loadscope --no-loadscope-reorder
+	$(AS_BUILT) .venv/bin/pytest -n $$(($$(nproc) + 1)) --dist loadscope --no-loadscope-reorder
 
 ROOMS := $(addprefix tests/,model catalogue design outputs profile study analysis report)
 
@@ -93,6 +96,7 @@ fuzz: setup ## 100,000 hostile inputs for each reader of both languages, flipped
 	AJUSTE_FUZZ=100000 .venv/bin/pytest -q tests/outputs/test_hostile.py tests/test_hostile_input.py
 	AJUSTE_FUZZ=100000 $(CARGO) test --quiet --locked --package ajuste-agent --test hostile
 	AJUSTE_FUZZ=2000 .venv/bin/pytest -q tests/store/test_damage.py
+	AJUSTE_REPEATS=20 .venv/bin/pytest -q -o timeout=0 tests/executor/guest -k "every_repeat"
 	AJUSTE_DISK_ALL=1 .venv/bin/pytest -q -o timeout=0 tests/store/test_disk.py tests/agent/test_faults.py
 
 bench: setup ## measure Ajuste beside its peers; tables here, JSON in benchmarks/results

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sqlite3
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from shell import Shell
+from shell import SMALL, Shell
 
 pytestmark = pytest.mark.vm
 
@@ -93,6 +94,8 @@ def test_an_undisturbed_run_has_the_same_digest_from_snapshot_and_cold_boot(
 ) -> None:
     results = ajuste.json("run", "small.toml")
     assert results["digest"] == undisturbed.setdefault("digest", results["digest"])
-    cold = ajuste.json("run", "small.toml", "--fresh", "--no-snapshot", "--jobs", "1")
-    assert cold["digest"] == results["digest"]
-    assert ajuste.json("run", "small.toml", "--seed", "2")["digest"] != results["digest"]
+    (ajuste.directory / "block.toml").write_text(re.sub(r"(min|max)_blocks = \d+", r"\1_blocks = 1", SMALL))
+    block = ajuste.json("run", "block.toml", "--fresh")
+    cold = ajuste.json("run", "block.toml", "--fresh", "--no-snapshot", "--jobs", "1")
+    assert cold["digest"] == block["digest"]
+    assert ajuste.json("run", "block.toml", "--seed", "2")["digest"] != block["digest"]

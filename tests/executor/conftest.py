@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -14,6 +15,14 @@ from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import Home, home
 from ajuste.model.kernel import KernelImage
+
+
+@pytest.fixture(scope="session")
+def repeats() -> int:
+    """How often a trial is repeated where every repeat is to be the same: a difference that comes with the guest, its
+    snapshot or the lens shows in the first; rare ones are for `make fuzz`, which asks for 20.
+    """
+    return int(os.environ.get("AJUSTE_REPEATS", "3"))
 
 
 @pytest.fixture(scope="session")

@@ -77,15 +77,15 @@ def test_a_task_is_counted_on_the_cpu_that_carries_it_out(target: GuestExecutor,
 
 
 @pytest.mark.vm
-def test_the_guest_does_not_notice_and_every_repeat_counts_the_same(target: GuestExecutor) -> None:
+def test_the_guest_does_not_notice_and_every_repeat_counts_the_same(target: GuestExecutor, repeats: int) -> None:
     plan = job("wander", "20", "5")
     alone = target.run(plan)
-    repeats = [target.count(plan, "counts") for _ in range(20)]
-    assert {repeat.lines for repeat in repeats} == {alone.lines}
-    assert len({costs_of(repeat).model_dump_json() for repeat in repeats}) == 1
+    again = [target.count(plan, "counts") for _ in range(repeats)]
+    assert {one.lines for one in again} == {alone.lines}
+    assert len({costs_of(one).model_dump_json() for one in again}) == 1
     by_function = target.count(plan, "functions")
     assert by_function.lines == alone.lines
-    first, second = costs_of(repeats[0]), costs_of(by_function)
+    first, second = costs_of(again[0]), costs_of(by_function)
     assert (first.user, first.kernel, first.faulted) == (second.user, second.kernel, second.faulted)
     assert [task.user for task in first.tasks] == [task.user for task in second.tasks]
 

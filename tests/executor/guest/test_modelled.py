@@ -74,14 +74,14 @@ def rounds(target: GuestExecutor, what: str, kib: int, machine: ModelledMachine 
 
 
 @pytest.mark.vm
-def test_the_guest_does_not_notice_and_every_repeat_models_the_same(target: GuestExecutor) -> None:
+def test_the_guest_does_not_notice_and_every_repeat_models_the_same(target: GuestExecutor, repeats: int) -> None:
     plan = job("chase", 8, 100)
     alone, counted = target.run(plan), target.count(plan, "counts")
-    repeats = [target.count(plan, "counts", TEXTBOOK) for _ in range(20)]
+    again = [target.count(plan, "counts", TEXTBOOK) for _ in range(repeats)]
     by_function = target.count(plan, "functions", TEXTBOOK)
-    assert {one.lines for one in (counted, *repeats, by_function)} == {alone.lines}
-    assert len({costs_of(one).model_dump_json() for one in repeats}) == 1
-    modelled, plain = costs_of(repeats[0]), costs_of(counted)
+    assert {one.lines for one in (counted, *again, by_function)} == {alone.lines}
+    assert len({costs_of(one).model_dump_json() for one in again}) == 1
+    modelled, plain = costs_of(again[0]), costs_of(counted)
     assert [task.user + task.kernel for task in modelled.tasks] == [task.user + task.kernel for task in plain.tasks]
     assert in_user_space(modelled) == in_user_space(costs_of(by_function))
     assert all(task.modelled is None for task in plain.tasks)

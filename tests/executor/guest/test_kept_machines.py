@@ -1,0 +1,136 @@
+"""Booted machines that were kept: the next trials begin from them at once, unless they are damaged."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from io import BufferedReader, BytesIO
+from pathlib import Path
+
+import pytest
+
+from ajuste.executor.executor import NOTES
+from ajuste.executor.guest import snapshot as booted
+from ajuste.executor.guest.guest import GuestExecutor
+from ajuste.executor.guest.initramfs import GuestFiles
+from ajuste.executor.guest.snapshot import Snapshot
+from ajuste.machine.home import WORKLOADS, Home
+from ajuste.model.kernel import KernelImage
+from ajuste.model.plan import Attributes, Command, Plan
+
+pytestmark = pytest.mark.vm
+
+
+def contest() -> Plan:
+    """A fixed job against an endless one."""
+    program = f"/ajuste/bin/{WORKLOADS}"
+    return Plan(
+        id="contest",
+        background=(Command(argv=(program, "spin"), attributes=Attributes(nice=1)),),
+        workload=Command(argv=(program, "matrix", "--size", "100", "--repetitions", "2")),
+        counters=("context-switches",),
+    )
+
+
+@dataclass
+class Elsewhere:
+    """A machine in a cache of its own."""
+
+    image: KernelImage
+    home: Home
+    said: list[str] = field(default_factory=list)
+
+    def boot(self, seed: int = 1) -> GuestExecutor:
+        return GuestExecutor(
+            self.image, clock="virtual", files=GuestFiles(), home=self.home, seed=seed, say=self.said.append
+        )
+
+    def once(self, seed: int = 1) -> tuple[str, dict[str, str]]:
+        with self.boot(seed) as target:
+            return target.run(contest()).lines, target.environment
+
+    def copy(self, cache: Path) -> Elsewhere:
+        """... in which it has been kept as in this one."""
+        shutil.copytree(self.home.cache, cache)
+        return Elsewhere(self.image, Home(self.home.data, cache, self.home.state))
+
+
+@pytest.fixture(scope="module")
+def elsewhere(place: Home, kernel: Callable[[str], KernelImage], tmp_path_factory: pytest.TempPathFactory) -> Elsewhere:
+    """... that nothing was kept in."""
+    home = Home(place.data, tmp_path_factory.mktemp("elsewhere") / "cache", place.state)
+    return Elsewhere(kernel("debian:5.10"), home)
+
+
+@pytest.fixture(scope="module")
+def first(elsewhere: Elsewhere) -> tuple[str, dict[str, str]]:
+    """What was found where it booted."""
+    found = elsewhere.once()
+    assert elsewhere.said == ["booting debian:5.10"]
+    return found
+
+
+def test_a_machine_that_has_booted_once_is_ready_at_once_the_next_time(
+    elsewhere: Elsewhere, first: tuple[str, dict[str, str]], tmp_path: Path
+) -> None:
+    again = elsewhere.copy(tmp_path / "cache")
+    assert again.once() == first
+    assert again.said == []
+    again.once(seed=2)
+    assert again.said == ["booting debian:5.10"]
+
+
+def flip_in_the_middle(kept: Path) -> None:
+    with kept.open("r+b") as file:
+        file.seek(kept.stat().st_size // 2)
+        byte = file.read(1)
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte[0] ^ 4]))
+
+
+def keep_instead(place: Home, kept: Path, content: bytes) -> None:
+    """Keep what is no snapshot, with its own checksum."""
+    found = booted.find(place, kept.stem)
+    assert found is not None
+    with Snapshot.of_file(BufferedReader(BytesIO(content))) as snapshot:  # type: ignore[arg-type]
+        record = found[0].model_copy(update={"snapshot_sha256": snapshot.sha256})
+        booted.keep(place, kept.stem, record, snapshot)
+
+
+@pytest.mark.parametrize(
+    ("instead", "why"),
+    [
+        pytest.param(None, "SHA-256", id="a flipped bit"),
+        pytest.param(b"no snapshot at all", "QEMU rejected it", id="no snapshot"),
+        pytest.param(b"QEVM" + bytes(4096), "QEMU rejected it", id="only the beginning of one"),
+    ],
+)
+def test_a_kept_snapshot_that_cannot_be_used_is_dropped_and_that_is_said(
+    elsewhere: Elsewhere, first: tuple[str, dict[str, str]], tmp_path: Path, instead: bytes | None, why: str
+) -> None:
+    """Trials that were begun from it do not notice: they never read it again."""
+    own = elsewhere.copy(tmp_path / "cache")
+    lines, _ = first
+
+    def two_at_once(target: GuestExecutor) -> list[str]:
+        with ThreadPoolExecutor(2) as pool:
+            return [one.lines for one in pool.map(target.run, [contest(), contest()])]
+
+    (kept,) = own.home.booted.glob("*.snapshot")
+    with own.boot() as target:
+        if instead is None:
+            flip_in_the_middle(kept)
+        else:
+            keep_instead(own.home, kept, instead)
+        assert two_at_once(target) == [lines, lines]
+        assert NOTES not in target.environment
+    with own.boot() as target:
+        assert two_at_once(target) == [lines, lines]
+        assert why in target.environment[NOTES]
+        assert target.environment[NOTES].count("was dropped, and the machine booted anew") == 1
+    with own.boot() as target:
+        assert target.run(contest()).lines == lines
+        assert NOTES not in target.environment
