@@ -48,14 +48,14 @@ max_blocks = 3
 
 def takes_the_machine(command: str) -> bool:
     """Whether it works only while no other experiment goes on here: such tests use the fixture ``machine_lock``."""
-    return re.search(r"ajuste (compare|doctor|restore|suite)\b", command) is not None
+    return re.search(r"ajuste (compare|doctor|gate|history|restore|suite)\b", command) is not None
 
 
 def patiently(work: Callable[[], subprocess.CompletedProcess[str]]) -> subprocess.CompletedProcess[str]:
     """The result of ``work``, done again while it is refused because an experiment goes on that is not of the tests."""
     end = time.monotonic() + _PATIENCE_SECONDS
     done = work()
-    while done.returncode == 2 and _OTHERS.search(done.stderr) and time.monotonic() < end:
+    while done.returncode in (1, 2) and _OTHERS.search(done.stderr) and time.monotonic() < end:
         time.sleep(1)
         done = work()
     return done
