@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,8 @@ from own_home import own_home
 from postgresql import Server, server
 
 # A busy machine is slow for no fault of the code: no test of ours asserts a time.
-settings.register_profile("ajuste", deadline=None)
+# `make fuzz` asks for more examples.
+settings.register_profile("ajuste", deadline=None, max_examples=int(os.environ.get("AJUSTE_EXAMPLES", "40")))
 settings.load_profile("ajuste")
 
 
