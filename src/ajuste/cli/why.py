@@ -102,10 +102,13 @@ def why(
     if divergence and explanation.divergence is None:
         raise RunError(
             f"the decisions could not be followed: {explanation.notes[-1] if explanation.notes else 'no reason given'}",
-            hint="see docs/how-to/why.md for the requirements",
+            hint="follow decisions in a guest with the virtual clock, such as --kernel debian:6.12",
         )
     if not explanation.sentences and explanation.costs is None:
-        raise RunError("the scheduler could not be recorded", hint="see docs/how-to/why.md for the requirements")
+        raise RunError(
+            "the scheduler could not be recorded",
+            hint="on this machine, run as root with tracefs mounted: mount -t tracefs none /sys/kernel/tracing",
+        )
 
 
 def _check_perfetto(path: Path | None, *, divergence: bool) -> None:
