@@ -95,7 +95,7 @@ def test_a_base_that_got_better_blames_no_commit_of_the_head(project: Project) -
         (("--since", "nothing"), '--since "nothing": revision not found'),
         (("--until", "-x"), '--until "-x": revision not found'),
         (("--since", "HEAD~1"), "2 commits from HEAD~1 to HEAD; a history requires 3"),
-        (("--last", "2"), "greater than or equal to 3"),
+        (("--last", "2"), "at least 3"),
         (("job2",), 'benchmark "job2" not found'),
     ],
 )

@@ -96,8 +96,8 @@ def test_other_timelines_are_another_measurement(resolved: Callable[[str], Resol
         ('metrics = ["write-delay"]', 'metrics = ["write-dely"]', 26, "did you mean write-delay"),
         ('take = "delay"', 'take = "lateness"', 15, "expected 'delay', 'growth'"),
         ('source = "vmstat"\nkeys', 'source = "cpuinfo"\nkeys', 8, "expected 'vmstat', 'meminfo'"),
-        ("interval_ms = 250", "interval_ms = 0.5", 10, "greater than or equal to 1"),
-        ("observe_s = 40", "observe_s = -1", 6, "greater than or equal to 0"),
+        ("interval_ms = 250", "interval_ms = 0.5", 10, "expected at least 1"),
+        ("observe_s = 40", "observe_s = -1", 6, "expected at least 0"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(read: Read, old: str, new: str, line: int, words: str) -> None:

@@ -28,6 +28,15 @@ _EXPECTED = {
     "model_type": "a table",
     "model_attributes_type": "a table",
 }
+_BOUNDS = (
+    ("Input should be less than or equal to", "expected at most"),
+    ("Input should be greater than or equal to", "expected at least"),
+    ("Input should be greater than", "expected more than"),
+    ("Input should be less than", "expected less than"),
+    ("Input should be", "expected a value"),
+    ("String should have", "expected"),
+)
+"""What Pydantic says of a value, and how Ajuste says it."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +142,9 @@ def _problem(detail: ErrorDetails, model: type[BaseModel]) -> Problem:
         return Problem(
             path, str(context["error"]) if isinstance(detail["input"], dict) else f"{found}; {context['error']}"
         )
-    text = detail["msg"].replace("Input should be", "expected a value").replace("String should have", "expected")
+    text = detail["msg"]
+    for theirs, ours in _BOUNDS:
+        text = text.replace(theirs, ours)
     return Problem(path, f"{found}; {text}")
 
 
