@@ -45,6 +45,7 @@ from benchmarks import (
     tuning,
     verdicts,
     viewers,
+    wakeups,
 )
 from benchmarks.comparison import Comparison, show
 from benchmarks.live import guards, redis
@@ -89,6 +90,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "switchback": switchback.measure,
     "tuning": tuning.measure,
     "cluster": cluster.measure,
+    "wake-ups": wakeups.measure,
 }
 
 
