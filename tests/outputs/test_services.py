@@ -74,6 +74,13 @@ def test_a_service_that_does_not_start_is_named_with_its_log() -> None:
     assert found.reason == "service redis: not ready after 3 s; waited until it runs; its log ends: hm"
 
 
+def test_of_a_long_log_the_end_is_shown() -> None:
+    log = "".join(f"{number} {'x' * 300}\n" for number in range(8))
+    died = account(died={"exit_code": 1, "signal": None}, log=log)
+    shown = read(ended(1), said({"ajuste_services": [died]})).reason.partition("its log ends: ")[2].split(" / ")
+    assert shown == [f"{number} {'x' * 198}…" for number in (5, 6, 7)]
+
+
 def test_one_that_had_to_be_killed_is_a_remark() -> None:
     found = read(ended(), said({"ajuste_services": [account(killed=True)]}))
     assert (found.status, found.reason) == ("ok", "service redis was killed: it did not stop in time")

@@ -139,9 +139,15 @@ def service_notes(events: Iterable[object]) -> list[str]:
     return [f"service {one.name} was killed: it did not stop in time" for one in accounts(events) if one.killed]
 
 
+_LAST_LINES: Final = 3
+_LONGEST: Final = 200
+"""Characters of a line that are shown."""
+
+
 def _with_log(words: str, log: str) -> str:
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    return f"{words}; its log ends: {' / '.join(lines)}" if lines else words
+    lines = [line.strip() for line in log.splitlines() if line.strip()][-_LAST_LINES:]
+    shown = [line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…" for line in lines]
+    return f"{words}; its log ends: {' / '.join(shown)}" if shown else words
 
 
 # Metrics: of all services together, and of each if there are several.

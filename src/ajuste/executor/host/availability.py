@@ -166,7 +166,7 @@ def _right(machine: HostMachine, capability: int) -> str:
 
 WITHOUT_ROOT = (
     "run Ajuste with sudo; without root it sets nice from 0 to 19, affinity and the policies batch and idle, and "
-    'in a guest (kind = "vm") everything'
+    'in a guest everything (--vm, or kind = "vm" in a study)'
 )
 _REAL_TIME = ("fifo", "rr")
 
