@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import pty
+import select
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -161,11 +165,17 @@ def test_nothing_of_the_program_is_loaded_for_it() -> None:
     assert not loaded.intersection({"numpy", "sqlalchemy", "scipy", "ajuste.catalogue.loader"})
 
 
-def bash(place: Path, line: str) -> list[str]:
-    """What Bash itself puts into COMPREPLY at the end of ``line``, which it has taken apart."""
+def command(place: Path) -> Path:
+    """``ajuste`` as a program in ``place``."""
     program = place / "ajuste"
     program.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{MAIN}' \"$@\"\n")
     program.chmod(0o755)
+    return program
+
+
+def bash(place: Path, line: str) -> list[str]:
+    """What Bash itself puts into COMPREPLY at the end of ``line``, which it has taken apart."""
+    program = command(place)
     words = line.replace(":", " : ").replace("=", " = ").split(" ")
     script = (
         f'eval "$("{program}" completion bash)"; compopt() {{ :; }}\n'
@@ -201,3 +211,42 @@ def test_a_shell_accepts_its_script(place: Path, shell: str) -> None:
     assert f"_AJUSTE_COMPLETE=complete_{shell}" in done.stdout
     if shutil.which(shell):
         subprocess.run([shell, "-n"], input=done.stdout, text=True, check=True)
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_is_offered_values(place: Path) -> None:
+    command(place)
+    environment = {**os.environ, "AJUSTE_HOME": str(place / "home"), "HOME": str(place)}
+    script = "set -x PATH $PWD $PATH; ajuste completion fish | source; complete -C 'ajuste run gran'"
+    done = subprocess.run(["fish", "-c", script], env=environment, cwd=place, capture_output=True, text=True)
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["granularity"]
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_zsh_loads_the_function_from_its_path_and_completes_at_the_first_tab(place: Path) -> None:
+    command(place)
+    (place / "_ajuste").write_text(said(place, "completion", "zsh").stdout)
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(place)
+        path = f"{place}:{os.environ['PATH']}"
+        os.environ.update(AJUSTE_HOME=str(place / "home"), HOME=str(place), PATH=path, TERM="dumb")
+        os.execvp("zsh", ["zsh", "-f", "-i"])
+    try:
+        os.write(terminal, b"fpath=($PWD $fpath); autoload -Uz compinit; compinit -u; print rea''dy\n")
+        shown(terminal, b"ready")
+        os.write(terminal, b"ajuste run gran\t")
+        shown(terminal, b"granularity")
+    finally:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        os.close(terminal)
+
+
+def shown(terminal: int, text: bytes, seconds: float = 60) -> None:
+    """Wait until the terminal has shown ``text``."""
+    output, end = b"", time.monotonic() + seconds
+    while text not in output:
+        ready, _, _ = select.select([terminal], [], [], max(0.0, end - time.monotonic()))
+        assert ready, output.decode(errors="replace")
+        output += os.read(terminal, 4096)

@@ -65,6 +65,22 @@ _BASH: Final = """_ajuste_completion() {
 complete -o default -F _ajuste_completion ajuste
 """
 
+_ZSH: Final = """#compdef ajuste
+
+_ajuste_completion() {
+    eval $(env _TYPER_COMPLETE_ARGS="${words[1,$CURRENT]}" _AJUSTE_COMPLETE=complete_zsh ajuste 2>/dev/null)
+}
+
+# Loaded from $fpath, this file is the function itself.
+if [[ ${funcstack[1]} == _ajuste ]]; then
+    _ajuste_completion
+else
+    compdef _ajuste_completion ajuste
+fi
+"""
+_SCRIPTS: Final = MappingProxyType({"bash": _BASH, "zsh": _ZSH})
+"""Those that differ from Typer's."""
+
 
 @example("ajuste completion bash")
 def completion(
@@ -75,8 +91,8 @@ def completion(
     Bash: add eval "$(ajuste completion bash)" to ~/.bashrc. Fish: write it to
     ~/.config/fish/completions/ajuste.fish. Zsh: write it to a file _ajuste in a directory of $fpath.
     """
-    if shell == "bash":
-        typer.echo(_BASH, nl=False)
+    if shell in _SCRIPTS:
+        typer.echo(_SCRIPTS[shell], nl=False)
     else:
         shell_complete(_completing(), {}, "ajuste", COMPLETE, f"source_{shell}")
 
