@@ -106,7 +106,7 @@ def installed_emulator(binary: Path) -> Emulator:
     try:
         said = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False, timeout=60).stdout
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise RequestError(f"cannot start {binary}: {error}", hint=_HINT) from error
+        raise RequestError(f"cannot start {binary}: {getattr(error, 'strerror', None) or error}", hint=_HINT) from error
     match = re.search(r"QEMU emulator version (\d+\.\d+[.\d]*)", said)
     if not match:
         raise RequestError(f"{binary} is not QEMU: --version prints no version of it", hint=_HINT)
