@@ -1,4 +1,6 @@
-"""Installing from a file as an ordinary user in an empty home, outside of the source tree: the commands of the page."""
+"""Installing from a file as an ordinary user in an empty home, outside of the source tree: the commands of the page,
+and from the file to a verdict on a fresh system without apt and dpkg.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.install import MOST_MB
+from benchmarks.reboots.image import MIRROR
 
 from installed import ROOT
 from pages import blocks, commands
@@ -31,22 +34,49 @@ pytestmark = [
 ]
 
 
+FRESH = """set -eu
+debootstrap --foreign --variant=minbase --include=python3-venv,util-linux trixie "$1" "$2"
+for package in "$1"/var/cache/apt/archives/*.deb; do
+    dpkg-deb --fsys-tarfile "$package" | tar --extract --directory "$1" --keep-directory-symlink --skip-old-files
+done
+cd "$1"
+rm -rf usr/bin/apt* usr/bin/dpkg* usr/bin/sqv usr/lib/apt usr/share/keyrings etc/apt
+rm -rf var/lib/apt var/lib/dpkg var/cache/apt
+[ ! -L proc ] || rm proc # within a container
+mkdir -p proc etc/ssl/certs
+cp /etc/ssl/certs/ca-certificates.crt etc/ssl/certs
+cp -L /etc/resolv.conf etc
+"""
+"""Debian's programs, unpacked and not configured, without those that manage packages, and without their keys."""
+
+INSIDE = """set -eu
+mount -t proc none "$0/proc"
+mount --rbind /dev "$0/dev"
+mount --rbind /sys "$0/sys"
+mount -t tmpfs none "$0/run"
+mkdir -m 1777 "$0/run/lock"
+exec chroot "$0" "$@"
+"""
+
+
 @dataclass(frozen=True)
 class User:
     """An ordinary user with a home that has the wheel and the script in ``downloads``, and else nothing."""
 
     home: Path
+    root: Path = Path("/")
 
     def run(self, command: str, **environment: str) -> subprocess.CompletedProcess[str]:
         who = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"] if os.geteuid() == 0 else []
+        place = ["unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", INSIDE, str(self.root)]
         inherited = {name: value for name, value in os.environ.items() if name.startswith(INHERITED)}
+        home = f"/{self.home.relative_to(self.root)}"
         return subprocess.run(
-            [*who, "/bin/sh", "-c", command],
-            cwd=self.home / "downloads",
+            [*(place if self.root != Path("/") else ()), *who, "/bin/sh", "-c", f"cd {home}/downloads; {command}"],
             env={
                 **inherited,
-                "HOME": str(self.home),
-                "PATH": f"{self.home}/.local/bin:{self.home}/tools/bin:/usr/bin:/bin",
+                "HOME": home,
+                "PATH": f"{home}/.local/bin:{home}/tools/bin:/usr/sbin:/usr/bin:/sbin:/bin",
                 "PYTHON": SYSTEM,
                 "PIPX_DEFAULT_PYTHON": SYSTEM,
                 **environment,
@@ -75,14 +105,33 @@ class User:
 @pytest.fixture
 def user(wheel: Path) -> Iterator[User]:
     home = Path(tempfile.mkdtemp(prefix="ajuste-user-"))
+    yield User(furnished(home, wheel))
+    shutil.rmtree(home)
+
+
+@pytest.fixture
+def user_of_a_fresh_system(wheel: Path) -> Iterator[User]:
+    root = Path(tempfile.mkdtemp(prefix="ajuste-system-"))
+    root.chmod(0o755)
+    try:
+        made = subprocess.run(["sh", "-c", FRESH, "sh", root, MIRROR], capture_output=True, text=True, check=False)
+        assert made.returncode == 0, f"{made.stdout[-2000:]}\n{made.stderr[-2000:]}"
+        home = root / "home" / "someone"
+        home.mkdir()
+        yield User(furnished(home, wheel), root)
+    finally:
+        shutil.rmtree(root)
+
+
+def furnished(home: Path, wheel: Path) -> Path:
+    """A home with what was downloaded."""
     (home / "downloads").mkdir()
     shutil.copy(wheel, home / "downloads")
     shutil.copy(ROOT / "setup" / "install", home / "downloads" / "install")
     if os.geteuid() == 0:
         for place in (home, home / "downloads"):
             os.chown(place, NOBODY, NOBODY)
-    yield User(home)
-    shutil.rmtree(home)
+    return home
 
 
 def is_data(file: str) -> bool:
@@ -102,20 +151,25 @@ def test_every_command_of_the_page_works_in_its_order(user: User) -> None:
 
 
 @pytest.mark.vm
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a system of its own")
+@pytest.mark.skipif(shutil.which("debootstrap") is None, reason="debootstrap is not installed")
 @pytest.mark.usefixtures("machine_lock")
-def test_from_the_file_to_a_verdict_in_a_guest_and_back(user: User) -> None:
+def test_from_the_file_to_a_verdict_in_a_guest_and_back_on_a_system_without_apt(user_of_a_fresh_system: User) -> None:
+    user = user_of_a_fresh_system
+    assert user.run("command -v apt-get || command -v dpkg || command -v qemu-system-x86_64").returncode != 0
     assert "ajuste 0.1.0" in user.must("sh install ajuste-*.whl")
+    assert "setup/install, in" in user.must("ajuste --version --verbose")
+    assert json.loads(user.must("ajuste compare --blocks 20 --json -- sleep 0.01"))["study"] == "compare"
     verdicts = json.loads(user.must("ajuste run granularity --json"))["verdicts"]
     assert {one["verdict"] for one in verdicts if one["metric"] == "involuntary-switches"} == {"differs"}
     offered = user.must("COMP_WORDS='ajuste report ' COMP_CWORD=2 _AJUSTE_COMPLETE=complete_bash ajuste")
-    assert offered.splitlines()[0] == "granularity"
-    assert "setup/install, in" in user.must("ajuste --version --verbose")
+    assert set(offered.splitlines()) >= {"granularity", "compare"}
+    user.must("bash -c '. ~/.local/share/bash-completion/completions/ajuste && complete -p ajuste'")
     missing = user.run("ajuste report granularity --pictures pictures")
     assert missing.stderr.splitlines()[1].strip() == "install it: sh install 'WHEEL[pictures]'"
     assert user.megabytes() <= MOST_MB
-    user.must("bash -c '. ~/.local/share/bash-completion/completions/ajuste && complete -p ajuste'")
     said = user.must("sh install remove")
-    assert str(user.home / ".local/share/ajuste") in said
+    assert "/home/someone/.local/share/ajuste" in said
     assert {file for file in user.files() if not is_data(file)} == set()
 
 
