@@ -166,19 +166,19 @@ def seconds(option: str, text: str) -> float:
     return float(match[1]) * _SECONDS[match[2]]
 
 
-def mebibytes(text: str) -> int:
+def mebibytes(option: str, text: str) -> int:
     """``512``, ``512MiB`` or ``2G`` in MiB. Raises RequestError."""
     match = re.fullmatch(_NUMBER + r"\s*([A-Za-z]*)", text.strip())
     if not match or match[2] not in _MIB:
-        raise wrong("--memory", text, "a size such as 512MiB or 2GiB")
+        raise wrong(option, text, "a size such as 512MiB or 2GiB")
     return round(float(match[1]) * _MIB[match[2]])
 
 
-def block_range(text: str) -> tuple[int, int]:
+def block_range(option: str, text: str) -> tuple[int, int]:
     """``20`` as 20 to 20, ``5..100`` as 5 to 100. Raises RequestError."""
     match = re.fullmatch(r"([0-9]{1,6})(?:\.\.([0-9]{1,6}))?", text.strip())
     if not match or not int(match[1]) or int(match[2] or match[1]) < int(match[1]):
-        raise wrong("--blocks", text, "a number of blocks such as 20, or a range such as 5..100")
+        raise wrong(option, text, "a number of blocks such as 20, or a range such as 5..100")
     return int(match[1]), int(match[2] or match[1])
 
 

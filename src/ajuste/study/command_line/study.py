@@ -205,7 +205,7 @@ def _target(request: Request, found: Factors, said: dict[Keys, str]) -> dict[str
     if all(table["name"] != KERNEL_FACTOR for table in found.tables):
         target["kernel"] = found.kernel or DEFAULT_KERNEL
     if request.memory is not None:
-        target["memory_mib"] = mebibytes(request.memory)
+        target["memory_mib"] = mebibytes("--memory", request.memory)
         said["target", "memory_mib"] = f"--memory {request.memory}"
     if request.package:
         target["packages"] = package_names(request.package)
@@ -288,7 +288,7 @@ def _budget(request: Request, *, compared: bool, said: dict[Keys, str]) -> dict[
     if (per_boot := request.blocks_per_boot) is not None:
         budget["min_blocks"], budget["max_blocks"] = FEWEST_ROUNDS * per_boot, MOST_ROUNDS * per_boot
     if request.blocks is not None:
-        budget["min_blocks"], budget["max_blocks"] = block_range(request.blocks)
+        budget["min_blocks"], budget["max_blocks"] = block_range("--blocks", request.blocks)
         said["budget",] = f"--blocks {request.blocks}"
     elif detailed:
         budget["min_seconds"] = DETAILED_SECONDS
