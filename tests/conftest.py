@@ -6,7 +6,7 @@ import gc
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,9 +24,6 @@ from postgresql import Server, server
 settings.register_profile("ajuste", deadline=None, max_examples=int(os.environ.get("AJUSTE_EXAMPLES", "40")))
 settings.load_profile("ajuste")
 
-
-# What is collected stays to the end: no look through all of it finds anything to free.
-gc.disable()
 
 STANDS_ALONE = ("tests/studies/test_claims.py::", "tests/cli/test_live.py::", "tests/cli/test_live_installed.py::")
 """Modules of long tests that share nothing, not even the machine's lock."""
@@ -62,9 +59,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )
 
 
-def pytest_collection_finish() -> None:
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays to the end: no look through all of it finds anything to free."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture
