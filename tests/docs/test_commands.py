@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[2]
 BY_A_NEW_USER = ROOT / "docs" / "install.md"
 """Its commands are run by tests/dist/test_install.py."""
 DOCUMENTS = [ROOT / "README.md", *sorted(set((ROOT / "docs").rglob("*.md")) - {BY_A_NEW_USER})]
+IS_SHORT = re.compile(r"ajuste compare (?!.*(--kernel|--vm|--max-time|--source))|--dry-run|--precision")
+"""Commands that are carried out as they are: in no guest, or nothing is measured, or as long as the answer takes."""
 SET_UP = ("make ", "git clone ", "cd ", "sudo ")
 """What installs and builds is run by whoever runs this test (see ``.ci/run``)."""
 
@@ -60,15 +62,19 @@ def test_every_command_of_a_document_works(
 
 
 def shortened(command: str, document: Path) -> str:
-    """The command of a page of the gallery with one block: its figures are those of ``make gallery``, and what they
-    show is tested in ``tests/studies``.
+    """The command with as little time as it can be given, which is one block, where a guest or a whole study takes
+    longer: its words are the page's. The figures of a page are those of ``make gallery``; what they show is tested in
+    ``tests/studies``, and that a study goes on to its verdict in ``tests/cli``. A kernel takes long to build: whether
+    it would be is asked.
     """
-    if document.parent.name != "gallery" or not command.startswith(("ajuste run ", "ajuste compare ")):
+    if not command.startswith(("ajuste run ", "ajuste compare ")) or IS_SHORT.search(command):
         return command
-    words = shlex.split(command)
-    # A kernel takes long to build: whether it would be is asked.
-    short = ["--dry-run"] if "--source" in words else ["--max-time", "1s"]
-    return shlex.join([*words[:2], *short, *words[2:]])
+    # Only what a verdict supports is exported.
+    exported = command.replace("ajuste run ", "$ ajuste export ")
+    if exported != command and f"{exported} " in document.read_text():
+        return command
+    short = "--dry-run" if " --source " in command else "--max-time 1s"
+    return re.sub("^ajuste (run|compare)", rf"\g<0> {short}", re.sub(r" --max-time \S+", "", command))
 
 
 def run(command: str, directory: Path, kept: Path, place: str) -> None:
