@@ -60,6 +60,10 @@ def test_a_program_that_nobody_knows_is_searched_for(on: On, system: str, hint: 
     assert search_hint("foo") == hint
 
 
+def test_a_path_is_no_name_to_search_for() -> None:
+    assert search_hint("/opt/bin/foo") == "correct its path, or install it"
+
+
 def test_a_machine_that_does_not_say_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown() -> dict[str, str]:
         raise OSError("Unable to read files")

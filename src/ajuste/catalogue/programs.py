@@ -44,6 +44,8 @@ def install_hint(*packages: str) -> str:
 
 def search_hint(program: str) -> str:
     """A hint for a program whose package is unknown."""
+    if "/" in program:
+        return "correct its path, or install it"
     manager = _manager()
     if manager is None:
         return "install it, or change the command"
