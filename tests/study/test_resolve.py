@@ -178,7 +178,7 @@ def test_a_missing_program_is_named_with_its_package_and_line(resolved: Resolve)
 
 
 def test_a_command_in_one_pair_of_quotes_is_no_program_to_install(resolved: Resolve) -> None:
-    with pytest.raises(RequestError, match='program "sleep 1" was not found') as caught:
+    with pytest.raises(RequestError, match='program "sleep 1" not found') as caught:
         resolved(('kind = "matrix"', 'command = ["sleep 1"]'))
     assert caught.value.hint == "give the program and each argument as a word of its own, not quoted together"
 

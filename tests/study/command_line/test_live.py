@@ -40,7 +40,7 @@ def test_a_request_says_what_is_read_and_when() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"metric": ()}, "--metric is missing"),
+        ({"metric": ()}, "--metric is required"),
         ({"metric": ("latency",)}, "SOURCE:WHERE"),
         ({"watch": ("latency,s=proc:vmstat.pgfault",)}, "two metrics are called latency"),
         ({"guard": ("memory < 5",)}, "metric memory is not read"),
