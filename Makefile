@@ -71,10 +71,13 @@ demo: setup ## does scheduler granularity matter? on a real 5.10 kernel, to a ve
 gallery: setup ## carry out every study of docs/gallery, and put figures, verdicts and pictures into its pages
 	.venv/bin/python -m benchmarks.gallery
 
+# One worker more than CPUs: some tests wait.
+SIDE_BY_SIDE := -n $(shell expr $$(nproc) + 1) --dist loadscope --no-loadscope-reorder
+
 test: setup ## every test, on real kernels and in a real browser too
 	@setup/system test kernel
 	$(CARGO) test --quiet --locked
-	$(AS_BUILT) .venv/bin/pytest -n $$(($$(nproc) + 1)) --dist loadscope --no-loadscope-reorder
+	$(AS_BUILT) .venv/bin/pytest $(SIDE_BY_SIDE)
 
 ROOMS := $(addprefix tests/,model catalogue design outputs profile study analysis report)
 
@@ -87,7 +90,7 @@ QUICK := -m "not vm and not browser and not network"
 
 coverage: setup ## which lines and branches the tests that boot nothing do not reach: files under 95 %
 	@rm -rf target/coverage; mkdir -p target/coverage
-	@.venv/bin/coverage run -m pytest -q $(QUICK) $(TESTS); status=$$?; \
+	@$(AS_BUILT) .venv/bin/coverage run -m pytest -q $(SIDE_BY_SIDE) $(QUICK) $(TESTS); status=$$?; \
 	.venv/bin/coverage combine --quiet; \
 	.venv/bin/coverage report --format=markdown --sort=cover --precision=1 | awk -F '|' 'NR <= 2 || $$7 + 0 < 95'; \
 	exit $$status
