@@ -29,17 +29,7 @@ from ajuste.executor.guest.lens import (
 )
 from ajuste.executor.guest.machine import DidNotStart, MachineLimit, RunningMachine, hold, require_intact
 from ajuste.executor.guest.naming import name_costs, name_decisions
-from ajuste.executor.guest.snapshot import (
-    Booted,
-    BootFailure,
-    Damaged,
-    NotRestored,
-    Snapshot,
-    await_gate,
-    likely_causes,
-    restore,
-    what_went_wrong,
-)
+from ajuste.executor.guest.snapshot import Booted, BootFailure, Damaged, NotRestored, Snapshot, restore
 from ajuste.executor.stream import new_key, read_trial, with_key
 from ajuste.machine.home import Home
 from ajuste.machine.session import MachineSession
@@ -220,7 +210,7 @@ class GuestExecutor(Executor):
                 restore(running, ready.snapshot)
             else:
                 try:
-                    await_gate(running)
+                    booted.await_gate(running)
                 except BootFailure as failure:
                     problem = f"the guest did not boot: {failure}"
                     return Observation(problem=problem, console=failure.console, host_seconds=time.monotonic() - began)
@@ -230,7 +220,7 @@ class GuestExecutor(Executor):
             outcome = running.wait(MachineLimit.of(plan, self._clock))
             stream = read_trial(running.events()[len(before) :], plan, key=key)
             console = running.console()
-            problem = what_went_wrong(running, outcome, console) or stream.problem
+            problem = booted.what_went_wrong(running, outcome, console) or stream.problem
             costs, decisions = None, None
             if counting and plan.workload and not problem:
                 costs, decisions, problem = read_counted(running, counting)
@@ -294,7 +284,7 @@ class GuestExecutor(Executor):
             machine = self._machine(emulator, initramfs, "kvm")
             with RunningMachine(machine, session, with_key(_BOOT_PLAN, new_key())) as running:
                 try:
-                    await_gate(running, _PROBE_LIMIT)
+                    booted.await_gate(running, _PROBE_LIMIT)
                 except BootFailure as failure:
                     return str(failure)
             return ""
@@ -374,7 +364,7 @@ class GuestExecutor(Executor):
         self._say(f"booting {self._image.spec}")
         try:
             with RunningMachine(machine, session, with_key(_BOOT_PLAN, new_key())) as running:
-                arrival = await_gate(running)
+                arrival = booted.await_gate(running)
                 snapshot = Snapshot.of_machine(running) if saved else None
                 at_gate = Booted(
                     hello=arrival.hello,
@@ -391,7 +381,7 @@ class GuestExecutor(Executor):
             raise RequestError(
                 f"{self._image.spec} ({self._image.release}) did not come up in a guest: {failure}. The last lines "
                 f"of its console:\n{failure.last_lines or '(nothing was printed)'}",
-                hint=likely_causes(self._image.config, failure.console),
+                hint=booted.likely_causes(self._image.config, failure.console),
             ) from failure
 
     def _how_many_at_once(self) -> int:
