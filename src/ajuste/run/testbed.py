@@ -196,6 +196,10 @@ class GuestTestbed(Testbed):
     """Guests of this machine."""
 
     def surroundings(self, study: Study, catalogue: Catalogue) -> Surroundings:
+        if not self.means.dry:
+            from ajuste.executor.guest.emulator import require_guests
+
+            require_guests()
         # What may have to be fetched comes last: what is wrong with another kernel is told before.
         in_order = sorted(study.kernels, key=lambda spec: isinstance(parse_spec(spec), PackagedKernel))
         versions = {spec: self._version(spec, study) for spec in in_order}

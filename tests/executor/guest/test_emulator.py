@@ -91,3 +91,14 @@ def test_the_named_one_is_taken_or_refused(place: Home, tmp_path: Path) -> None:
     named = {"AJUSTE_QEMU": str(pretended(tmp_path, "8.0.5"))}
     with pytest.raises(RequestError, match=r"AJUSTE_QEMU is QEMU 8\.0\.5; 2 CPUs under the wall clock require 8\.1"):
         choose_emulator("wall", 2, place, print, named)
+
+
+def test_a_machine_whose_agent_no_guest_runs_is_told_before_anything_is_fetched(
+    place: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    named = {"AJUSTE_QEMU": str(pretended(tmp_path, "10.0.2"))}
+    with pytest.raises(RequestError, match="^guests are supported only on x86_64; this machine is aarch64$") as caught:
+        choose_emulator("virtual", 1, place, print, named)
+    assert caught.value.hint is not None
+    assert "add --target host" in caught.value.hint

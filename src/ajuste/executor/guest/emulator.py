@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -52,6 +53,16 @@ class Emulator(BaseModel):
         return {"LD_LIBRARY_PATH": str(self.libraries)} if self.libraries else {}
 
 
+def require_guests() -> None:
+    """Raises RequestError on a machine whose agent cannot run in a guest: the kernels are those of x86_64."""
+    machine = platform.machine()
+    if machine != "x86_64":
+        raise RequestError(
+            f"guests are supported only on x86_64; this machine is {machine}",
+            hint="measure on this machine: add --target host, or omit --vm and --kernel; or use x86_64",
+        )
+
+
 def choose_emulator(
     clock: Clock,
     cpus: int,
@@ -69,6 +80,7 @@ def choose_emulator(
     whose kernel patches itself can hang for good (QEMU's commit deba78709ae8, "Always lock pages before translation").
     Who shares a cache can be chosen since 9.2; a ``topology`` is tested with 10.0.
     """
+    require_guests()
     oldest = _OLDEST_FOR_SEVERAL_CPUS[clock] if cpus > 1 else _OLDEST
     if topology is not None:
         oldest = max(oldest, _OLDEST_FOR_A_TOPOLOGY)
