@@ -44,7 +44,8 @@ def test_what_wait4_says_is_what_is_reported(run: Any, workloads: str) -> None:
     if counters["task-clock"].not_supported is None:
         assert counters["task-clock"].value == pytest.approx(exited.user_ns + exited.system_ns, rel=0.1)
         switches = exited.voluntary_switches + exited.involuntary_switches
-        assert counters["context-switches"].value == pytest.approx(switches, abs=2)
+        # The counters begin with the program itself: on a busy machine its process is switched out before, too.
+        assert switches / 2 - 3 <= counters["context-switches"].value <= switches + 2
         assert counters["page-faults"].value == pytest.approx(exited.minor_faults + exited.major_faults, abs=5)
 
 

@@ -60,7 +60,11 @@ def test_its_name_says_so_by_the_programs_that_it_has(tmp_path: Path) -> None:
 
 def test_a_wheel_for_another_machine_is_refused_before_anything_is_built() -> None:
     done = subprocess.run(
-        ["make", "--dry-run", "dist", "ARCH=riscv64"], cwd=ROOT, capture_output=True, text=True, check=False
+        ["make", "--no-print-directory", "--dry-run", "dist", "ARCH=riscv64"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert "ARCH is riscv64; expected x86_64 or aarch64" in done.stderr

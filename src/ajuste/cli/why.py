@@ -102,12 +102,12 @@ def why(
     if divergence and explanation.divergence is None:
         raise RunError(
             f"the decisions could not be followed: {explanation.notes[-1] if explanation.notes else 'no reason given'}",
-            hint="follow decisions in a guest with the virtual clock, such as --kernel debian:6.12",
+            hint="use a guest with the virtual clock, such as --kernel debian:6.12",
         )
     if not explanation.sentences and explanation.costs is None:
         raise RunError(
             "the scheduler could not be recorded",
-            hint="on this machine, run as root with tracefs mounted: mount -t tracefs none /sys/kernel/tracing",
+            hint="run as root with tracefs mounted (mount -t tracefs none /sys/kernel/tracing)",
         )
 
 

@@ -1,8 +1,5 @@
-"""CPUs: lists and masks as the kernel writes them, and where those of a guest are.
-
-Where the CPUs of a guest are: sockets, dies, groups that share a last-level cache, cores and threads.
-
-Lists and masks of CPUs as the kernel writes them: ``0-2,7``, ``00000001,00000000``.
+"""CPUs: lists and masks as the kernel writes them (``0-2,7``, ``00000001,00000000``), and where those of a guest are:
+sockets, dies, groups that share a last-level cache, cores and threads.
 
 Source: cpuset(7), "List format" and "Mask format".
 """
@@ -11,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Final, Self
+from typing import TYPE_CHECKING, Annotated, Final, Self
 
 from pydantic import ConfigDict, Field, Strict, model_validator
 
 from ajuste.model.base import BaseModel
-from ajuste.model.plan import MemoryNode
 from ajuste.model.wording import count_of
+
+if TYPE_CHECKING:
+    from ajuste.model.plan import MemoryNode
 
 _LIST = re.compile(r"[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*")
 _DIGITS_OF_GROUP = 8
