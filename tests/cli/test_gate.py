@@ -83,7 +83,7 @@ def test_noise_that_is_too_wide_is_undecided_and_a_policy_says_what_that_means(
 ) -> None:
     # Pairs that are now far from each other, now close: too few say nothing, whichever of both comes first.
     noise = f"#!/bin/sh\nread n <{tmp_path}/n || n=0; echo $((n + 1)) >{tmp_path}/n\n"
-    noise += 'set -- 100 110 50 150 100 105 50 160; shift $((n % 8)); echo "took $1 ms"\n'
+    noise += 'set -- 100 110 50 150 100 105 50 160; shift $((n % 8)); sleep 0.01; echo "took $1 ms"\n'
     project.commit("two", job_sh=noise, ajuste_toml=PROJECT.replace("20s", "500ms"))
     project.commit("three")
     found = project.gate(expect=4)
