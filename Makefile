@@ -7,10 +7,9 @@ SYNCED := .venv/.synced
 PLOTLY := src/ajuste/report/templates/plotly.min.js.gz
 CATALOGUE := src/ajuste/catalogue/parsed.txt
 
-# For which machine the native programs are. Those for aarch64 are compiled here, and run elsewhere.
+# For which machine the native programs are: x86_64, or aarch64, which is compiled here but carried out elsewhere.
 ARCH := x86_64
-CROSS :=
-TRIPLE := $(or $(filter x86_64 aarch64,$(ARCH)),$(error ARCH is $(ARCH); expected x86_64 or aarch64))-unknown-linux-gnu
+TRIPLE := $(if $(filter x86_64 aarch64,$(ARCH)),$(ARCH)-unknown-linux-gnu,$(error ARCH is $(ARCH); expected x86_64 or aarch64))
 ifeq ($(ARCH),aarch64)
 export CARGO_BUILD_TARGET := $(TRIPLE)
 export CROSS := aarch64-linux-gnu-
