@@ -1,8 +1,8 @@
 //! I/O ports of an x86 machine (ioperm(2)), by which a guest talks to QEMU.
 //!
-//! Port I/O is carried out between two instructions of the guest: nothing about it depends on the host's timing. Guests
-//! are x86 machines; on other ones the agent runs without ports.
+//! Port I/O is carried out between two instructions of the guest: nothing about it depends on the host's timing.
 
+use std::arch::asm;
 use std::io::{self, Write};
 
 /// QEMU's isa-debugcon; the boot file can override it.
@@ -34,7 +34,8 @@ impl Ports {
     /// QEMU, started with `-action panic=pause`, pauses it at the byte "panicked". The guest resumes after this
     /// instruction, perhaps in another process and many times.
     pub fn pause_machine(&self) {
-        instructions::write_byte(PVPANIC_PORT, PVPANIC_PANICKED);
+        // SAFETY: the port is permitted, and what a write to it does is known.
+        unsafe { asm!("out dx, al", in("dx") PVPANIC_PORT, in("al") PVPANIC_PANICKED, options(nomem, nostack)) }
     }
 
     /// Have the machine stopped after two seconds of guest time.
@@ -45,23 +46,35 @@ impl Ports {
     /// the machine is, and a main loop that comes by in between takes it for idle and moves the clock to the next
     /// timer. While a guest sleeps, moving the clock to the next timer is just what is right.
     pub fn arm_watchdog(&self) {
-        instructions::write_byte(WATCHDOG_PORT, WATCHDOG_TWO_SECONDS);
+        // SAFETY: the port is permitted, and what a write to it does is known.
+        unsafe { asm!("out dx, al", in("dx") WATCHDOG_PORT, in("al") WATCHDOG_TWO_SECONDS, options(nomem, nostack)) }
     }
 
     /// Choose the item that the next [`Ports::firmware_read`] begins.
     pub fn firmware_select(&self, key: u16) {
-        instructions::write_word(FIRMWARE_SELECTOR, key);
+        // SAFETY: as above.
+        unsafe { asm!("out dx, ax", in("dx") FIRMWARE_SELECTOR, in("ax") key, options(nomem, nostack)) }
     }
 
     /// The next bytes of the chosen item; zeros past its end.
     pub fn firmware_read(&self, bytes: &mut [u8]) {
-        instructions::read_bytes(FIRMWARE_DATA, bytes);
+        // SAFETY: `rep insb` writes exactly rcx bytes from rdi on, which are those of the
+        // slice.
+        unsafe {
+            asm!("rep insb", in("dx") FIRMWARE_DATA, inout("rdi") bytes.as_mut_ptr() => _,
+                 inout("rcx") bytes.len() => _, options(nostack));
+        }
     }
 }
 
 impl Write for &Ports {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        instructions::write_bytes(self.event_port, bytes);
+        // SAFETY: `rep outsb` reads exactly rcx bytes from rsi on, which are those of the
+        // slice.
+        unsafe {
+            asm!("rep outsb", in("dx") self.event_port, inout("rsi") bytes.as_ptr() => _,
+                 inout("rcx") bytes.len() => _, options(nostack, readonly));
+        }
         Ok(bytes.len())
     }
 
@@ -78,65 +91,10 @@ pub fn forbid(event_port: u16) {
 
 fn permit(event_port: u16, allowed: bool) -> io::Result<()> {
     for (port, count) in [(event_port, 1), (PVPANIC_PORT, 1), (WATCHDOG_PORT, 1), (FIRMWARE_SELECTOR, 2)] {
-        instructions::permit(port, count, allowed)?;
+        // SAFETY: ioperm(2) only takes numbers.
+        if unsafe { libc::ioperm(port.into(), count, allowed.into()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
     }
     Ok(())
-}
-
-#[cfg(target_arch = "x86_64")]
-mod instructions {
-    use std::arch::asm;
-    use std::io;
-
-    pub fn permit(port: u16, count: u8, allowed: bool) -> io::Result<()> {
-        // SAFETY: ioperm(2) only takes numbers.
-        match unsafe { libc::ioperm(port.into(), count.into(), allowed.into()) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    pub fn write_byte(port: u16, byte: u8) {
-        // SAFETY: the port is permitted, and what a write to it does is known.
-        unsafe { asm!("out dx, al", in("dx") port, in("al") byte, options(nomem, nostack)) }
-    }
-
-    pub fn write_word(port: u16, word: u16) {
-        // SAFETY: as above.
-        unsafe { asm!("out dx, ax", in("dx") port, in("ax") word, options(nomem, nostack)) }
-    }
-
-    pub fn read_bytes(port: u16, bytes: &mut [u8]) {
-        // SAFETY: `rep insb` writes exactly rcx bytes from rdi on, which are those of the slice.
-        unsafe {
-            asm!("rep insb", in("dx") port, inout("rdi") bytes.as_mut_ptr() => _, inout("rcx") bytes.len() => _,
-                 options(nostack));
-        }
-    }
-
-    pub fn write_bytes(port: u16, bytes: &[u8]) {
-        // SAFETY: `rep outsb` reads exactly rcx bytes from rsi on, which are those of the slice.
-        unsafe {
-            asm!("rep outsb", in("dx") port, inout("rsi") bytes.as_ptr() => _, inout("rcx") bytes.len() => _,
-                 options(nostack, readonly));
-        }
-    }
-}
-
-/// No ports are permitted, so nothing is ever read or written.
-#[cfg(not(target_arch = "x86_64"))]
-mod instructions {
-    use std::io;
-
-    pub fn permit(_port: u16, _count: u8, _allowed: bool) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    pub fn write_byte(_port: u16, _byte: u8) {}
-
-    pub fn write_word(_port: u16, _word: u16) {}
-
-    pub fn read_bytes(_port: u16, _bytes: &mut [u8]) {}
-
-    pub fn write_bytes(_port: u16, _bytes: &[u8]) {}
 }

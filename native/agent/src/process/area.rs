@@ -85,8 +85,10 @@ impl Withheld {
     ///
     /// A static program has the thread's own data (with `errno`) at the beginning of the heap: that much is not withheld.
     pub fn heap() -> Option<Withheld> {
-        // SAFETY: it only says where this thread's own data begins (with glibc, the address of its struct pthread).
-        let thread = unsafe { libc::pthread_self() } as usize;
+        let thread: usize;
+        // SAFETY: the thread pointer of x86-64 (psABI, thread-local storage), whose first
+        // word is its own address.
+        unsafe { std::arch::asm!("mov {}, fs:0", out(reg) thread, options(nostack, readonly, preserves_flags)) };
         // SAFETY: sbrk(0) only says where the heap ends.
         let end = unsafe { libc::sbrk(0) } as usize;
         let start = (thread + THREAD_BYTES).next_multiple_of(PAGE_BYTES);
