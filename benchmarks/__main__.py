@@ -45,7 +45,6 @@ from benchmarks import (
     tuning,
     verdicts,
     viewers,
-    wakeups,
 )
 from benchmarks.comparison import Comparison, show
 from benchmarks.live import guards, redis
@@ -90,7 +89,6 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "switchback": switchback.measure,
     "tuning": tuning.measure,
     "cluster": cluster.measure,
-    "wake-ups": wakeups.measure,
 }
 
 
