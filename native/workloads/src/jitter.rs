@@ -3,8 +3,7 @@
 //! Sleeps until moments that are one interval apart (clock_nanosleep(2), CLOCK_MONOTONIC, TIMER_ABSTIME) and takes
 //! how much later than asked each one ended. A moment that has passed already when its turn comes is not slept for: the
 //! next ones are moved behind it, so that one long delay counts once. The kernel's slack for timers of ordinary
-//! processes (50 µs) is set to the least, so that what is seen is delay and not thrift. On request the thread asks
-//! EEVDF for a slice of its own (sched_setattr(2), Linux 6.12).
+//! processes (50 µs) is set to the least, so that what is seen is delay and not thrift.
 //!
 //! Output, to be read by programs:
 //! ```text
@@ -21,24 +20,15 @@ use crate::percentile::said;
 use crate::request::{number, Fault};
 
 const MOST_SLEEPS: u64 = 10_000_000;
-/// The kernel moves shorter and longer slices to these.
-const SLICES_US: std::ops::RangeInclusive<u64> = 100..=100_000;
 
 pub fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
-    let (mut sleeps, mut interval_us, mut slice_us) = (1000, 1000, 0);
+    let (mut sleeps, mut interval_us) = (1000, 1000);
     while let Some(argument) = arguments.next()? {
         match argument {
             Long("sleeps") => sleeps = number(&mut arguments, "sleeps", 1, MOST_SLEEPS)?,
             Long("interval-us") => interval_us = number(&mut arguments, "interval-us", 10, 1_000_000)?,
-            Long("slice-us") => slice_us = number(&mut arguments, "slice-us", 0, *SLICES_US.end())?,
             other => return Err(other.unexpected().into()),
         }
-    }
-    if slice_us > 0 {
-        if slice_us < *SLICES_US.start() {
-            return Err(Fault::Request(format!("--slice-us must be 0 or at least 100, not {slice_us}").into()));
-        }
-        ask_for_slice(slice_us * 1000)?;
     }
     least_slack()?;
     let mut delays = measure(sleeps as usize, interval_us as i64 * 1000)?;
@@ -50,28 +40,6 @@ pub fn run(mut arguments: lexopt::Parser) -> Result<(), Fault> {
         said(&delays)
     )?;
     Ok(())
-}
-
-/// Ask the scheduler for a slice of `slice_ns`.
-/// A kernel that has no slices of tasks takes the request and forgets it, so the slice is read again.
-fn ask_for_slice(slice_ns: u64) -> Result<(), Fault> {
-    let size = size_of::<libc::sched_attr>() as u32;
-    // SAFETY: plain numbers, for which zeros are valid.
-    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
-    // SAFETY: the structure is ours and of the size that is told.
-    let (asked, read) = unsafe {
-        let read = libc::syscall(libc::SYS_sched_getattr, 0, &mut attributes, size, 0);
-        attributes.sched_runtime = slice_ns;
-        let asked = libc::syscall(libc::SYS_sched_setattr, 0, &attributes, 0);
-        (read.min(asked), libc::syscall(libc::SYS_sched_getattr, 0, &mut attributes, size, 0))
-    };
-    if asked.min(read) < 0 {
-        return Err(Fault::Run(format!("cannot ask for a slice: {}", std::io::Error::last_os_error())));
-    }
-    if attributes.sched_runtime == slice_ns {
-        return Ok(());
-    }
-    Err(Fault::Run("this kernel gives tasks no slice of their own; Linux 6.12 and later do".into()))
 }
 
 fn measure(sleeps: usize, interval_ns: i64) -> Result<Vec<i64>, Fault> {

@@ -36,9 +36,8 @@ Usage: ajuste-workloads matrix --size N [--repetitions R]
            --longest (128), or in one row; print a table in KFLOPS and check the residual
            (--reps-from and --reps-to are other names of --first and --longest); --code kernel has the kernel do it
            with interrupts off (a module), --interrupts says how many interrupts the CPU had
-       ajuste-workloads jitter [--sleeps N] [--interval-us U] [--slice-us S]
-           sleep N times (1000) until moments U microseconds (1000) apart; print how late the sleeps ended;
-           with S > 0 ask the scheduler for turns of S microseconds (Linux 6.12 and later)
+       ajuste-workloads jitter [--sleeps N] [--interval-us U]
+           sleep N times (1000) until moments U microseconds (1000) apart; print how late the sleeps ended
        ajuste-workloads frames [--profile audio|video|drag|game] [--milliseconds N]
            draw frames that need CPU time and have a deadline, for N ms (5000); print how many were late, and how long
            they took
