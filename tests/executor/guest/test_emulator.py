@@ -98,7 +98,7 @@ def test_a_machine_whose_agent_no_guest_runs_is_told_before_anything_is_fetched(
 ) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     named = {"AJUSTE_QEMU": str(pretended(tmp_path, "10.0.2"))}
-    with pytest.raises(RequestError, match="^guests are supported only on x86_64; this machine is aarch64$") as caught:
+    with pytest.raises(RequestError, match=r"^guests are supported only on x86_64; this machine is aarch64$") as caught:
         choose_emulator("virtual", 1, place, print, named)
     assert caught.value.hint is not None
     assert "add --target host" in caught.value.hint
