@@ -39,7 +39,7 @@ def test_what_wait4_says_is_what_is_reported(run: Any, workloads: str) -> None:
     ours = (exited.user_ns + exited.system_ns) / 1e9
     assert ours == pytest.approx(usage.ru_utime + usage.ru_stime, rel=0.5)
     assert exited.minor_faults == pytest.approx(usage.ru_minflt, abs=60)
-    assert exited.wall_ns >= exited.user_ns
+    assert exited.wall_ns >= 0.8 * exited.user_ns, "the kernel rounds both"
     counters = {counter.name: counter for counter in told.of(Counter)}
     if counters["task-clock"].not_supported is None:
         assert counters["task-clock"].value == pytest.approx(exited.user_ns + exited.system_ns, rel=0.1)
