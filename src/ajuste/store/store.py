@@ -361,10 +361,8 @@ class Store:
         with self._reading() as transaction:
             owned = (all_of(transaction, RecordedRow, owner, RECORDED) for owner in owners(transaction, run.id))
             rows = {row.configuration: row.document for own in owned for row in own}
-        if not rows:
-            return {}
-        from ajuste.model.explanation import Recorded
-
+        if rows:
+            from ajuste.model.explanation import Recorded
         return {name: Recorded.model_validate_json(document) for name, document in rows.items()}
 
     def keep_suite(self, suite_id: str, document: str) -> None:
