@@ -23,7 +23,7 @@ from ajuste.model.distributions import f_quantile
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric
 from ajuste.model.results import History, VersionChange, VersionPoint
-from ajuste.model.trial import KERNEL_FACTOR, Configuration, Factor
+from ajuste.model.trial import Configuration, Factor
 
 FEWEST_VERSIONS: Final = 3
 MOST_LINES: Final = 6
@@ -61,7 +61,7 @@ def histories(
     """Of each deciding metric a history for each flavour and each combination of the other factors' levels; nothing
     where no factor is in the order of versions, and the kernel is none or its levels do not say a version.
     """
-    factor = next((one for one in factors if one.in_order or one.name == KERNEL_FACTOR), None)
+    factor = next((one for one in factors if one.has_versions), None)
     if factor is None:
         return ()
     named = _named(factor)

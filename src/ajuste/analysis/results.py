@@ -33,7 +33,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.relevance import NoChance
 from ajuste.model.results import Explained, History, Measured, Results, Tally
 from ajuste.model.surface import Correlation, Surface
-from ajuste.model.trial import KERNEL_FACTOR, Configuration, Trial
+from ajuste.model.trial import Configuration, Trial
 from ajuste.model.verdict import AcrossMachines, Finding, LineEffect, Ranking, Verdict
 from ajuste.model.wording import listed, percent
 from ajuste.study.explain import design_words
@@ -335,8 +335,7 @@ def _rankings(
 
 def _histories(resolved: ResolvedStudy, made: Sequence[Configuration], clean: Clean) -> tuple[History, ...]:
     analysis = resolved.study.analysis
-    versions = any(factor.in_order or factor.name == KERNEL_FACTOR for factor in resolved.factors)
-    if not versions or resolved.study.design.judges_effects:
+    if not any(factor.has_versions for factor in resolved.factors) or resolved.study.design.judges_effects:
         return ()
     from ajuste.analysis.history import histories
     from ajuste.analysis.surface.surfaces import Promise

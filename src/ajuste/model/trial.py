@@ -44,6 +44,11 @@ class Factor(BaseModel):
         """Whether its levels say what they are of, without its name."""
         return self.name in (COMMAND_FACTOR, SETTINGS_FACTOR)
 
+    @property
+    def has_versions(self) -> bool:
+        """Whether its levels may be versions, one after the other: what has a history."""
+        return self.in_order or self.name == KERNEL_FACTOR
+
 
 class Configuration(BaseModel):
     """One level for every factor, in the factors' order. ``name`` is unique in a study, e.g. ``nice=4

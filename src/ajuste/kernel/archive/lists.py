@@ -23,6 +23,7 @@ from typing import IO, TYPE_CHECKING, Final, cast
 from pydantic import ConfigDict, ValidationError
 
 from ajuste.kernel.archive.download import Differs, DownloadError, Expected
+from ajuste.machine.files import replaced
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
 
@@ -246,13 +247,8 @@ _PROVIDED: Final = re.compile(r"(?:^|,)\s*([a-z0-9][a-z0-9+.-]*)")
 
 def write_list(file: Path, listed: Listed, packages: Iterable[Package]) -> None:
     """Put the ``packages`` of a suite where ``file`` is, in one step. Raises sqlite3.Error where that cannot be."""
-    made = file.with_name(f".{file.name}")
-    made.unlink(missing_ok=True)
-    try:
+    with replaced(file, mode=0o666) as made:
         _write(made, listed, packages)
-        made.replace(file)
-    finally:
-        made.unlink(missing_ok=True)
 
 
 def _write(made: Path, listed: Listed, packages: Iterable[Package]) -> None:
