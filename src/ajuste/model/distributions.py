@@ -38,9 +38,14 @@ def student_cdf(freedom: float, x: float) -> float:
 @lru_cache(maxsize=4096)
 def student_quantile(freedom: float, probability: float) -> float:
     """The inverse of ``student_cdf``; ±inf at 0 and 1."""
-    tail = min(probability, 1 - probability)
-    size = math.sqrt(_f_beyond(1, freedom, 2 * tail))  # t² is F(1, freedom)
-    return size if probability > 0.5 else -size
+    middle = abs(2 * probability - 1)
+    if not middle:
+        return 0.0
+    if middle < 0.5:
+        square = f_quantile(1, freedom, middle)  # t² is F(1, freedom)
+    else:
+        square = _f_beyond(1, freedom, 2 * min(probability, 1 - probability))
+    return math.copysign(math.sqrt(square), probability - 0.5)
 
 
 def noncentral_student_cdf(freedom: float, shift: float, x: float) -> float:
