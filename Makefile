@@ -71,7 +71,8 @@ demo: setup ## does scheduler granularity matter? on a real 5.10 kernel, to a ve
 gallery: setup ## carry out every study of docs/gallery, and put figures, verdicts and pictures into its pages
 	.venv/bin/python -m benchmarks.gallery
 
-SIDE_BY_SIDE := -n auto --dist loadscope --no-loadscope-reorder
+# One worker more than there are CPUs: some tests sleep, see tests/conftest.py.
+SIDE_BY_SIDE := -n $(shell expr $$(nproc) + 1) --dist loadgroup --no-loadscope-reorder
 
 test: setup ## every test, on real kernels and in a real browser too
 	@setup/system test kernel

@@ -25,20 +25,30 @@ settings.register_profile("ajuste", deadline=None, max_examples=int(os.environ.g
 settings.load_profile("ajuste")
 
 
-STANDS_ALONE = ("tests/studies/test_claims.py::", "tests/cli/test_live.py::", "tests/cli/test_live_installed.py::")
-"""Modules of long tests that share nothing, not even the machine's lock."""
+STANDS_ALONE = ("tests/studies/test_claims.py::",)
+"""Modules of long tests that share nothing."""
+
+ASLEEP = ("tests/cli/test_live.py::", "tests/cli/test_live_installed.py::")
+"""Modules that wait most of their time, and for no lock: one worker does them all, while the others compute."""
 
 LONGEST = ("tests/docs/test_commands.py", "tests/executor/guest/test_vm.py")
 """Modules that take minutes."""
 
 
 class ByModule(LoadScopeScheduling):
-    """How several workers share the tests: module by module, because those of one share what they boot or wait for
-    the same lock, and one by one where each stands alone.
+    """How several workers share the tests: module by module, because those of one share what they boot, one by one
+    where each stands alone, and all of a group by one worker (pytest-xdist puts its name after an "@").
     """
 
     def _split_scope(self, nodeid: str) -> str:
+        _, _, group = nodeid.rpartition("@")
+        if group in GROUPS:
+            return group
         return nodeid if nodeid.startswith(STANDS_ALONE) else nodeid.partition("::")[0]
+
+
+GROUPS = ("locked", "asleep")
+"""The tests that take the machine's lock, so that no worker waits for another's, and those that sleep."""
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModule:
@@ -46,16 +56,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModul
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest comes first, so that in the end no worker waits for another: modules that boot guests, then
-    those that wait for the machine's lock or for a service.
+    """What takes longest comes first, so that in the end no worker waits for another: the groups, then modules that
+    take minutes, then those that boot guests.
     """
     for item in items:
         if "machine_lock" in getattr(item, "fixturenames", ()):
             item.add_marker("machine")
+        if item.nodeid.startswith(ASLEEP):
+            item.add_marker(pytest.mark.xdist_group("asleep"))
+        elif item.get_closest_marker("machine"):
+            item.add_marker(pytest.mark.xdist_group("locked"))
     booting = {item.path for item in items if item.get_closest_marker("vm")}
-    waiting = {item.path for item in items if item.get_closest_marker("machine")}
     items.sort(
-        key=lambda item: (not item.nodeid.startswith(LONGEST), item.path not in booting, item.path not in waiting)
+        key=lambda item: (
+            item.get_closest_marker("xdist_group") is None,
+            not item.nodeid.startswith(LONGEST),
+            item.path not in booting,
+        )
     )
 
 

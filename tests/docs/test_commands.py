@@ -38,19 +38,22 @@ def home_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def has_commands(document: Path) -> bool:
-    return any(not c.startswith(SET_UP) for b in blocks(document) for c in commands(b))
+def to_run(document: Path) -> list[str]:
+    return [c for b in blocks(document) for c in commands(b) if not c.startswith(SET_UP)]
 
 
-@pytest.mark.vm
+def marks(document: Path) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.vm] + [pytest.mark.machine] * any(map(takes_the_machine, to_run(document)))
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    "document", [pytest.param(d, id=str(d.relative_to(ROOT))) for d in DOCUMENTS if has_commands(d)]
+    "document", [pytest.param(d, id=str(d.relative_to(ROOT)), marks=marks(d)) for d in DOCUMENTS if to_run(d)]
 )
 def test_every_command_of_a_document_works(
     document: Path, tmp_path: Path, home_of_all: Path, request: pytest.FixtureRequest
 ) -> None:
-    if any(takes_the_machine(command) for block in blocks(document) for command in commands(block)):
+    if request.node.get_closest_marker("machine"):
         request.getfixturevalue("machine_lock")
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     for block in blocks(document):
