@@ -16,6 +16,7 @@ pub mod machine;
 pub mod measurement;
 pub mod place;
 pub mod plan;
+#[cfg_attr(not(target_arch = "x86_64"), path = "no_ports.rs")]
 pub mod ports;
 pub mod process;
 pub mod safety;

@@ -86,9 +86,17 @@ impl Withheld {
     /// A static program has the thread's own data (with `errno`) at the beginning of the heap: that much is not withheld.
     pub fn heap() -> Option<Withheld> {
         let thread: usize;
+        #[cfg(target_arch = "x86_64")]
         // SAFETY: the thread pointer of x86-64 (psABI, thread-local storage), whose first
         // word is its own address.
-        unsafe { std::arch::asm!("mov {}, fs:0", out(reg) thread, options(nostack, readonly, preserves_flags)) };
+        unsafe {
+            std::arch::asm!("mov {}, fs:0", out(reg) thread, options(nostack, readonly, preserves_flags))
+        };
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: the thread pointer of AArch64 (its ELF ABI, thread-local storage), which is in a register.
+        unsafe {
+            std::arch::asm!("mrs {}, tpidr_el0", out(reg) thread, options(nomem, nostack, preserves_flags))
+        };
         // SAFETY: sbrk(0) only says where the heap ends.
         let end = unsafe { libc::sbrk(0) } as usize;
         let start = (thread + THREAD_BYTES).next_multiple_of(PAGE_BYTES);
