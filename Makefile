@@ -7,15 +7,24 @@ SYNCED := .venv/.synced
 PLOTLY := src/ajuste/report/templates/plotly.min.js.gz
 CATALOGUE := src/ajuste/catalogue/parsed.txt
 
+# For which machine the native programs are. Those for aarch64 are compiled here, and run elsewhere.
+ARCH := x86_64
+CROSS :=
+TRIPLE := $(or $(filter x86_64 aarch64,$(ARCH)),$(error ARCH is $(ARCH); expected x86_64 or aarch64))-unknown-linux-gnu
+ifeq ($(ARCH),aarch64)
+export CARGO_BUILD_TARGET := $(TRIPLE)
+export CROSS := aarch64-linux-gnu-
+endif
+
 # The same sources give the same programs for every user and in every directory: no path of this machine gets into them.
 CARGO_HOME ?= $(HOME)/.cargo
-CARGO := cargo --config "target.x86_64-unknown-linux-gnu.rustflags=['--remap-path-prefix=$(CARGO_HOME)=/cargo', \
+CARGO := cargo --config "target.$(TRIPLE).rustflags=['--remap-path-prefix=$(CARGO_HOME)=/cargo', \
 '--remap-path-prefix=$(CURDIR)=/ajuste']"
 # ... and the same build for tests that call cargo themselves.
 AS_BUILT := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS="--remap-path-prefix=$(CARGO_HOME)=/cargo \
 --remap-path-prefix=$(CURDIR)=/ajuste"
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-BUILT := x86_64-unknown-linux-gnu/release
+BUILT := $(TRIPLE)/release
 # QEMU loads the lens: it is a library, and so not linked statically. RUSTFLAGS replace those of .cargo/config.toml: in a
 # directory of its own, or else everything would be compiled again each time.
 LENS := RUSTFLAGS="--remap-path-prefix=$(CARGO_HOME)=/cargo --remap-path-prefix=$(CURDIR)=/ajuste" cargo rustc --quiet \
@@ -31,6 +40,7 @@ setup: system $(SYNCED) $(PLOTLY) $(CATALOGUE) native ## install what is missing
 
 system:
 	@setup/system run build rust
+	@test $(ARCH) = x86_64 || setup/system $(ARCH)
 
 $(SYNCED): uv.lock pyproject.toml | system
 	@test -x .venv/bin/python || python3 -m venv .venv
@@ -46,7 +56,7 @@ $(CATALOGUE): $(SYNCED) setup/catalogue.py $(wildcard src/ajuste/catalogue/*.tom
 
 native: | system
 	@$(CARGO) build --quiet --release --locked
-	@$(CARGO) --config "target.x86_64-unknown-linux-gnu.linker='$(CURDIR)/setup/linker'" build --quiet --release \
+	@$(CARGO) --config "target.$(TRIPLE).linker='$(CURDIR)/setup/linker'" build --quiet --release \
 	--locked --target-dir $(TARGET)/symbols --package ajuste-agent --package ajuste-workloads \
 	--package ajuste-services --package ajuste-watch
 	@setup/symbols $(TARGET)/$(BUILT) $(TARGET)/symbols/$(BUILT)
@@ -56,10 +66,10 @@ native: | system
 # Two builds of one commit have the same bytes.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 DATED = SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)
-dist: setup ## a wheel in dist/, which installs anywhere
-	@rm -rf dist target/share
+dist: setup ## a wheel in dist/, which installs anywhere; ARCH=aarch64 adds one for ARM hosts
+	@rm -rf $(if $(CROSS),dist/*_$(ARCH).whl,dist) target/share
 	$(DATED) .venv/bin/python -m writing share
-	$(DATED) .venv/bin/hatchling build --target wheel --directory dist
+	$(DATED) $(if $(CROSS),AJUSTE_NATIVE=$(abspath $(TARGET))/$(BUILT)) .venv/bin/hatchling build --target wheel --directory dist
 
 deb: dist ## ... and a Debian package beside it, for the Debian that this machine has
 	$(DATED) setup/deb

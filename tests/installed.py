@@ -19,9 +19,13 @@ from ajuste.machine.lock import locked
 ROOT = Path(__file__).parents[1]
 
 
-def build(directory: Path) -> Path:
-    """A wheel in ``directory``. Nothing is compiled or downloaded; one build at a time, as they share target/share."""
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000", "AJUSTE_NATIVE": str(native_program(AGENT).parent)}
+def build(directory: Path, programs: Path | None = None) -> Path:
+    """A wheel in ``directory`` of the native ``programs``, else of those of this tree.
+
+    Nothing is compiled or downloaded; one build at a time, as they share target/share.
+    """
+    native = str(programs or native_program(AGENT).parent)
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000", "AJUSTE_NATIVE": native}
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(directory)]
     with locked(ROOT / "target" / ".share-lock"):
         write_share()

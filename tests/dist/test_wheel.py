@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 import subprocess
 import zipfile
@@ -41,6 +42,32 @@ def test_it_has_every_file_of_the_package_and_all_beside_it(wheel: Path) -> None
 
 def test_its_name_says_for_which_machines_it_is(wheel: Path) -> None:
     assert wheel.name == "ajuste-0.1.0-py3-none-manylinux_2_17_x86_64.whl"
+
+
+def test_its_name_says_so_by_the_programs_that_it_has(tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in (AGENT, LENS, WORKLOADS, SERVICE, WATCH):
+        for file in native_program(AGENT).parent.glob(f"{name}*"):
+            shutil.copy(file, programs)
+        for_arm64(programs / name)
+    assert build(tmp_path / "wheel", programs).name == "ajuste-0.1.0-py3-none-manylinux_2_17_aarch64.whl"
+    shutil.copy(native_program(AGENT), programs)
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        build(tmp_path / "mixed", programs)
+    assert "has programs for several machines: aarch64, x86_64" in caught.value.stderr.decode()
+
+
+def test_a_wheel_for_another_machine_is_refused_before_anything_is_built() -> None:
+    done = subprocess.run(
+        ["make", "--no-print-directory", "--dry-run", "dist", "ARCH=riscv64"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "ARCH is riscv64; expected x86_64 or aarch64" in done.stderr
 
 
 def test_two_builds_have_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
