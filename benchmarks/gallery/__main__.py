@@ -15,6 +15,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import parse_spec
 from ajuste.study.builtin import find_study
 from ajuste.study.read import read_study
+from benchmarks.gallery.build import record
 from benchmarks.gallery.marks import put
 from benchmarks.gallery.pages import IMAGES, INDEX, Measured, Page, pages
 from benchmarks.gallery.shown import ajuste, of_run
@@ -32,6 +33,8 @@ def main(names: list[str]) -> int:
         if not names or page.file in names:
             console.print(f"{page.file}: {', '.join(page.marks)}", highlight=False)
             write(page)
+    if not names:
+        record()
     INDEX.write_text(put(INDEX.read_text(encoding="utf-8"), "pages", index(every)), encoding="utf-8")
     return 0
 

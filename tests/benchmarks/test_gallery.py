@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from benchmarks.gallery.build import recorded, this_build
 from benchmarks.gallery.marks import content, marks, put
 from benchmarks.gallery.pages import GALLERY, INDEX, pages
 from hypothesis import given
@@ -53,3 +54,13 @@ def test_every_page_is_made_and_every_experiment_has_one() -> None:
     written = {path.name for path in GALLERY.glob("*.md")} - {INDEX.name} - BY_OTHER_BENCHMARKS
     assert {page.path.name for page in pages()} == written
     assert {page.experiment for page in pages()} == set("ABCDEFGH")
+
+
+def test_its_figures_are_of_the_programs_that_are_built() -> None:
+    then, now = recorded(), this_build()
+    if then.tools != now.tools:
+        pytest.skip("other tools than the gallery's make other bytes")
+    assert now.programs == then.programs, (
+        "every figure and digest of a guest depends on each byte of these programs: undo the change"
+        " (lines that move are one too, as panics name theirs), or carry out the whole gallery (make gallery)"
+    )
