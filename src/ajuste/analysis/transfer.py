@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from pydantic import ConfigDict
-
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
 from ajuste.model.metric import Direction, Scale
@@ -27,7 +25,6 @@ SizeAgreement = Literal["alike", "larger on the host", "smaller on the host"]
 class TransferSide(BaseModel):
     """What one run says, as in ``Finding``."""
 
-    model_config = ConfigDict(frozen=True)
     verdict: Word
     estimate: float | None
     low: float | None
@@ -40,7 +37,6 @@ class TransferRow(BaseModel):
     see one in the same direction: *alike* where their intervals overlap.
     """
 
-    model_config = ConfigDict(frozen=True)
     configuration: str
     metric: str
     unit: str
@@ -56,7 +52,6 @@ class TransferRow(BaseModel):
 class TransferRun(BaseModel):
     """``clock`` is ``virtual`` or ``wall``; ``digest`` that of all that was measured."""
 
-    model_config = ConfigDict(frozen=True)
     run: str
     study: str
     clock: str
@@ -69,7 +64,6 @@ class Transfer(BaseModel):
     ``notes`` sentences to know.
     """
 
-    model_config = ConfigDict(frozen=True)
     schema_version: int = 1
     answer: str
     guest: TransferRun

@@ -14,14 +14,14 @@ from ajuste.model.base import BaseModel
 
 
 class _Manager(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     systems: tuple[str, ...]
     install: str
     search: str
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     managers: dict[str, _Manager]
     packages: dict[str, dict[str, str]]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from debian.debian_support import Version
-from pydantic import ConfigDict
 
 from ajuste.kernel.cache import CachedKernel, cached_entries, keeping_in
 from ajuste.kernel.candidate import Candidate, find_candidates, upstream_of
@@ -26,7 +25,6 @@ class AvailableKernel(BaseModel):
     ``download_bytes`` what fetching takes, ``disk_bytes`` what it takes in the cache.
     """
 
-    model_config = ConfigDict(frozen=True)
     spec: str
     release: str
     version: str

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from debian.debian_support import Version
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from ajuste.machine.files import read_kept, sha256_of
 from ajuste.machine.home import Home
@@ -27,7 +27,6 @@ RECORD = "kernel.json"
 class CachedKernel(BaseModel):
     """An entry of the cache. ``image`` has absolute paths and the spec that names exactly this kernel."""
 
-    model_config = ConfigDict(frozen=True)
     directory: Path
     image: KernelImage
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from debian.debian_support import Version
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ajuste.catalogue.programs import install_hint
 from ajuste.kernel.archive.archive import Archive, PackageGone
@@ -46,7 +46,6 @@ _INSTALLED = "/usr/src/"
 class Headers(BaseModel):
     """``directory`` is what make is called in (``make -C``). ``packages`` are their names and versions."""
 
-    model_config = ConfigDict(frozen=True)
     directory: Path
     packages: tuple[str, ...]
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from debian.debian_support import Version
-from pydantic import ConfigDict
 
 from ajuste.kernel.archive.archive import Archive
 from ajuste.kernel.archive.lists import Package
@@ -197,7 +196,6 @@ _SPARE_BYTES: Final = 32_000_000
 class PackageRequest(BaseModel):
     """The packages ``names`` of the release of that code name."""
 
-    model_config = ConfigDict(frozen=True)
     release: str
     names: tuple[str, ...]
 
@@ -205,7 +203,6 @@ class PackageRequest(BaseModel):
 class PackageVersion(BaseModel):
     """A package that a guest has, by the SHA-256 of its file."""
 
-    model_config = ConfigDict(frozen=True)
     name: str
     version: str
     sha256: str

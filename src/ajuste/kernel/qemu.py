@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from debian.debian_support import Version
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ajuste.catalogue.programs import install_command, install_hint
 from ajuste.kernel.archive.archive import Archive, PackageGone
@@ -45,7 +45,6 @@ class QemuImage(BaseModel):
     first in LD_LIBRARY_PATH. ``version`` is for example ``10.0.2``.
     """
 
-    model_config = ConfigDict(frozen=True)
     binary: Path
     firmware: Path
     version: str

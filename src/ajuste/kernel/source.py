@@ -19,7 +19,7 @@ T = TypeVar("T", bound=BaseModel)
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
 
 class Flavour(_Table):

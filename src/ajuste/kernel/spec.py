@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pydantic import ConfigDict
-
 from ajuste.kernel.source import KernelSource, kernel_sources
 from ajuste.model.base import BaseModel
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
@@ -43,7 +41,6 @@ class PackagedKernel(BaseModel):
     ``release`` is exactly what ``uname -r`` says. ``flavour`` is a name in the catalogue.
     """
 
-    model_config = ConfigDict(frozen=True)
     source: str
     version: str = ""
     release: str = ""
@@ -70,7 +67,6 @@ class PackagedKernel(BaseModel):
 class KernelFile(BaseModel):
     """A kernel of one's own, as a file; ``modules`` is its ``lib/modules/RELEASE`` or a directory above that."""
 
-    model_config = ConfigDict(frozen=True)
     vmlinuz: Path
     modules: Path | None = None
 
@@ -81,7 +77,6 @@ class KernelFile(BaseModel):
 class OwnKernel(BaseModel):
     """A kernel that was built here, by its name."""
 
-    model_config = ConfigDict(frozen=True)
     name: str
 
     def __str__(self) -> str:
@@ -91,7 +86,6 @@ class OwnKernel(BaseModel):
 class SourceTree(BaseModel):
     """Sources of one's own: a directory, or ``git:DIR@REVISION``."""
 
-    model_config = ConfigDict(frozen=True)
     text: str
 
     def __str__(self) -> str:
@@ -103,7 +97,6 @@ class KernelToBuild(BaseModel):
     ``.config``) and ``patches``, in their order.
     """
 
-    model_config = ConfigDict(frozen=True)
     source: PackagedKernel | SourceTree
     options: tuple[tuple[str, str], ...] = ()
     patches: tuple[Path, ...] = ()

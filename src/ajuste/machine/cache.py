@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pydantic import ConfigDict
-
 from ajuste.machine.home import Home
 from ajuste.machine.lock import unused
 from ajuste.machine.session import stale
@@ -117,7 +115,6 @@ class Kept(BaseModel):
     entries that somebody uses now.
     """
 
-    model_config = ConfigDict(frozen=True)
     kind: str
     what: str
     place: str
@@ -131,7 +128,6 @@ class Kept(BaseModel):
 class Cleared(BaseModel):
     """What was removed of a kind, or would be; ``in_use`` are left."""
 
-    model_config = ConfigDict(frozen=True)
     kind: str
     count: int
     size_bytes: int

@@ -10,9 +10,9 @@ import pydantic
 
 
 class BaseModel(pydantic.BaseModel):
-    """Pydantic's, but what validates a model is built when it is first needed: a command needs few of hundreds."""
+    """Pydantic's, frozen; what validates a model is built when it is first needed: a command needs few of hundreds."""
 
-    model_config = pydantic.ConfigDict(defer_build=True)
+    model_config = pydantic.ConfigDict(frozen=True, defer_build=True)
 
 
 def rare(module: str, name: str) -> pydantic.BeforeValidator:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from types import MappingProxyType
 from typing import Final, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
@@ -52,7 +52,6 @@ class BootState(BaseModel):
     ``words`` more on its command line and those named ``without`` taken away.
     """
 
-    model_config = ConfigDict(frozen=True)
     kernel: str = ""
     words: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
@@ -77,7 +76,6 @@ class KeptBoot(BaseModel):
     did not come up.
     """
 
-    model_config = ConfigDict(frozen=True)
     number: int
     state: str
     round: int
@@ -93,7 +91,6 @@ class KeptBoot(BaseModel):
 class KeptBoots(BaseModel):
     """All boots of a run, as it is kept. ``each`` is the number of blocks in a boot, after ``warm_up`` blocks."""
 
-    model_config = ConfigDict(frozen=True)
     each: int
     warm_up: int
     loader: str
@@ -160,7 +157,6 @@ class BootSpread(BaseModel):
     part of the variance that is between boots. With ``of_effect`` it is that of the difference from the baseline.
     """
 
-    model_config = ConfigDict(frozen=True)
     configuration: str
     metric: str
     scale: Literal["ratio", "difference"]
@@ -175,7 +171,6 @@ class BootSpread(BaseModel):
 class BootFindings(BaseModel):
     """What is known of the boots of a run: ``kept`` has all, ``says`` the findings in sentences."""
 
-    model_config = ConfigDict(frozen=True)
     kept: KeptBoots
     spreads: tuple[BootSpread, ...] = ()
     says: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ CampaignEvent = Literal["begun", "proposed", "explored", "confirming", "confirme
 
 
 class _Kept(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
 
 class Campaign(_Kept):

@@ -35,7 +35,7 @@ ROLES: Final[dict[str, str]] = {
 
 
 class _Figures(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
 
 def _is_left_out(value: object) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import ConfigDict
-
 from ajuste.model.base import BaseModel
 
 Kind = Literal[
@@ -30,7 +28,6 @@ class Diagnostic(BaseModel):
     verdict says. ``why`` says why Ajuste's verdict is ``verdict_affected`` or not.
     """
 
-    model_config = ConfigDict(frozen=True)
     kind: Kind
     metric: str
     measures: str
@@ -52,7 +49,6 @@ class Naive(BaseModel):
     ``narrowing`` is by what factor the standard deviation of a difference is smaller within blocks.
     """
 
-    model_config = ConfigDict(frozen=True)
     metric: str
     batch: int
     windows: int
@@ -66,7 +62,6 @@ class Course(BaseModel):
     difference. Of very many blocks some, at even distances.
     """
 
-    model_config = ConfigDict(frozen=True)
     metric: str
     scale: Literal["ratio", "difference"]
     blocks: tuple[int, ...]
@@ -76,7 +71,6 @@ class Course(BaseModel):
 class Diagnostics(BaseModel):
     """All that was looked for; ``level`` is the error rate of all alarms together on clean data."""
 
-    model_config = ConfigDict(frozen=True)
     level: float
     found: tuple[Diagnostic, ...]
     naive: tuple[Naive, ...] = ()

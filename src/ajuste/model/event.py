@@ -19,7 +19,7 @@ Role = Literal["workload", "background", "before", "after"]
 
 
 class _Event(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     at_ns: int = Field(ge=0)
 
 

@@ -13,7 +13,7 @@ from ajuste.model.scheduling import Count, Recording
 
 
 class _Doc(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
 
 class Recorded(_Doc):

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from pydantic import ConfigDict
-
 from ajuste.model.base import BaseModel
 from ajuste.model.metric import Direction, Scale
 from ajuste.model.results import Clock
@@ -27,11 +25,7 @@ SHORT: Final = 12
 """Digits of a commit."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class GrownFunction(_Frozen):
+class GrownFunction(BaseModel):
     """A function that carries out more instructions in the head: so many ``more``, ``of`` all that were added."""
 
     name: str
@@ -39,7 +33,7 @@ class GrownFunction(_Frozen):
     of: int
 
 
-class GrownCall(_Frozen):
+class GrownCall(BaseModel):
     """A system call that is made more often in the head."""
 
     name: str
@@ -47,7 +41,7 @@ class GrownCall(_Frozen):
     head: int
 
 
-class ProjectCommit(_Frozen):
+class ProjectCommit(BaseModel):
     """A commit with its ``subject`` and its ``date`` (YYYY-MM-DD); without a ``commit``: what is not committed yet."""
 
     commit: str
@@ -60,7 +54,7 @@ class ProjectCommit(_Frozen):
         return self.commit[:SHORT]
 
 
-class GateFigure(_Frozen):
+class GateFigure(BaseModel):
     """One metric of one benchmark. ``base`` and ``head`` are means; ``estimate``, ``low`` and ``high`` as in a verdict:
     ratios to the base, or differences in ``unit`` where ``scale`` says so. ``limit`` is a share of the base. ``digest``
     is of all trials, ``run`` is where the store has them. ``line`` is where the benchmark stands in the project file.
@@ -92,7 +86,7 @@ class GateFigure(_Frozen):
     reason: str = ""
 
 
-class GateRevision(_Frozen):
+class GateRevision(BaseModel):
     """``revision`` as it was named; empty for the working tree, whose ``commit`` is what it began from."""
 
     revision: str
@@ -105,7 +99,7 @@ class GateRevision(_Frozen):
         return short if self.revision == short else f"{self.revision or 'working tree'} ({short})"
 
 
-class GateResult(_Frozen):
+class GateResult(BaseModel):
     """``file`` is the project file, relative to the repository. ``result`` is the worst of all figures."""
 
     result: GateWord
@@ -131,7 +125,7 @@ def worst(figures: Sequence[GateFigure]) -> GateWord:
     return next((word for word in order if word in said), "pass")
 
 
-class CommitPoint(_Frozen):
+class CommitPoint(BaseModel):
     """A metric of one commit in its unit; None where it could not be measured, for that ``reason``. ``low`` and
     ``high`` hold for all points together.
     """
@@ -143,7 +137,7 @@ class CommitPoint(_Frozen):
     reason: str = ""
 
 
-class CommitChange(_Frozen):
+class CommitChange(BaseModel):
     """A change point: ``change`` is the mean of the stretch that begins with the commit ``after`` against that of the
     stretch that ends with ``before``, a ratio or a difference as the history's ``scale`` says. ``between`` are the
     commits after the one up to the other: one of them made it.
@@ -156,7 +150,7 @@ class CommitChange(_Frozen):
     between: tuple[ProjectCommit, ...]
 
 
-class CommitHistory(_Frozen):
+class CommitHistory(BaseModel):
     """One metric of one benchmark over commits, the oldest first. ``known`` says whether there is enough to look for
     ``changes``; what is smaller than ``limit``, a share of the first commit's figure, is none.
     """
@@ -177,7 +171,7 @@ class CommitHistory(_Frozen):
     reason: str = ""
 
 
-class HistoryResult(_Frozen):
+class HistoryResult(BaseModel):
     """The history of every metric of all benchmarks in the project ``file``."""
 
     file: str

@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from typing import Final
 
-from pydantic import ConfigDict
-
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
 
@@ -15,7 +13,6 @@ from ajuste.model.error import RequestError
 class KernelVersion(BaseModel):
     """``major.minor`` of a kernel, ordered. Locations of tunables depend on no more than that."""
 
-    model_config = ConfigDict(frozen=True)
     major: int
     minor: int
 
@@ -52,7 +49,6 @@ class KernelImage(BaseModel):
     ``vmlinuz``.
     """
 
-    model_config = ConfigDict(frozen=True)
     spec: str
     release: str
     vmlinuz: Path
@@ -74,11 +70,7 @@ KERNEL_OPTIONS: Final = "kernel options"
 """Where the environment of a run has them, by kernel."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class DifferingOption(_Part):
+class DifferingOption(BaseModel):
     """An option with its values in the baseline's kernel and in this one; ``because`` says what it comes from, if that
     is known.
     """
@@ -90,7 +82,7 @@ class DifferingOption(_Part):
     because: str
 
 
-class KernelOptions(_Part):
+class KernelOptions(BaseModel):
     """What is different from the kernel ``baseline``: ``total`` options. Some are told, first those that were
     asked for.
     """
@@ -111,14 +103,14 @@ PROOFS: Final = "proofs"
 """Where the environment of a run has its proofs, by the name of each machine."""
 
 
-class Sight(_Part):
+class Sight(BaseModel):
     """One thing that was looked at in the running kernel, and what was found."""
 
     what: str
     found: str
 
 
-class Shown(_Part):
+class Shown(BaseModel):
     """A feature as the running kernel shows it.
 
     ``present`` is ``None`` where that cannot be told. ``value`` is what there is of it, for a feature that every kernel
@@ -144,7 +136,7 @@ class Shown(_Part):
         return (self.value or "yes") if self.present else "no"
 
 
-class Proof(_Part):
+class Proof(BaseModel):
     """All that was looked for in one kernel. ``arguments`` are words of its command line."""
 
     kernel: str

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ajuste.model.base import BaseModel
 from ajuste.model.metric import Metric
@@ -57,11 +57,7 @@ FIRST_WASHOUT: Final = 0.25
 """Of a slice."""
 
 
-class _Live(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class LiveMetric(_Live):
+class LiveMetric(BaseModel):
     """A metric and where it is read: ``kind`` names a source (a file of ``run.live.sources``), ``where`` is what comes
     after the colon.
     """
@@ -71,7 +67,7 @@ class LiveMetric(_Live):
     where: str
 
 
-class Guard(_Live):
+class Guard(BaseModel):
     """What must hold of ``metric``, as it was given in ``text``: it is ``sign`` ``limit`` (in the metric's unit), or,
     without a sign, at most the share ``limit`` worse than under the baseline.
     """
@@ -82,7 +78,7 @@ class Guard(_Live):
     limit: float
 
 
-class LiveDesign(_Live):
+class LiveDesign(BaseModel):
     """Slices of ``slice_s`` seconds, of which the first ``washout_s`` do not count (None: as long as the metrics take
     to respond, once that is known), for at most ``for_s``, in blocks of that ``order``.
 
@@ -115,7 +111,7 @@ class LiveDesign(_Live):
 # What a run has to show: its slices, and the metrics over time.
 
 
-class LiveSlice(_Live):
+class LiveSlice(BaseModel):
     """A slice that was carried out: from ``begin_s`` on it counted, until ``end_s``, unless there is a ``flag``."""
 
     number: int
@@ -126,7 +122,7 @@ class LiveSlice(_Live):
     flag: str = ""
 
 
-class LiveLine(_Live):
+class LiveLine(BaseModel):
     """A metric over time, in its unit; None between slices."""
 
     metric: str
@@ -134,7 +130,7 @@ class LiveLine(_Live):
     values: tuple[float | None, ...]
 
 
-class LiveRecord(_Live):
+class LiveRecord(BaseModel):
     """``findings`` are sentences on the noise, ``breaches`` what broke a guard, by configuration."""
 
     slices: tuple[LiveSlice, ...]

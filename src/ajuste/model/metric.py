@@ -26,7 +26,7 @@ class Metric(BaseModel):
     the name is that of the metric with ``@p95`` or the like after it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     name: str
     title: str
     unit: str
@@ -69,7 +69,7 @@ _PLACEHOLDERS = {"{disk}": r".+", "{cpu}": r"cpu\d*", "{line}": r"[^.]+", "{name
 class Figure(BaseModel):
     """One figure, or all whose names have the same form. A *counter* only grows; a *level* goes up and down."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     name: str
     kind: Literal["counter", "level"]
     unit: str = ""
@@ -88,7 +88,7 @@ class Figure(BaseModel):
 class FigureSource(BaseModel):
     """What a sampler can read. ``figures`` in the order in which a name is looked up."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
     name: SamplerSource
     files: tuple[str, ...]
     what: str
@@ -102,7 +102,6 @@ class FigureSource(BaseModel):
 class PredictionRule(BaseModel):
     """A rule of the kernel that predicts a metric: ``says`` in a sentence or two, ``source`` in the kernel's tree."""
 
-    model_config = ConfigDict(frozen=True)
     name: str
     title: str
     says: str

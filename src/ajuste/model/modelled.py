@@ -24,7 +24,7 @@ Contents = Literal["inclusive", "non-inclusive", "exclusive"]
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class ModelledCache(_Table):
@@ -258,7 +258,7 @@ class ModelledRow(BaseModel):
     missed. ``file`` has the function; it is empty for the kernel, and for what is no function.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
     name: str
     file: str = ""
@@ -285,7 +285,7 @@ class ModelledComparison(BaseModel):
     ``functions`` are those whose modelled time differs most, without what they called.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
     machine: ModelledMachine
     sentences: tuple[str, ...]

@@ -19,7 +19,7 @@ Policy = Literal["other", "batch", "idle", "fifo", "rr"]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
 
 class FileLocation(_Part):
@@ -286,7 +286,7 @@ _Whole = Annotated[int, Strict()]
 class MemoryNode(BaseModel):
     """One node: CPUs, which are numbered from node to node, memory, and how far each node is from here."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     cpus: _Whole = Field(default=0, ge=0, le=64, description="CPUs of the node; one node at least has some.")
     memory_mib: _Whole = Field(ge=16, le=1048576, description="Memory of the node, in MiB.")
     distances: tuple[_Whole, ...] = Field(

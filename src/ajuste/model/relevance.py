@@ -39,7 +39,7 @@ class RelevanceCondition(BaseModel):
     ``standing``: it can be told before anything is measured. ``hardly``: without it a setting still does a little.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
     met: str
     unmet: str
@@ -87,7 +87,6 @@ class NoChance(BaseModel):
     ``hardly``: it had hardly a chance, so that nothing is stopped for it.
     """
 
-    model_config = ConfigDict(frozen=True)
     factor: str
     saw: str
     where: str = ""
@@ -136,7 +135,7 @@ class GuestQuestion(BaseModel):
     ``clock``: under which clock that holds; both if it is empty.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
     tunables: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ajuste.model.base import BaseModel, rare
 from ajuste.model.boot import BootFindings
@@ -28,11 +28,7 @@ else:
 # Histories: one metric over the versions of the kernel.
 
 
-class _Doc(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class VersionPoint(_Doc):
+class VersionPoint(BaseModel):
     """The metric of one version: of a kernel (``level`` as the factor has it, ``version`` such as ``6.12``, its
     ``scheduler``) or of a project (its commit, without a scheduler). In its unit, with what blocks have in common taken
     out.
@@ -49,7 +45,7 @@ class VersionPoint(_Doc):
     high: float | None = None
 
 
-class VersionChange(_Doc):
+class VersionChange(BaseModel):
     """A change point: from the version ``before`` to the next that was measured, ``after``. ``change`` is the mean of
     the stretch that begins there against that of the stretch before, a ratio or a difference as the history's ``scale``
     says.
@@ -60,7 +56,7 @@ class VersionChange(_Doc):
     change: float
 
 
-class History(_Doc):
+class History(BaseModel):
     """One metric over ``points`` in the order of the versions that are the levels of ``factor``: of kernels of one
     ``flavour``, with other factors ``fixed``.
 
@@ -92,7 +88,7 @@ MOST_REASONS: Final = 20
 """Of so many different reasons for leaving trials out each is told."""
 
 
-class Summary(_Doc):
+class Summary(BaseModel):
     """One metric of one configuration over its clean trials. ``sd`` and ``sem`` are None below two trials;
     ``unit`` as the metric's. ``median``, ``minimum`` and ``maximum`` are None where another program has kept no more
     than mean and spread. Where nothing is compared, ``low`` and ``high`` are the interval of a deciding metric's
@@ -111,7 +107,7 @@ class Summary(_Doc):
     high: float | None = None
 
 
-class Measured(_Doc):
+class Measured(BaseModel):
     """One configuration: its levels as asked, as read back, and its metrics."""
 
     name: str
@@ -122,7 +118,7 @@ class Measured(_Doc):
     not_supported: dict[str, str] = Field(default_factory=dict)
 
 
-class Point(_Doc):
+class Point(BaseModel):
     """One trial, as much of it as a plot needs. What was measured elsewhere has no ``position`` and ``seed``, and
     where it was in no blocks ``block`` counts the values of the configuration. ``machine`` is the one of several.
     """
@@ -139,7 +135,7 @@ class Point(_Doc):
     machine: str = ""
 
 
-class Tally(_Doc):
+class Tally(BaseModel):
     """How many trials there are and what became of them: each is one of the kinds. ``reasons`` are the most frequent
     ones why trials were flagged or failed, with how many trials have them; ``other_reasons`` counts the further ones.
     """
@@ -169,7 +165,7 @@ def tally_of(points: Iterable[Point]) -> Tally:
     )
 
 
-class ThreeSigma(_Doc):
+class ThreeSigma(BaseModel):
     """What the 3-sigma rule says of one configuration on one metric (see ``analysis.three_sigma`` for its source).
 
     ``values`` is mean ± 3 standard deviations of single values, ``means`` mean ± 3 standard deviations of the mean, in
@@ -191,7 +187,7 @@ class ThreeSigma(_Doc):
     why: str = ""
 
 
-class Prediction(_Doc):
+class Prediction(BaseModel):
     """What a rule says that ``metric`` should be: between ``low`` and ``high`` (equal where it says one value), in the
     metric's unit.
 
@@ -208,7 +204,7 @@ class Prediction(_Doc):
     why: str = ""
 
 
-class SampledLine(_Doc):
+class SampledLine(BaseModel):
     """One figure in one trial: ``values`` at ``at_s`` seconds since the workload's start, which ended at ``end_s``.
 
     Thinned out: between two points that follow each other nothing happened, or nothing that would be seen.
@@ -223,7 +219,7 @@ class SampledLine(_Doc):
     representative: bool = False
 
 
-class TimelineMark(_Doc):
+class TimelineMark(BaseModel):
     """Where a delay lies on the representative trial's line."""
 
     metric: str
@@ -231,7 +227,7 @@ class TimelineMark(_Doc):
     at_s: float
 
 
-class SampledFigure(_Doc):
+class SampledFigure(BaseModel):
     """What a sampler read of one figure: its ``growth`` since the workload's start, its ``rate`` (each second), or its
     ``value``, in ``unit``. A few trials of each configuration; of many configurations only some.
     """
@@ -244,7 +240,7 @@ class SampledFigure(_Doc):
     marks: tuple[TimelineMark, ...] = ()
 
 
-class Explained(_Doc):
+class Explained(BaseModel):
     """A factor explained from the catalogue: ``where`` is its path in the kernel that was used, ``note`` e.g.
     names a successor.
     """
@@ -259,7 +255,7 @@ class Explained(_Doc):
     note: str = ""
 
 
-class Elsewhere(_Doc):
+class Elsewhere(BaseModel):
     """How results came about that were measured elsewhere: ``formats`` of the files, ``files`` by name, ``values`` how
     many single values or summaries they have. ``paired`` says whether all, some or none of the comparisons are within
     blocks; ``inference`` and ``pairing`` say in sentences what the intervals are good for.
@@ -273,7 +269,7 @@ class Elsewhere(_Doc):
     pairing: str
 
 
-class Results(_Doc):
+class Results(BaseModel):
     """``digest`` is SHA-256 over all that was measured (configurations, seeds, values read back, outputs,
     metrics), no host times.
 

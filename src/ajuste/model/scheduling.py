@@ -23,7 +23,7 @@ Name = Annotated[str, Field(max_length=_LONGEST_NAME)]
 
 
 class _Figures(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
 
 class Spread(_Figures):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from pydantic import ConfigDict
-
 from ajuste.model.base import BaseModel
 from ajuste.model.metric import Direction
 from ajuste.model.results import Clock, Results
@@ -15,11 +13,7 @@ PREFIX: Final = "suite-"
 """Of the names and ids of suites, which are kept beside runs."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class SuiteEntry(_Frozen):
+class SuiteEntry(BaseModel):
     """A member as it is kept: its ``run``, or the ``reason`` why it has none. ``failed`` while it was measured, not
     before. Both are empty as long as it was not measured.
     """
@@ -30,7 +24,7 @@ class SuiteEntry(_Frozen):
     failed: bool = False
 
 
-class SuiteRecord(_Frozen):
+class SuiteRecord(BaseModel):
     """What belongs together. ``question`` is a digest of all that was asked, ``named`` the command as it was typed,
     ``level`` the confidence of all verdicts together. It is ``finished`` once no member is left to be measured.
     """
@@ -51,7 +45,7 @@ class SuiteRecord(_Frozen):
         return self.model_copy(update={"entries": entries})
 
 
-class SuiteMember(_Frozen):
+class SuiteMember(BaseModel):
     """``metrics`` are the names of its own in the results of the suite, the one that counts in a mean first."""
 
     name: str
@@ -64,7 +58,7 @@ class SuiteMember(_Frozen):
     digest: str = ""
 
 
-class SuiteMean(_Frozen):
+class SuiteMean(BaseModel):
     """The geometric mean of the ratios of ``members`` to the baseline. It is in the interval of ``low`` and ``high``
     whenever each of them is in its own, so it needs no confidence of its own.
     """
@@ -78,7 +72,7 @@ class SuiteMean(_Frozen):
     verdict: Word
 
 
-class SuiteResult(_Frozen):
+class SuiteResult(BaseModel):
     """``results`` have the deciding metrics of all members, without single trials. ``comparisons`` are all that hold
     together at the level of the results. ``state`` is ``partial`` as long as members are left to be measured.
     """

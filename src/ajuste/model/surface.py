@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ajuste.model.base import BaseModel
 from ajuste.model.metric import Scale
@@ -12,11 +12,7 @@ from ajuste.model.metric import Scale
 Shape = Literal["fast fall", "fall", "slow fall", "fast rise", "rise", "slow rise", "oscillating", "flat"]
 
 
-class _Doc(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class SurfaceAxis(_Doc):
+class SurfaceAxis(BaseModel):
     """A numeric factor: its ``levels`` as they are written, in the order of their ``values``. ``scale`` is how it is
     drawn and how slopes along it are meant: logarithmic where the levels span a decade.
     """
@@ -27,7 +23,7 @@ class SurfaceAxis(_Doc):
     scale: Literal["linear", "log"]
 
 
-class SurfacePoint(_Doc):
+class SurfacePoint(BaseModel):
     """The metric of one configuration, in its unit, with what blocks have in common taken out.
 
     ``low`` and ``high`` hold for all points of the surface together; None while there are too few blocks.
@@ -39,7 +35,7 @@ class SurfacePoint(_Doc):
     high: float | None = None
 
 
-class Region(_Doc):
+class Region(BaseModel):
     """A stretch of a curve from the level ``first`` to ``last``, named by its ``shape``.
 
     ``change`` is the value at its end against that at its start, ``span`` the largest against the smallest within it:
@@ -53,7 +49,7 @@ class Region(_Doc):
     span: float
 
 
-class Curve(_Doc):
+class Curve(BaseModel):
     """The metric along one factor, the other ones ``fixed``. ``regions`` follow each other and share their ends; there
     are none where the curve has too few points or no noise is known.
     """
@@ -63,7 +59,7 @@ class Curve(_Doc):
     regions: tuple[Region, ...] = ()
 
 
-class Surface(_Doc):
+class Surface(BaseModel):
     """One metric over one axis or two (the first the one with more levels), other factors ``fixed``.
 
     ``best`` is the configuration with the best value, ``best_set`` those that are not distinguishable from the best:
@@ -88,7 +84,7 @@ class Surface(_Doc):
     blocks: int
 
 
-class Correlation(_Doc):
+class Correlation(BaseModel):
     """Spearman's ``rho`` of two metrics' means over ``n`` configurations, with an interval that holds for all
     correlations of ``metric`` together.
     """

@@ -86,7 +86,7 @@ CpuSet = tuple[int, ...]
 class Topology(BaseModel):
     """All sockets are alike. CPUs are numbered from socket to socket, and the threads of a core one after the other."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     sockets: _Whole = Field(default=1, description="Sockets of the machine.")
     dies: _Whole = Field(default=1, description="Dies of each socket.")
     llc_groups: _Whole | None = Field(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ajuste.model.base import BaseModel
 from ajuste.model.event import Event, Written
@@ -32,7 +32,6 @@ class Factor(BaseModel):
     numeric one that was given as a range. ``in_order`` says that each level is a later version of the one before.
     """
 
-    model_config = ConfigDict(frozen=True)
     name: str
     levels: tuple[str, ...] = Field(min_length=1)
     baseline: str
@@ -55,7 +54,6 @@ class Configuration(BaseModel):
     base_slice_ns=3000000``.
     """
 
-    model_config = ConfigDict(frozen=True)
     name: str
     levels: dict[str, str]
     baseline: bool = False
@@ -67,7 +65,6 @@ Status = Literal["ok", "flagged", "failed"]
 class Slot(BaseModel):
     """The place of a trial in the design: block (0 …), position in it (0 …), configuration and seed."""
 
-    model_config = ConfigDict(frozen=True)
     block: int
     position: int
     configuration: str
@@ -85,7 +82,6 @@ class Trial(BaseModel):
     are no part of a digest.
     """
 
-    model_config = ConfigDict(frozen=True)
     slot: Slot
     attempt: int = 0
     status: Status

@@ -50,28 +50,23 @@ _FOLDERS = {"sysctl": "/proc/sys/", "debugfs": "/sys/kernel/debug/", "procfs": "
 class ProcessAttribute(BaseModel):
     """Not a file: an attribute of the workload's process, a field of ``model.plan.Attributes``."""
 
-    model_config = ConfigDict(frozen=True)
     name: AttributeName
 
 
 class CgroupLimit(BaseModel):
     """A file of the control group that is made for the workload, such as ``cpu.max``."""
 
-    model_config = ConfigDict(frozen=True)
     name: str
 
 
 class ScratchAttribute(BaseModel):
     """How the file system that is made for the trial is made or mounted: ``type``, ``block_size`` and others."""
 
-    model_config = ConfigDict(frozen=True)
     name: str
 
 
 class SchedulerProgram(BaseModel):
     """Which scheduler written in BPF (sched_ext) the guest has during the trial."""
-
-    model_config = ConfigDict(frozen=True)
 
 
 Marker = ProcessAttribute | CgroupLimit | ScratchAttribute | SchedulerProgram
@@ -105,7 +100,7 @@ class Where(BaseModel):
     ``Tunable.scaled``); ``choices`` are those of these kernels where they differ from the tunable's.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     kind: Kind
     path: str = ""
     flag: str = ""
@@ -174,7 +169,7 @@ class Tunable(BaseModel):
     ``predecessor`` the like of earlier ones.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+(\[[^\[\]]+\])?$")
     title: str
     subsystem: str
@@ -284,7 +279,7 @@ class InstanceKind(BaseModel):
     pattern whose last component matches them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     name: str = Field(pattern=r"^[a-z]+$")
     title: str
     pattern: str
@@ -321,7 +316,6 @@ class Span(BaseModel):
     levels were given one by one, and it only says where others may be sought.
     """
 
-    model_config = ConfigDict(frozen=True)
     low: int
     high: int
     scale: Scale = "linear"

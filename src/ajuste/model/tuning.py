@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import ConfigDict
-
 from ajuste.model.base import BaseModel
 from ajuste.model.metric import Scale
 
 Phase = Literal["warm-up", "explore", "replicate", "check"]
 
 
-class _Doc(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class Leg(_Doc):
+class Leg(BaseModel):
     """What one block is for: the baseline and ``names``."""
 
     phase: Phase
     names: tuple[str, ...] = ()
 
 
-class SearchStep(_Doc):
+class SearchStep(BaseModel):
     """One clean trial beside the baseline's of the same block. ``changes`` has for each objective the ratio to it (or
     the difference); ``allowed`` says whether the configuration, by all that is known of it, keeps the constraints.
     """
@@ -35,7 +29,7 @@ class SearchStep(_Doc):
     allowed: bool
 
 
-class KeptLimit(_Doc):
+class KeptLimit(BaseModel):
     """A constraint and a configuration of the check. ``estimate``, ``low`` and ``high`` are of the metric, as a ratio
     to the baseline where it is ``relative``; None where nothing can be said.
     """
@@ -52,7 +46,7 @@ class KeptLimit(_Doc):
     holds: Literal["yes", "no", "unknown"]
 
 
-class Importance(_Doc):
+class Importance(BaseModel):
     """How much of what varies over the space goes away if a factor is held fixed, from 0 to 1, with the interval that
     holds 95 % of the surfaces that may be the true one.
     """
@@ -63,7 +57,7 @@ class Importance(_Doc):
     high: float
 
 
-class ExpectedMap(_Doc):
+class ExpectedMap(BaseModel):
     """What the model expects over the levels of two factors, all others as in the best configuration: ratios to the
     baseline, or differences, row by row of ``down_levels``.
     """
@@ -75,7 +69,7 @@ class ExpectedMap(_Doc):
     expected: tuple[tuple[float, ...], ...]
 
 
-class Tuning(_Doc):
+class Tuning(BaseModel):
     """``objectives`` and ``constraints`` as they were given, ``scales`` of the objectives. ``tried`` counts
     configurations besides the baseline, ``trials`` all that were planned, of at most ``allowed``. ``chosen`` was
     checked in fresh blocks, from ``first_check`` on: one configuration, or some of the front of several objectives. It

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ajuste.model.base import BaseModel
 from ajuste.model.metric import Direction, Scale
@@ -31,7 +31,6 @@ class Finding(BaseModel):
     whether a limit is exceeded.
     """
 
-    model_config = ConfigDict(frozen=True)
     metric: str
     unit: str
     direction: Direction
@@ -105,7 +104,6 @@ class Ranking(BaseModel):
     two hold together with confidence ``level``.
     """
 
-    model_config = ConfigDict(frozen=True)
     metric: str
     winner: str
     contenders: tuple[str, ...]
@@ -142,7 +140,6 @@ nothing on the whole and yet something with or without the other lines."""
 class Bounds(BaseModel):
     """An estimate with its interval, as in ``Finding``."""
 
-    model_config = ConfigDict(frozen=True)
     estimate: float | None = None
     low: float | None = None
     high: float | None = None
@@ -177,7 +174,6 @@ class FactorCell(BaseModel):
     or a difference as ``scale`` says, with an interval as wide as those of the effects.
     """
 
-    model_config = ConfigDict(frozen=True)
     metric: str
     factors: tuple[str, str]
     levels: tuple[str, str]
@@ -215,7 +211,6 @@ class MachineEffect(BaseModel):
     so wide that those of all machines hold together.
     """
 
-    model_config = ConfigDict(frozen=True)
     machine: str
     blocks: int
     verdict: Word
@@ -229,7 +224,6 @@ class AcrossMachines(BaseModel):
     a quantile, and where a machine has too few blocks. ``says`` is a sentence.
     """
 
-    model_config = ConfigDict(frozen=True)
     configuration: str
     metric: str
     unit: str

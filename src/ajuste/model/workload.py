@@ -25,7 +25,7 @@ class Parameter(BaseModel):
     kernel, and never loaded on this machine.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     what: str
     type: Literal["integer", "choice", "flag", "file"] = "integer"
     default: str
@@ -53,7 +53,7 @@ class KindService(BaseModel):
     workload's arguments.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     name: str
     command: tuple[str, ...]
     ready: str | tuple[str, ...] | None = None
@@ -67,7 +67,7 @@ class WorkloadKind(BaseModel):
     is the one of ``metrics`` that people ask for. ``services`` are the servers of a study that names none itself.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
     title: str
     what: str

@@ -19,7 +19,7 @@ _STARTS: Final = ('{"ajuste_services":', '{"ajuste_service_failed":')
 
 
 class _Said(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
 
 class ServiceEnd(_Said):

@@ -8,8 +8,6 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal
 
-from pydantic import ConfigDict
-
 from ajuste.model.base import BaseModel
 from ajuste.model.event import Event, Exited, Sample, Sampled, Started
 from ajuste.model.plan import SamplerSource
@@ -28,7 +26,6 @@ class Timeline(BaseModel):
     workload's start or end. Of a ``counter`` it is an error to have been reset.
     """
 
-    model_config = ConfigDict(frozen=True)
     name: str
     source: SamplerSource
     key: str

@@ -21,7 +21,7 @@ from ajuste.report.verdicts import effect_band
 
 
 class _Planned(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
 
 class PlannedWrite(_Planned):

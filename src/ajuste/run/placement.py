@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from debian.debian_support import Version
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.catalogue.place import sysctl_name
@@ -54,7 +54,6 @@ _BYTES: Final = 4_000_000
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True)
     package: str
     suite: str
 

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ajuste.design.search.goal import Search
 from ajuste.model.base import BaseModel
@@ -26,11 +26,7 @@ from ajuste.study.measures import wants_instructions, wants_modelled
 from ajuste.study.schema import Study
 
 
-class _Resolved(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class Load(_Resolved):
+class Load(BaseModel):
     """Which background load a command belongs to, by its number in the study (from 1), and whether it is ``endless``:
     must not end by itself.
     """
@@ -39,7 +35,7 @@ class Load(_Resolved):
     endless: bool
 
 
-class Service(_Resolved):
+class Service(BaseModel):
     """A service of a trial: its ``command`` as it is run, and when it is ``ready``, as ``ajuste-service`` is told."""
 
     name: str
@@ -62,7 +58,7 @@ class Machine(NamedTuple):
         return f"{kernel} with {' '.join(self.arguments)}" if self.arguments else kernel
 
 
-class ResolvedConfiguration(_Resolved):
+class ResolvedConfiguration(BaseModel):
     """One configuration as it is carried out: ``kernel`` is the spec to boot (empty on the host) with
     ``kernel_arguments`` more than the study's, ``writes`` in the factors' order. ``before`` and ``after`` run in every
     trial and are not measured; they also start and stop ``services``. ``loads`` tells of each command of ``background``
@@ -92,7 +88,7 @@ class ResolvedConfiguration(_Resolved):
         return Machine(self.kernel, self.kernel_arguments)
 
 
-class ResolvedStudy(_Resolved):
+class ResolvedStudy(BaseModel):
     """A study that can be run.
 
     ``deciding`` metrics get verdicts that decide when to stop, ``described`` ones are candidates: those that are

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pydantic import ConfigDict
-
 from ajuste.catalogue.level import real_number
 from ajuste.design.search.sampler import SamplerName
 from ajuste.model.base import BaseModel
@@ -31,7 +29,6 @@ class Search(BaseModel):
     better direction by themselves. ``trials`` counts all: those of the baseline too.
     """
 
-    model_config = ConfigDict(frozen=True)
     objectives: tuple[str, ...]
     constraints: tuple[str, ...] = ()
     trials: int = DEFAULT_TRIALS

@@ -40,7 +40,7 @@ class HostJob(BaseModel):
     the same program measures. ``directory`` is where the study's own files are, on every machine alike.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     ajuste: Word
     agent: Digest
     study: Annotated[str, Field(max_length=4 << 20)]
@@ -55,7 +55,7 @@ class GuestJob(BaseModel):
     every machine. ``spec``, ``release`` and ``package`` name the kernel for people.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     ajuste: Word
     qemu: Word
     spec: Annotated[str, Field(max_length=4096)]
@@ -157,7 +157,7 @@ class Broken(Exception):
 class Message(BaseModel):
     """What is sent: frozen, and without unknown fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
 
 class Header(Message):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ajuste.executor.guest.emulator import Emulator
 from ajuste.executor.guest.initramfs import EVENT_PORT
@@ -35,7 +35,6 @@ class GuestMachine(BaseModel):
     µs at most. ``lens`` is the plugin of QEMU that keeps the clock right where CPUs halt and QEMU cannot record.
     """
 
-    model_config = ConfigDict(frozen=True)
     emulator: Emulator
     kernel: Path
     initramfs: Path

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ajuste.kernel.qemu import fetch_qemu
 from ajuste.machine.files import make_directory, read_kept, replaced
@@ -36,7 +36,6 @@ class Emulator(BaseModel):
     one.
     """
 
-    model_config = ConfigDict(frozen=True)
     binary: Path
     version: str
     firmware: Path | None = None
@@ -141,7 +140,6 @@ DEVICE = Path("/dev/kvm")
 class Accelerator(BaseModel):
     """``reason`` says to people why it is this one."""
 
-    model_config = ConfigDict(frozen=True)
     name: Literal["tcg", "kvm"]
     reason: str
 
@@ -149,7 +147,6 @@ class Accelerator(BaseModel):
 class _Answer(BaseModel):
     """A probe's result, good for one boot of this machine, one QEMU and one kernel."""
 
-    model_config = ConfigDict(frozen=True)
     boot: str
     emulator: str
     kernel: str

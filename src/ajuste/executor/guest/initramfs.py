@@ -8,7 +8,7 @@ import shutil
 import stat
 from pathlib import Path, PurePosixPath
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ajuste.catalogue.programs import install_hint
 from ajuste.executor.guest.root import GuestRoot
@@ -40,7 +40,6 @@ _DEEPEST_SCRIPT = 4
 class Initramfs(BaseModel):
     """An archive on this disk. ``sha256`` is of its content."""
 
-    model_config = ConfigDict(frozen=True)
     path: Path
     sha256: str
     size_bytes: int
@@ -201,7 +200,6 @@ class GuestFiles(BaseModel):
     ``root`` has the files of Debian packages, which are there before anything of this machine.
     """
 
-    model_config = ConfigDict(frozen=True)
     programs: tuple[Path, ...] = ()
     study_files: dict[str, Path] = Field(default_factory=dict)
     modules: tuple[str, ...] = ()

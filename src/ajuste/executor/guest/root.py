@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from pydantic import ConfigDict
-
 from ajuste.executor.guest.tree import (
     HIDDEN,
     MERGED,
@@ -50,7 +48,6 @@ class GuestRoot(BaseModel):
     directory, ``f``, a file, ``x``, one that can be executed, or ``l`` and where a link leads.
     """
 
-    model_config = ConfigDict(frozen=True)
     path: Path
     sha256: str
     size_bytes: int

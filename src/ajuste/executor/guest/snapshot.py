@@ -21,8 +21,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from pydantic import ConfigDict
-
 from ajuste.executor.guest.command_line import Channels, GuestMachine, command_line
 from ajuste.executor.guest.machine import LARGEST_OUTPUT_BYTES, MachineLimit, Outcome, RunningMachine
 from ajuste.executor.guest.qmp import MonitorClosed
@@ -282,7 +280,6 @@ class Booted(BaseModel):
     one.
     """
 
-    model_config = ConfigDict(frozen=True)
     hello: Hello
     gate: Gate
     command_line: str

@@ -41,7 +41,7 @@ State = Literal["left", "void", "gone", "held", "kept", "damaged", "unknown", "f
 class OldValue(BaseModel):
     """A step of a journal: ``tunable`` gets back the value ``before``."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(extra="ignore")
     undo: Literal["value"]
     tunable: str
     location: Location
@@ -52,7 +52,7 @@ class OldValue(BaseModel):
 class Made(BaseModel):
     """A step of a journal: what is at ``path`` is removed."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(extra="ignore")
     undo: Literal["made"]
     path: str
 
@@ -62,7 +62,7 @@ class JournalLeft(BaseModel):
     other states are those of ``ajuste.model.event.Journal``, as restoring would report them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     path: str
     state: State
     message: str | None

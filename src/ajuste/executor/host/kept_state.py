@@ -38,7 +38,7 @@ class KeptState(BaseModel):
     that the kernel changes along.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     version: Literal[1] = 1
     boot: str
     run: str

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import quote, urlsplit
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ajuste.catalogue.programs import install_command
 from ajuste.kernel.archive.download import (
@@ -72,7 +72,6 @@ class Addresses(BaseModel):
     ``expires`` is whether suites that their Valid-Until calls outdated are refused.
     """
 
-    model_config = ConfigDict(frozen=True)
     suites: dict[str, str]
     proxies: dict[str, str]
     expires: bool

@@ -20,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, cast
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ajuste.kernel.archive.download import Differs, DownloadError, Expected
 from ajuste.machine.files import replaced
@@ -167,7 +167,6 @@ class Package:
 class Listed(BaseModel):
     """Which lists these are: ``date`` is the suite's own, ``sha256`` that of their plain form."""
 
-    model_config = ConfigDict(frozen=True)
     date: datetime
     sha256: str
 

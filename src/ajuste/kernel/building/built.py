@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ajuste.kernel.cache import RECORD, find_damage, read_checksums, read_inventory
 from ajuste.kernel.spec import BUILT, check_name
@@ -104,7 +104,6 @@ _KEY: Final = re.compile(r"[0-9a-f]{64}")
 class UsedFile(BaseModel):
     """A patch or a scheduler's program, by its file's name."""
 
-    model_config = ConfigDict(frozen=True)
     name: str
     sha256: str
 
@@ -115,7 +114,6 @@ class Provenance(BaseModel):
     itself.
     """
 
-    model_config = ConfigDict(frozen=True)
     source: str
     source_digest: str
     config: str
@@ -132,7 +130,6 @@ class Provenance(BaseModel):
 class BuiltKernel(BaseModel):
     """``image`` has absolute paths; its spec is ``mine:NAME``. ``key`` stands for its content."""
 
-    model_config = ConfigDict(frozen=True)
     name: str
     key: str
     directory: Path

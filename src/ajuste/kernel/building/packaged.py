@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from debian.debian_support import Version
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ajuste.kernel.archive.archive import Archive, PackageGone
 from ajuste.kernel.archive.deb import unpack
@@ -49,7 +49,6 @@ _MOST_ATTEMPTS: Final = 8
 class PackagedSource(BaseModel):
     """An unpacked package. Nothing in its ``tree`` is ever written to: other trees share its files."""
 
-    model_config = ConfigDict(frozen=True)
     directory: Path
     package: str
 

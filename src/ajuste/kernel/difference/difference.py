@@ -8,8 +8,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from pydantic import ConfigDict
-
 from ajuste.kernel.kconfig.config_file import ConfigFile
 from ajuste.kernel.kconfig.tree import KconfigAnswer, KconfigOption, OptionExplanation
 from ajuste.model.base import BaseModel
@@ -30,7 +28,6 @@ class OptionDifference(BaseModel):
     direct first; ``why`` says it in full. ``title`` is its prompt, ``help`` a sentence, ``file`` where it is defined.
     """
 
-    model_config = ConfigDict(frozen=True)
     name: str
     a: str
     b: str
@@ -71,7 +68,6 @@ class Side(BaseModel):
     here.
     """
 
-    model_config = ConfigDict(frozen=True)
     name: str
     kernel: str = ""
     compiler: str = ""
@@ -84,7 +80,6 @@ class Side(BaseModel):
 class KernelDifference(BaseModel):
     """All that differs, by name; what is in neither kernel comes last."""
 
-    model_config = ConfigDict(frozen=True)
     a: Side
     b: Side
     changes: tuple[OptionDifference, ...]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from ajuste.catalogue.programs import install_hint
 from ajuste.kernel.kconfig.config_file import ConfigFile
@@ -19,11 +19,7 @@ from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, RunError
 
 
-class _Message(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class KconfigQuestion(_Message):
+class KconfigQuestion(BaseModel):
     """About one configuration, ``config``: the value of each option as text, ``n`` where it is off.
 
     ``explain`` has for each option in question the value that was wanted, if any; ``describe`` further options that are
@@ -38,13 +34,13 @@ class KconfigQuestion(_Message):
     values: bool = False
 
 
-class KconfigReading(_Message):
+class KconfigReading(BaseModel):
     """What the reader of Kconfig files found."""
 
     asked: tuple[KconfigQuestion, ...]
 
 
-class KconfigAnswer(_Message):
+class KconfigAnswer(BaseModel):
     """``options`` has those that the kernel has. ``values`` is what the whole configuration comes to once Kconfig has
     applied its rules.
     """
@@ -70,7 +66,6 @@ class KconfigOption(BaseModel):
     ``menus`` the menus around it, outermost first, ``file`` where it is defined, below the source.
     """
 
-    model_config = ConfigDict(frozen=True)
     name: str
     kind: Literal["bool", "tristate", "string", "int", "hex"]
     title: str = ""
@@ -94,7 +89,6 @@ class OptionExplanation(BaseModel):
     ``nearest`` are names like that of an unknown option.
     """
 
-    model_config = ConfigDict(frozen=True)
     name: str
     value: str
     wanted: str | None = None

@@ -23,7 +23,7 @@ AnyStudy = Annotated[
 class AgentRequest(BaseModel):
     """What a client sends. Unknown fields are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
 
 class NothingAsked(AgentRequest):

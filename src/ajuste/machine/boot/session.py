@@ -55,7 +55,7 @@ class BootPlan(BaseModel):
     ``boots`` was asked for, and ``armed`` whether the boot loader knows of it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     version: Literal[1] = 1
     experiment: str = Field(default_factory=lambda: secrets.token_hex(4))
     loader: str

@@ -22,11 +22,7 @@ from ajuste.model.base import BaseModel
 from ajuste.model.distributions import chi_squared_quantile
 
 
-class _Figures(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class Jitter(_Figures):
+class Jitter(BaseModel):
     """How late sleeps of a millisecond ended, in microseconds."""
 
     sleeps: int
@@ -36,7 +32,7 @@ class Jitter(_Figures):
     max_us: float
 
 
-class JobRun(_Figures):
+class JobRun(BaseModel):
     """One run of the fixed job: when it began (from the first one), how long it took, and what CPU time it had."""
 
     began_s: float
@@ -44,14 +40,14 @@ class JobRun(_Figures):
     cpu_s: float
 
 
-class Busy(_Figures):
+class Busy(BaseModel):
     """A program of others that used the CPU meanwhile: the share of one CPU, summed over its processes."""
 
     name: str
     cpu_percent: float
 
 
-class NoiseMeasurements(_Figures):
+class NoiseMeasurements(BaseModel):
     """``None`` is what could not be measured; ``unknown`` says why.
 
     Shares are in per cent: ``steal_percent`` and ``others_percent`` of all CPUs, ``pressure_…`` of the time in which
@@ -166,7 +162,7 @@ ORDER: Final[tuple[Severity, ...]] = ("much", "some", "note", "none", "unknown")
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
 
 class FindingRule(_Part):
@@ -297,11 +293,7 @@ Word = Literal["quiet", "usable", "noisy"]
 _FEWEST_RUNS = 3
 
 
-class _Judgement(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class NoiseEffect(_Judgement):
+class NoiseEffect(BaseModel):
     """An effect of that size takes about ``blocks`` blocks (``low`` to ``high``); ``None`` is more than 10,000."""
 
     effect_percent: float
@@ -310,14 +302,14 @@ class NoiseEffect(_Judgement):
     high: int | None
 
 
-class Power(_Judgement):
+class Power(BaseModel):
     """So many blocks show effects from ``effect_percent`` on; ``None`` where they are too few for any."""
 
     blocks: int
     effect_percent: float | None
 
 
-class Diagnosis(_Judgement):
+class Diagnosis(BaseModel):
     """``findings`` are sorted, the most important first, with those that do not disturb at the end."""
 
     verdict: Word

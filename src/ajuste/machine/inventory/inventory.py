@@ -31,7 +31,7 @@ class Inventory(BaseModel):
     its user or any device of it: see docs/how-to/compare-machines.md for what is omitted.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(extra="ignore")
     inventory: Literal[1] = INVENTORY_VERSION
     cpu: Cpu = Cpu()
     caches: dict[str, Cache] = Field(default_factory=dict)
@@ -112,11 +112,7 @@ _NOT_KNOWN: Final = (NEEDS_ROOT, NOT_ASKED, "the kernel was not asked", "neither
 """Beginnings of reasons that say nothing about the machine: these fields cannot be compared."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class InventoryDifference(_Part):
+class InventoryDifference(BaseModel):
     """``field`` is a dotted path within ``area``; ``a`` and ``b`` are ``None`` where there is no such thing."""
 
     area: str
@@ -131,21 +127,21 @@ class InventoryDifference(_Part):
         return f"{self.area}.{self.field}" if self.field else self.area
 
 
-class NotCompared(_Part):
+class NotCompared(BaseModel):
     """A field that one of them does not know, and why."""
 
     path: str
     reason: str
 
 
-class InventoryComparison(_Part):
+class InventoryComparison(BaseModel):
     """``differences`` by area, most important first: areas by the most important in them."""
 
     differences: tuple[InventoryDifference, ...]
     not_compared: tuple[NotCompared, ...]
 
 
-class _Unknown(_Part):
+class _Unknown(BaseModel):
     reason: str
 
 
@@ -247,7 +243,7 @@ ORDER: Final[tuple[Importance, ...]] = ("high", "medium", "low")
 class ImportanceRule(BaseModel):
     """``fields`` are patterns of dotted paths. Numbers that differ by less than ``tolerance`` (relative) are alike."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     fields: tuple[str, ...] = Field(min_length=1)
     importance: Importance
     why: str

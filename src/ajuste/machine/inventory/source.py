@@ -214,7 +214,7 @@ class InventorySection(BaseModel):
     Fields of later versions are ignored, so that documents of any version can be compared.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(extra="ignore")
     unknown: dict[str, str] = Field(default_factory=dict)
 
 

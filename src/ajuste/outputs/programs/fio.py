@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Final, Self
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
@@ -36,7 +36,6 @@ Share = Annotated[float, Field(strict=True, ge=0, le=1e6, allow_inf_nan=False)]
 class _Transfer(BaseModel):
     """What a job did in one direction; ``runtime`` in milliseconds."""
 
-    model_config = ConfigDict(frozen=True)
     io_bytes: Count
     total_ios: Count
     runtime: Count
@@ -48,7 +47,6 @@ class _Transfer(BaseModel):
 class _Job(BaseModel):
     """One job, or the whole group with ``--group_reporting``; CPU times in per cent of its run time."""
 
-    model_config = ConfigDict(frozen=True)
     jobname: str
     groupid: Count = 0
     error: int = Field(strict=True)
@@ -69,7 +67,6 @@ class _Job(BaseModel):
 
 
 class _Run(BaseModel):
-    model_config = ConfigDict(frozen=True)
     version: str = Field(alias="fio version")
     jobs: tuple[_Job, ...] = Field(min_length=1)
 
@@ -189,7 +186,6 @@ class FioLatency(BaseModel):
     of two; ``percentile`` has fio's own reading of them.
     """
 
-    model_config = ConfigDict(frozen=True)
     N: Count
     min: Real
     max: Real

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from pydantic import ConfigDict
-
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.bisection import Outcome, confidence_of_each
 from ajuste.kernel.building.configuration import OptionsConflict
@@ -36,7 +34,6 @@ class Step(BaseModel):
     of its report; ``note`` says why it could not be.
     """
 
-    model_config = ConfigDict(frozen=True)
     candidate: str
     kernel: str = ""
     outcome: Outcome
@@ -52,7 +49,6 @@ class BisectionResult(BaseModel):
     ``steps`` is the bad end.
     """
 
-    model_config = ConfigDict(frozen=True)
     kind: Kind
     study: str
     metric: str

@@ -122,7 +122,7 @@ FOLDER: Final = "campaigns"
 class SealedPart(BaseModel):
     """What a proposer may not know: the secret that seeds follow from, and the studies that only confirm."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
     secret: str
     hidden: tuple[str, ...] = ()
     hidden_sha256: tuple[str, ...] = ()

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, Self
 
-from pydantic import ConfigDict
-
 from ajuste.analysis.live import breaches_of, in_order, judge_live, live_answer, readings_of
 from ajuste.design.switchback import StepResponse, WashOut, estimate_wash_out, order_of_block
 from ajuste.executor.executor import Executor, now
@@ -61,7 +59,6 @@ class Instant(BaseModel):
     ``day_s`` is that of the day, which anybody can set.
     """
 
-    model_config = ConfigDict(frozen=True)
     boot: str
     up_s: float
     day_s: float

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from ajuste.machine.files import make_directory, replace_file, write_text
 from ajuste.machine.home import Home
@@ -29,7 +29,6 @@ class LiveState(BaseModel):
     known so far, in a sentence or two, and ``predicted`` how long it will take.
     """
 
-    model_config = ConfigDict(frozen=True)
     run: str
     study: str
     pid: int
