@@ -8,20 +8,16 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
-from pydantic import ConfigDict
-
-from ajuste.model.base import BaseModel
+from ajuste.model.base import ClosedModel
 
 
-class _Manager(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class _Manager(ClosedModel):
     systems: tuple[str, ...]
     install: str
     search: str
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class _Table(ClosedModel):
     managers: dict[str, _Manager]
     packages: dict[str, dict[str, str]]
 

@@ -9,27 +9,23 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
-from ajuste.model.base import BaseModel
+from ajuste.model.base import BaseModel, ClosedModel
 from ajuste.model.error import AjusteError, Place
 from ajuste.model.kernel import KernelVersion
 
 T = TypeVar("T", bound=BaseModel)
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Flavour(_Table):
+class Flavour(ClosedModel):
     """A way in which a distribution configures its kernels. ``suffix`` ends their release."""
 
     suffix: str
     title: str
 
 
-class Repository(_Table):
+class Repository(ClosedModel):
     """An archive with several suites. ``setting`` is the environment variable that names another mirror of it,
     ``known_by`` are suites by which the mirror that a machine's apt has is recognised.
     """
@@ -41,7 +37,7 @@ class Repository(_Table):
     known_by: tuple[str, ...] = ()
 
 
-class KernelSeries(_Table):
+class KernelSeries(ClosedModel):
     """Kernels ``since`` ≤ major.minor < ``before``, which are packaged and scheduled alike.
 
     ``parts``: for each package that is needed, the names it may have, best first. ``granularity`` is the file of the
@@ -72,7 +68,7 @@ class KernelSeries(_Table):
         return first <= int(version) <= (end.major if end.minor else end.major - 1)
 
 
-class KernelSource(_Table):
+class KernelSource(ClosedModel):
     """A distribution whose kernels can be fetched. ``origin`` is what its release files have as Origin, ``keyring`` the
     file of the catalogue with the keys that sign them, ``keyrings`` where a machine may have newer ones.
     """
@@ -99,7 +95,7 @@ class KernelSource(_Table):
         return ", ".join(s.name for s in self.series)
 
 
-class QemuSource(_Table):
+class QemuSource(ClosedModel):
     """Packages of QEMU. ``suites`` by the code name of the machine's own distribution, or ``other``, whose programs
     require glibc ``oldest_libc``.
     """
@@ -112,7 +108,7 @@ class QemuSource(_Table):
     suites: dict[str, tuple[str, ...]]
 
 
-class ReleaseTable(_Table):
+class ReleaseTable(ClosedModel):
     """A release whose packages guests can have: its ``suites``, and the ``base`` of a new system beside what is
     essential.
     """
@@ -121,7 +117,7 @@ class ReleaseTable(_Table):
     base: tuple[str, ...]
 
 
-class PackageSource(_Table):
+class PackageSource(ClosedModel):
     """Where packages of guests come from, by the code name of the release."""
 
     source: str

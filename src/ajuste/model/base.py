@@ -15,6 +15,12 @@ class BaseModel(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True, defer_build=True)
 
 
+class ClosedModel(BaseModel):
+    """Refuses fields that it does not have: for what others write."""
+
+    model_config = pydantic.ConfigDict(extra="forbid")
+
+
 def rare(module: str, name: str) -> pydantic.BeforeValidator:
     """For the ``Any`` of a field that few documents have: it is validated as ``name`` of ``module``, which takes long
     to load, when it comes.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from ajuste.model.base import BaseModel
+from ajuste.model.base import ClosedModel
 
 CAMPAIGN_NAME: Final = r"^[a-z0-9][a-z0-9-]{0,47}$"
 MOST_PROPOSALS: Final = 10_000
@@ -14,11 +14,7 @@ MOST_PROPOSALS: Final = 10_000
 CampaignEvent = Literal["begun", "proposed", "explored", "confirming", "confirmed", "refused"]
 
 
-class _Kept(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Campaign(_Kept):
+class Campaign(ClosedModel):
     """What any user may know of a campaign.
 
     ``study`` is the name or absolute path of the study that proposals are explored on, ``study_sha256`` what it was
@@ -48,7 +44,7 @@ class Campaign(_Kept):
 Text = Annotated[str, Field(max_length=500)]
 
 
-class ExploredMetric(_Kept):
+class ExploredMetric(ClosedModel):
     """What the exploration blocks say of one metric: the ratio to the baseline, or the difference from it."""
 
     metric: str
@@ -61,7 +57,7 @@ class ExploredMetric(_Kept):
     blocks: int
 
 
-class CampaignEntry(_Kept):
+class CampaignEntry(ClosedModel):
     """One line of a ledger. ``digest`` is the SHA-256 of the line before (``previous``) and all else of this one, so
     that no line can be changed, taken out or put in between without all that follow.
 
@@ -88,7 +84,7 @@ class CampaignEntry(_Kept):
 ProposalStatus = Literal["promoted", "not confirmed", "not promising", "refused", "unfinished"]
 
 
-class ProposalRecord(_Kept):
+class ProposalRecord(ClosedModel):
     """What became of one proposal. ``level`` is there if it was tested, ``e_value`` if that ended."""
 
     proposal: int
@@ -100,7 +96,7 @@ class ProposalRecord(_Kept):
     reason: str = ""
 
 
-class CampaignStanding(_Kept):
+class CampaignStanding(ClosedModel):
     """A campaign and all that was proposed so far. ``next_level`` is the level of the next test, 0 if there is none;
     ``head`` the digest of the ledger's last line.
     """

@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal, Self, get_args
 
-from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
-from ajuste.model.base import BaseModel
+from ajuste.model.base import BaseModel, ClosedModel
 from ajuste.model.modelled import Missed, ModelledComparison, ModelledMachine, all_missed
 
 Count = Annotated[int, Field(ge=0, lt=2**64)]
@@ -34,16 +34,12 @@ ROLES: Final[dict[str, str]] = {
 """How the tasks of each role are called, in the order in which they are shown."""
 
 
-class _Figures(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
 def _is_left_out(value: object) -> bool:
     """Documents without a modelled machine are as if there were none."""
     return not value
 
 
-class CostModelled(_Figures):
+class CostModelled(ClosedModel):
     """What was accessed in one space, and what of it the modelled machine missed."""
 
     loads: Count
@@ -51,7 +47,7 @@ class CostModelled(_Figures):
     misses: Missed
 
 
-class CostModelledTask(_Figures):
+class CostModelledTask(ClosedModel):
     """... in both."""
 
     user: CostModelled
@@ -70,7 +66,7 @@ class CostModelledTask(_Figures):
         return self.user.misses.plus(self.kernel.misses)
 
 
-class CostFrame(_Figures):
+class CostFrame(ClosedModel):
     """A node of a call tree: a function, called by the one of frame ``parent`` (-1: by none).
 
     ``address`` is of the function: the start of the kernel's symbol, or the call's target in user space. It was entered
@@ -87,14 +83,14 @@ class CostFrame(_Figures):
     misses: Missed = Missed()
 
 
-class CostCode(_Figures):
+class CostCode(ClosedModel):
     """A few bytes of user code that was carried out, in hexadecimal, by which the file that has it is found."""
 
     address: Address
     bytes_: Annotated[str, Field(pattern=r"^([0-9a-f]{2}){1,16}$")]
 
 
-class CostTask(_Figures):
+class CostTask(ClosedModel):
     """What one task cost; ``number`` is in the order in which tasks were first seen, ``parent`` the one that made it.
 
     ``loads``, ``stores`` and ``branches`` are 0 where the depth does not count them. ``entry`` is the first user
@@ -123,7 +119,7 @@ class CostTask(_Figures):
         return self
 
 
-class Costs(_Figures):
+class Costs(ClosedModel):
     """Instructions of the window, of all tasks together. ``faulted`` of them were begun, ended in a fault and were
     begun again: the emulator's own count is ``user + kernel - faulted``. ``machine`` is the modelled one, if any; the
     lens does not write it.
@@ -165,7 +161,7 @@ class Costs(_Figures):
 # The same by name: what is kept of a trial, and what is told of two.
 
 
-class CostFunction(_Figures):
+class CostFunction(ClosedModel):
     """A function: its ``name``, or its address in hexadecimal where there is no name. ``file`` is the program or
     library that has it; empty for the kernel.
     """
@@ -188,7 +184,7 @@ class CostFunction(_Figures):
 _SYSTEM_CALLS: Final = ("__x64_sys_", "__ia32_sys_", "__ia32_compat_sys_")
 
 
-class CostPart(_Figures):
+class CostPart(ClosedModel):
     """What the tasks of one ``role`` cost together. Their call trees are merged into one, column by column: for each
     frame the place of the one that called it (-1: none) and of its function, how it was entered (the place in
     ``KINDS``), how often, and what it carried out itself. With a modelled machine ``misses`` has those of each frame
@@ -228,7 +224,7 @@ class CostPart(_Figures):
         return all_missed(self.misses.values())
 
 
-class NamedCosts(_Figures):
+class NamedCosts(ClosedModel):
     """The costs of a trial by function. ``notes`` say which functions have no names, and why. ``machine`` is the
     modelled one, if any.
     """
@@ -287,7 +283,7 @@ PackedCosts = Annotated[
 """Compressed where it is written."""
 
 
-class CostRow(_Figures):
+class CostRow(ClosedModel):
     """What something cost in a trial of the baseline and in one of the configuration, and how often it was entered.
     ``file`` has the function; it is empty for the kernel, and for what is no function.
     """
@@ -311,7 +307,7 @@ class CostRow(_Figures):
         return self.own - self.baseline * self.own_calls / self.baseline_calls
 
 
-class CostGraph(_Figures):
+class CostGraph(ClosedModel):
     """The call trees of both trials, one over the other, column by column; the first frame is the root. ``labels`` has
     the place of each frame's name in ``names``; ``baseline`` and ``own`` are what it carried out itself. What is too
     small to be shown is in a frame of its own, whose name is empty.
@@ -324,7 +320,7 @@ class CostGraph(_Figures):
     own: tuple[int, ...]
 
 
-class CostComparison(_Figures):
+class CostComparison(ClosedModel):
     """Where the instructions of two trials differ. The rows of ``parts`` add up to the whole of both trials, and so do
     those of ``functions`` (what each carried out itself) with ``others``, the difference that counts most first.
     ``most`` are the functions that carried out most, ``changed`` those of which each call cost more or

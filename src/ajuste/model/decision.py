@@ -11,9 +11,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Final, Literal, Self, get_args
 
-from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
-from ajuste.model.base import BaseModel
+from ajuste.model.base import ClosedModel
 from ajuste.model.cost import Address, Count, Role, packed, unpacked
 
 MOST_DECISIONS: Final = 500_000
@@ -33,11 +33,7 @@ NumberOrNone = Annotated[int, Field(ge=-1, lt=2**31)]
 Name = Annotated[str, Field(max_length=_LONGEST_NAME)]
 
 
-class _Figures(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class DecisionTask(_Figures):
+class DecisionTask(ClosedModel):
     """``number`` is in the order in which tasks were first seen, ``parent`` the one that made it, ``birth`` how many
     that one had made before. ``name`` is its program, or what a task of the kernel carries out; "" where not known.
     """
@@ -53,7 +49,7 @@ def _goes_back(figures: Iterable[int]) -> bool:
     return any(later < earlier for earlier, later in pairwise(figures))
 
 
-class SystemCallColumns(_Figures):
+class SystemCallColumns(ClosedModel):
     """System calls column by column, in the order in which they begin: whose, which function carries it out, after how
     many instructions of the window and how much idle time it begins and ends (None: not before the window's end).
     ``functions`` are addresses as the lens writes them, and places among the named functions later. ``left_out`` came
@@ -87,7 +83,7 @@ class SystemCallColumns(_Figures):
         return self
 
 
-class DecisionStream(_Figures):
+class DecisionStream(ClosedModel):
     """Decisions column by column: the place of each one's kind in ``KINDS``, its CPU, how many instructions of the
     window were carried out before it, for how long the guest had been idle by then, who was ``running``, the ``others``
     (who comes, is woken, or has to make way; -1 for the timer), whether who leaves ``stays`` able to run, and the
@@ -214,7 +210,7 @@ PackedDecisions = Annotated[
 # Where two streams part.
 
 
-class DecisionPoint(_Figures):
+class DecisionPoint(ClosedModel):
     """A decision as it is told: when by the guest's clock since the workload's start, and after how many instructions;
     who was ``running``, the ``other`` task ("" for the timer), and the functions that led to it, the outermost first.
     ``other_cpu`` is the CPU that the other one had last, where that was not this one.
@@ -231,7 +227,7 @@ class DecisionPoint(_Figures):
     path: tuple[str, ...]
 
 
-class DecisionRun(_Figures):
+class DecisionRun(ClosedModel):
     """A task has a CPU: from when to when, in nanoseconds since the last decision in common."""
 
     cpu: Number
@@ -240,7 +236,7 @@ class DecisionRun(_Figures):
     end_ns: int
 
 
-class DecisionMark(_Figures):
+class DecisionMark(ClosedModel):
     """A decision between switches, about a task, in nanoseconds since the last decision in common."""
 
     cpu: Number
@@ -249,7 +245,7 @@ class DecisionMark(_Figures):
     at_ns: int
 
 
-class DecisionLane(_Figures):
+class DecisionLane(ClosedModel):
     """What one of the two decides: how much in all, what it decides where they part and right after (``following``),
     and who runs around that place.
     """
@@ -265,7 +261,7 @@ class DecisionLane(_Figures):
         return self.following[0] if self.following else None
 
 
-class DecisionSpread(_Figures):
+class DecisionSpread(ClosedModel):
     """How two streams go on after they parted, as the baseline shows it: how many decisions come ``after``, how many of
     those (``differ``) and of the first ``soon`` have no counterpart, after how many decisions and nanoseconds some in a
     row are ``alike_again``, and whether the two decide alike at their end (``for_good``).
@@ -280,7 +276,7 @@ class DecisionSpread(_Figures):
     for_good: bool
 
 
-class DecisionTaskNamed(_Figures):
+class DecisionTaskNamed(ClosedModel):
     """A task as it is ``called`` here, what it is for, its program or what it carries out, and who made it."""
 
     called: str
@@ -289,7 +285,7 @@ class DecisionTaskNamed(_Figures):
     made_by: str
 
 
-class Divergence(_Figures):
+class Divergence(ClosedModel):
     """Where two trials with one seed part: after so many decisions ``alike``, the timer's not counted. ``before`` are
     the last ones in common, as in the baseline. Where they never part, neither has a ``first``, and there is no
     ``spread``. ``sentences`` say it. ``cpus`` are how many of the guest's decide.

@@ -11,15 +11,14 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
-from ajuste.model.base import BaseModel
+from ajuste.model.base import ClosedModel
 from ajuste.model.plan import SamplerSource
 from ajuste.model.scheduling import Recording
 
 Role = Literal["workload", "background", "before", "after"]
 
 
-class _Event(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class _Event(ClosedModel):
     at_ns: int = Field(ge=0)
 
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from ajuste.model.base import BaseModel
+from ajuste.model.base import ClosedModel
 from ajuste.model.cost import CostComparison, PackedCosts
 from ajuste.model.decision import Divergence, PackedDecisions
 from ajuste.model.scheduling import Count, Recording
 
 
-class _Doc(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Recorded(_Doc):
+class Recorded(ClosedModel):
     """A trial of ``configuration`` that was carried out to be recorded, with the ``seed`` of that ``block``, on
     ``kernel``. It is no trial of the run: recording takes time. ``wall_ns`` is how long its workload ran; without a
     ``recording`` the ``problem`` says why. ``costs`` are of a further trial, which is not recorded: the same as the one
@@ -45,7 +41,7 @@ def _without_empty(document: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in document.items() if value or name not in names}
 
 
-class Explanation(_Doc):
+class Explanation(ClosedModel):
     """What the scheduler did otherwise under ``own.configuration`` than under the baseline, in ``sentences`` that are
     computed from both recordings, what changed most first. ``notes`` say how far they can be trusted. ``costs``
     compares what both cost, and ``divergence`` says where their decisions part, which ``own`` and ``baseline`` have

@@ -8,7 +8,7 @@ from typing import Final, Literal, Self
 
 from pydantic import ConfigDict, Field
 
-from ajuste.model.base import BaseModel
+from ajuste.model.base import BaseModel, ClosedModel
 from ajuste.model.plan import SamplerSource
 
 Direction = Literal["lower", "higher", "none"]
@@ -17,7 +17,7 @@ Scale = Literal["ratio", "difference"]
 _PERCENTILE: Final = re.compile(r"(.+)@p(\d{1,2}(?:\.\d{1,3})?)", re.ASCII)
 
 
-class Metric(BaseModel):
+class Metric(ClosedModel):
     """``scale`` is how configurations are compared: ratios for what is always positive, differences for what can
     be 0.
 
@@ -26,7 +26,6 @@ class Metric(BaseModel):
     the name is that of the metric with ``@p95`` or the like after it.
     """
 
-    model_config = ConfigDict(extra="forbid")
     name: str
     title: str
     unit: str
@@ -66,10 +65,9 @@ def split_percentile(name: str) -> tuple[str, float | None]:
 _PLACEHOLDERS = {"{disk}": r".+", "{cpu}": r"cpu\d*", "{line}": r"[^.]+", "{name}": r".+"}
 
 
-class Figure(BaseModel):
+class Figure(ClosedModel):
     """One figure, or all whose names have the same form. A *counter* only grows; a *level* goes up and down."""
 
-    model_config = ConfigDict(extra="forbid")
     name: str
     kind: Literal["counter", "level"]
     unit: str = ""

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal, NamedTuple, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from ajuste.model.base import BaseModel
+from ajuste.model.base import BaseModel, ClosedModel
 from ajuste.model.plan import NEAREST, MemoryNode
 from ajuste.model.topology import Topology
 
@@ -253,12 +253,10 @@ class ModelledMachine(_Table):
         return second.latency_cycles if second else 0
 
 
-class ModelledRow(BaseModel):
+class ModelledRow(ClosedModel):
     """What one function, role or all did in a trial of the baseline and in one of the configuration, and what of it
     missed. ``file`` has the function; it is empty for the kernel, and for what is no function.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str
     file: str = ""
@@ -280,12 +278,10 @@ class ModelledRow(BaseModel):
         return after - before
 
 
-class ModelledComparison(BaseModel):
+class ModelledComparison(ClosedModel):
     """Two trials on a modelled machine. The rows of ``parts`` (tasks by role) add up to the whole of both;
     ``functions`` are those whose modelled time differs most, without what they called.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     machine: ModelledMachine
     sentences: tuple[str, ...]

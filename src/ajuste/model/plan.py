@@ -9,27 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
-from pydantic import ConfigDict, Field, Strict
+from pydantic import Field, Strict
 
-from ajuste.model.base import BaseModel
+from ajuste.model.base import ClosedModel
 
 CONTRACT_VERSION: Final = 1
 
 Policy = Literal["other", "batch", "idle", "fifo", "rr"]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class FileLocation(_Part):
+class FileLocation(ClosedModel):
     """A tunable that is a file of its own: a sysctl, a debugfs or sysfs file."""
 
     kind: Literal["file"] = "file"
     path: str
 
 
-class Flag(_Part):
+class Flag(ClosedModel):
     """One word in a file of words, as in ``/sys/kernel/debug/sched/features``: ``NAME`` is on, ``NO_NAME`` is off.
 
     Its value is ``"1"`` or ``"0"``; the agent writes ``NAME`` or ``NO_NAME``.
@@ -40,7 +36,7 @@ class Flag(_Part):
     name: str
 
 
-class Choice(_Part):
+class Choice(ClosedModel):
     """A file that lists its choices with the current one in brackets or parentheses: ``none (voluntary) full``."""
 
     kind: Literal["choice"] = "choice"
@@ -51,7 +47,7 @@ DeviceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}$")
 """A network interface (IFNAMSIZ is 16 with the final zero byte)."""
 
 
-class DeviceFeature(_Part):
+class DeviceFeature(ClosedModel):
     """An offload of a network interface, by ethtool's own interface; ``name`` is the kernel's (netdev_features_strings)
     or ethtool's for a group (``tx-checksumming``). Its value is ``"1"`` or ``"0"``.
     """
@@ -61,7 +57,7 @@ class DeviceFeature(_Part):
     name: str
 
 
-class Ring(_Part):
+class Ring(ClosedModel):
     """A ring size of a network interface (ETHTOOL_SRINGPARAM): ``name`` is rx, rx-mini, rx-jumbo or tx."""
 
     kind: Literal["ring"] = "ring"
@@ -69,7 +65,7 @@ class Ring(_Part):
     name: Literal["rx", "rx-mini", "rx-jumbo", "tx"]
 
 
-class Coalesce(_Part):
+class Coalesce(ClosedModel):
     """An interrupt coalescing parameter (ETHTOOL_SCOALESCE); ``name`` as ``ethtool -C`` has it, such as rx-usecs."""
 
     kind: Literal["coalesce"] = "coalesce"
@@ -77,14 +73,14 @@ class Coalesce(_Part):
     name: str
 
 
-class Qdisc(_Part):
+class Qdisc(ClosedModel):
     """The root queueing discipline of a network interface, by its kind, such as ``fq_codel`` (rtnetlink(7))."""
 
     kind: Literal["qdisc"] = "qdisc"
     device: DeviceName
 
 
-class CpuLatency(_Part):
+class CpuLatency(ClosedModel):
     """The bound on wake-up latency from idle states, in µs: /dev/cpu_dma_latency, held open for the trial."""
 
     kind: Literal["latency"] = "latency"
@@ -110,14 +106,14 @@ def location_words(location: Location) -> str:
             return f"{location.kind} {location.name} of {location.device}"
 
 
-class Read(_Part):
+class Read(ClosedModel):
     """A tunable whose value is reported before anything is written."""
 
     tunable: str
     location: Location
 
 
-class Write(_Part):
+class Write(ClosedModel):
     """A tunable that gets ``value``; what was there before and what is read back afterwards are reported.
 
     ``companions`` are places that the kernel changes along with it (``vm.dirty_bytes`` zeroes ``vm.dirty_ratio``): on a
@@ -134,7 +130,7 @@ CgroupFile = Annotated[str, Field(pattern=r"^(cpu|memory|io|pids)\.[a-z]+(\.[a-z
 """A control file of a cgroup v2 controller."""
 
 
-class Attributes(_Part):
+class Attributes(ClosedModel):
     """How a process is run. ``None`` leaves what the kernel would do by itself.
 
     ``nice`` −20 … 19; ``priority`` 1 … 99, for ``fifo`` and ``rr`` only; ``affinity`` CPU numbers;
@@ -150,7 +146,7 @@ class Attributes(_Part):
     cgroup_limits: dict[CgroupFile, str] = Field(default_factory=dict)
 
 
-class User(_Part):
+class User(ClosedModel):
     """Whose process it is: numbers, with all supplementary groups."""
 
     uid: int = Field(ge=0, lt=2**32 - 1)
@@ -158,7 +154,7 @@ class User(_Part):
     groups: tuple[int, ...] = ()
 
 
-class Command(_Part):
+class Command(ClosedModel):
     """A program with its arguments (no shell), its whole environment, and how it is run.
 
     The program finds the ``environment`` in this order; in its texts, U+10FF80 … U+10FFFF are the bytes 0x80 … 0xFF,
@@ -173,7 +169,7 @@ class Command(_Part):
     user: User | None = None
 
 
-class Perturbation(_Part):
+class Perturbation(ClosedModel):
     """What a seed changes, so that replicates under the virtual clock are not one and the same trial.
 
     ``entropy`` is mixed into the kernel's random pool (other address-space layouts), ``environment_bytes`` pads the
@@ -193,7 +189,7 @@ SamplerSource = Literal[
 the workload's own process (stat, io, schedstat, status)."""
 
 
-class Sampler(_Part):
+class Sampler(ClosedModel):
     """Reads one source every ``interval_ns`` from before the workload's start until the end of the observation.
 
     ``keys`` choose figures of the source: a name, or its beginning followed by ``*``. The names of each source's
@@ -210,7 +206,7 @@ def chooses(key: str, figure: str) -> bool:
     return figure.startswith(key[:-1]) if key.endswith("*") else figure == key
 
 
-class Trace(_Part):
+class Trace(ClosedModel):
     """Records what the scheduler does beside the workload, in buffers of ``buffer_bytes`` for all CPUs together, or
     what a fourth of the free memory holds. That takes time itself: never in a trial that is compared.
     """
@@ -218,7 +214,7 @@ class Trace(_Part):
     buffer_bytes: int = Field(ge=1 << 16, le=1 << 32)
 
 
-class Scratch(_Part):
+class Scratch(ClosedModel):
     """A file system made for the trial and gone after it.
 
     On ``device``, or on a loop device over a file of ``size_bytes`` that is made in ``directory`` and has no name.
@@ -237,7 +233,7 @@ class Scratch(_Part):
     user: User | None = None
 
 
-class Plan(_Part):
+class Plan(ClosedModel):
     """One trial. Without a ``workload`` it only writes and reads, and runs ``before`` and ``after``.
 
     In this order: ``reads``, ``writes``, ``scratch`` made, ``before`` (commands that are not measured, one after the
@@ -283,10 +279,9 @@ FARTHEST: Final = 254
 _Whole = Annotated[int, Strict()]
 
 
-class MemoryNode(BaseModel):
+class MemoryNode(ClosedModel):
     """One node: CPUs, which are numbered from node to node, memory, and how far each node is from here."""
 
-    model_config = ConfigDict(extra="forbid")
     cpus: _Whole = Field(default=0, ge=0, le=64, description="CPUs of the node; one node at least has some.")
     memory_mib: _Whole = Field(ge=16, le=1048576, description="Memory of the node, in MiB.")
     distances: tuple[_Whole, ...] = Field(

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from ajuste.model.base import BaseModel
+from ajuste.model.base import BaseModel, ClosedModel
 
 if TYPE_CHECKING:
     from ajuste.model.trial import Factor
@@ -22,7 +22,7 @@ Fact = Literal["cpus", "nodes"]
 _FIGURE: Final = re.compile(r"[a-z0-9]+:[A-Za-z0-9_.{}-]+")
 
 
-class RelevanceCondition(BaseModel):
+class RelevanceCondition(ClosedModel):
     """A condition without which settings cannot matter. ``met`` follows *Matters if*, ``unmet`` says what was seen
     instead, in sentences that stand without a capital and a full stop; ``instead`` is what a person can do then.
 
@@ -39,7 +39,6 @@ class RelevanceCondition(BaseModel):
     ``standing``: it can be told before anything is measured. ``hardly``: without it a setting still does a little.
     """
 
-    model_config = ConfigDict(extra="forbid")
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
     met: str
     unmet: str
@@ -126,7 +125,7 @@ def explains_all(found: Sequence[NoChance], factors: Sequence[Factor]) -> tuple[
     return tuple(by_factor[name] for name in varied) if varied and all(name in by_factor for name in varied) else ()
 
 
-class GuestQuestion(BaseModel):
+class GuestQuestion(ClosedModel):
     """A question that a guest cannot answer, for lack of what it asks about. ``tunables`` are names of the catalogue,
     or beginnings followed by ``*``; ``arguments`` are words of the kernel's command line, ``options`` of its
     configuration, likewise.
@@ -135,7 +134,6 @@ class GuestQuestion(BaseModel):
     ``clock``: under which clock that holds; both if it is empty.
     """
 
-    model_config = ConfigDict(extra="forbid")
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
     tunables: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from ajuste.model.base import BaseModel
+from ajuste.model.base import ClosedModel
 
 _MOST_CLASSES: Final = 256
 _MOST_QUEUES: Final = 100_000
@@ -22,11 +22,7 @@ Name = Annotated[str, Field(max_length=_LONGEST_NAME)]
 """A command's name as the kernel has it: whatever the program chose."""
 
 
-class _Figures(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Spread(_Figures):
+class Spread(ClosedModel):
     """Durations: how many, their sum, exact quantiles, and a ``histogram`` of the least duration of each class and
     how many are in it; there are four classes in every doubling. All 0 where there are none.
     """
@@ -44,7 +40,7 @@ class Spread(_Figures):
         return self.total_ns / self.count if self.count else 0.0
 
 
-class Switches(_Figures):
+class Switches(ClosedModel):
     """How often tasks left the CPU. Those that wanted to go on: ``by_wakeup`` made way for one that woke up,
     ``by_turn`` had used up their time, gave way (sched_yield) or were sent elsewhere. The others waited for something
     (``slept``; ``blocked`` where no signal ends it, mostly for a disk), were ``stopped``, or ``exited``.
@@ -66,7 +62,7 @@ class Switches(_Figures):
         return self.by_wakeup + self.by_turn
 
 
-class Behaviour(_Figures):
+class Behaviour(ClosedModel):
     """The tasks of one part: ``latency`` is from being woken to running, ``runs`` from being given the CPU to leaving
     it; ``wait_ns`` is all the time in which they could have run and did not.
     """
@@ -81,7 +77,7 @@ class Behaviour(_Figures):
     runs: Spread
 
 
-class Share(_Figures):
+class Share(ClosedModel):
     """For how long a command had a CPU, and how often it left one."""
 
     command: Name
@@ -90,7 +86,7 @@ class Share(_Figures):
     switches: Count
 
 
-class Preemption(_Figures):
+class Preemption(ClosedModel):
     """How often a task of the workload, called ``preempted``, made way for one of that ``part`` called ``by`` though it
     could go on.
     """
@@ -101,7 +97,7 @@ class Preemption(_Figures):
     count: Count
 
 
-class Recording(_Figures):
+class Recording(ClosedModel):
     """From the workload's start to its end, or as long as there was room: then ``covered_ns`` is less than ``span_ns``,
     and so many events were ``lost``.
 

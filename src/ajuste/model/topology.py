@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Final, Self
 
-from pydantic import ConfigDict, Field, Strict, model_validator
+from pydantic import Field, Strict, model_validator
 
-from ajuste.model.base import BaseModel
+from ajuste.model.base import ClosedModel
 from ajuste.model.wording import count_of
 
 if TYPE_CHECKING:
@@ -83,10 +83,9 @@ CpuSet = tuple[int, ...]
 """Numbers of CPUs, ascending."""
 
 
-class Topology(BaseModel):
+class Topology(ClosedModel):
     """All sockets are alike. CPUs are numbered from socket to socket, and the threads of a core one after the other."""
 
-    model_config = ConfigDict(extra="forbid")
     sockets: _Whole = Field(default=1, description="Sockets of the machine.")
     dies: _Whole = Field(default=1, description="Dies of each socket.")
     llc_groups: _Whole | None = Field(

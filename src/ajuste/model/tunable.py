@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Final, Literal, Self, get_args
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from ajuste.model.base import BaseModel
+from ajuste.model.base import BaseModel, ClosedModel
 from ajuste.model.kernel import KernelVersion
 
 SERVICE_PREFIX: Final = "service."
@@ -86,7 +86,7 @@ def marker_words(marker: Marker) -> str:
             return "a program that runs for the length of the trial"
 
 
-class Where(BaseModel):
+class Where(ClosedModel):
     """A place of a tunable for kernels ``since`` ≤ version < ``before`` (major.minor; ``None``: from ever, for ever).
 
     ``kind``: ``sysctl``, ``debugfs``, ``sysfs``, ``procfs`` (a ``path``), ``flag`` (``path`` and ``flag``), ``choice``
@@ -100,7 +100,6 @@ class Where(BaseModel):
     ``Tunable.scaled``); ``choices`` are those of these kernels where they differ from the tunable's.
     """
 
-    model_config = ConfigDict(extra="forbid")
     kind: Kind
     path: str = ""
     flag: str = ""
@@ -149,7 +148,7 @@ class Where(BaseModel):
         return self.model_copy(update={"path": path, "device": device})
 
 
-class Tunable(BaseModel):
+class Tunable(ClosedModel):
     """A catalogue entry. ``what`` is two or three plain sentences; ``default`` the rule by which the kernel chooses it.
 
     ``minimum`` and ``maximum`` are in ``unit``; ``special`` gives values a meaning of their own (they may lie outside
@@ -169,7 +168,6 @@ class Tunable(BaseModel):
     ``predecessor`` the like of earlier ones.
     """
 
-    model_config = ConfigDict(extra="forbid")
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+(\[[^\[\]]+\])?$")
     title: str
     subsystem: str
@@ -271,7 +269,7 @@ def _normalised(text: str) -> list[str | int]:
 # Parts: the kinds of things that a machine has several of, each with settings of its own.
 
 
-class InstanceKind(BaseModel):
+class InstanceKind(ClosedModel):
     """A kind of thing that there are several of, such as a CPU, a disk or a network interface.
 
     In the paths of the catalogue ``{name}`` stands for one of them. ``pattern`` is the regular expression of a whole
@@ -279,7 +277,6 @@ class InstanceKind(BaseModel):
     pattern whose last component matches them.
     """
 
-    model_config = ConfigDict(extra="forbid")
     name: str = Field(pattern=r"^[a-z]+$")
     title: str
     pattern: str

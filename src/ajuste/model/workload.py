@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from typing import Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from ajuste.model.base import BaseModel
+from ajuste.model.base import ClosedModel
 from ajuste.model.metric import Metric
 
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 """``{name}`` in a workload's arguments stands for the parameter of that name."""
 
 
-class Parameter(BaseModel):
+class Parameter(ClosedModel):
     """A parameter of a bundled workload.
 
     ``integer``: ``{name}`` is replaced by the number, ``minimum`` … ``maximum``. ``choice``: an argument that is just
@@ -25,7 +25,6 @@ class Parameter(BaseModel):
     kernel, and never loaded on this machine.
     """
 
-    model_config = ConfigDict(extra="forbid")
     what: str
     type: Literal["integer", "choice", "flag", "file"] = "integer"
     default: str
@@ -48,26 +47,24 @@ class Parameter(BaseModel):
         return self
 
 
-class KindService(BaseModel):
+class KindService(ClosedModel):
     """A server that a workload needs, as in a study's ``[[workload.service]]``: ``{port}`` is its port there and in the
     workload's arguments.
     """
 
-    model_config = ConfigDict(extra="forbid")
     name: str
     command: tuple[str, ...]
     ready: str | tuple[str, ...] | None = None
     stop: str = "TERM"
 
 
-class WorkloadKind(BaseModel):
+class WorkloadKind(ClosedModel):
     """A catalogue entry. ``parser`` names a module of ``ajuste.outputs``; ``package`` the Debian package of
     ``program``, ``needs`` more programs that it starts, with theirs. ``endless`` workloads never end by themselves:
     they are for the background. One that ``writes`` files runs where Ajuste was called, others need no place. ``main``
     is the one of ``metrics`` that people ask for. ``services`` are the servers of a study that names none itself.
     """
 
-    model_config = ConfigDict(extra="forbid")
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
     title: str
     what: str

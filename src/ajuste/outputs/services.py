@@ -9,20 +9,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
-from ajuste.model.base import BaseModel
+from ajuste.model.base import BaseModel, ClosedModel
 from ajuste.model.event import Output
 from ajuste.model.metric import Metric
 
 _STARTS: Final = ('{"ajuste_services":', '{"ajuste_service_failed":')
 
 
-class _Said(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class ServiceEnd(_Said):
+class ServiceEnd(ClosedModel):
     """How the process of a service ended."""
 
     exit_code: int | None
@@ -34,7 +30,7 @@ class ServiceEnd(_Said):
         return f"ended with exit code {self.exit_code}"
 
 
-class ServiceUse(_Said):
+class ServiceUse(ClosedModel):
     """What all processes of a service used from when all services were ready until the workload's end.
 
     ``cpu_ns`` is exact but for processes that ended meanwhile and were waited for by another one: the kernel has these
@@ -48,7 +44,7 @@ class ServiceUse(_Said):
     involuntary_switches: int = Field(ge=0, lt=2**64)
 
 
-class ServiceAccount(_Said):
+class ServiceAccount(ClosedModel):
     """One service of a trial. ``used`` is missing where the trial ended before. ``died``: it ended before the workload
     did. ``killed``: it did not stop in time. ``log`` is the end of its output, if it died or was killed.
     """
@@ -60,7 +56,7 @@ class ServiceAccount(_Said):
     log: str
 
 
-class NotStarted(_Said):
+class NotStarted(ClosedModel):
     """A service that did not start, or was not ready in time."""
 
     name: str
@@ -68,11 +64,11 @@ class NotStarted(_Said):
     log: str
 
 
-class _Accounts(_Said):
+class _Accounts(ClosedModel):
     accounts: tuple[ServiceAccount, ...] = Field(alias="ajuste_services")
 
 
-class _Failed(_Said):
+class _Failed(ClosedModel):
     failure: NotStarted = Field(alias="ajuste_service_failed")
 
 

@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Iterator
 from itertools import groupby
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from ajuste.model.base import BaseModel
+from ajuste.model.base import ClosedModel
 from ajuste.model.metric import Metric
 from ajuste.model.plan import Sampler
 from ajuste.model.results import Clock
@@ -20,11 +20,7 @@ from ajuste.report.method import VIRTUAL
 from ajuste.report.verdicts import effect_band
 
 
-class _Planned(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class PlannedWrite(_Planned):
+class PlannedWrite(ClosedModel):
     """A value that would be written. ``where`` is the path (and flag) in the target; ``now`` what a host has there now,
     or why that cannot be said.
     """
@@ -35,7 +31,7 @@ class PlannedWrite(_Planned):
     now: str = ""
 
 
-class PlannedCommand(_Planned):
+class PlannedCommand(ClosedModel):
     """A program that would run. ``attributes`` are nice, policy, affinity and the like, as text; ``count`` copies.
     ``user`` is whose process it would be on a host.
     """
@@ -49,7 +45,7 @@ class PlannedCommand(_Planned):
     count: int = Field(default=1, ge=1)
 
 
-class PlannedConfiguration(_Planned):
+class PlannedConfiguration(ClosedModel):
     """What one configuration writes and runs; ``target`` only where it is not the study's (another kernel), and
     ``kernel_arguments`` beside the study's; ``modules`` are those of Ajuste's own.
     """
@@ -64,7 +60,7 @@ class PlannedConfiguration(_Planned):
     commands: tuple[PlannedCommand, ...] = ()
 
 
-class PlannedBudget(_Planned):
+class PlannedBudget(ClosedModel):
     """Blocks that are run at least and at most, and minutes at most (``None``: no limit)."""
 
     min_blocks: int
@@ -72,7 +68,7 @@ class PlannedBudget(_Planned):
     max_minutes: float | None = None
 
 
-class PlannedNeed(_Planned):
+class PlannedNeed(ClosedModel):
     """About how many ``blocks`` tell the smallest effect that matters from none, where single runs scatter by
     ``run_percent``; ``None`` where it takes more than can be told.
     """
@@ -81,7 +77,7 @@ class PlannedNeed(_Planned):
     blocks: int | None
 
 
-class PlannedReboots(_Planned):
+class PlannedReboots(ClosedModel):
     """The reboots of this machine: ``least`` to ``most``, which boot these ``states`` in turn, with ``each`` blocks in
     each boot. They take ``seconds`` each, about.
     """
@@ -93,7 +89,7 @@ class PlannedReboots(_Planned):
     seconds: float
 
 
-class PlannedPackageSet(_Planned):
+class PlannedPackageSet(ClosedModel):
     """The Debian packages of the guests: those that were ``asked`` for, and the versions of all by name."""
 
     release: str
@@ -102,7 +98,7 @@ class PlannedPackageSet(_Planned):
     download_bytes: int
 
 
-class PlannedStudy(_Planned):
+class PlannedStudy(ClosedModel):
     """``target`` describes in a line where trials would run. ``trials`` are those of the first blocks, in order;
     later blocks are drawn in the same way from ``seed``. ``once`` is what runs before the first and after the last
     trial. ``design`` says in sentences how they are ordered. ``units`` are the factors' units, where they have one.

@@ -13,13 +13,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from ajuste.executor.guest.emulator import choose_emulator
 from ajuste.executor.guest.guest import GuestOptions
 from ajuste.executor.guest.initramfs import GuestFiles, build_initramfs
 from ajuste.machine.installation import ajuste_version
-from ajuste.model.base import BaseModel
+from ajuste.model.base import BaseModel, ClosedModel
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import MemoryNode
 from ajuste.model.results import Clock, InstructionNs, TurnUs
@@ -33,14 +33,13 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Word = Annotated[str, Field(max_length=300, pattern=r"^[\x20-\x7e]*$")]
 
 
-class HostJob(BaseModel):
+class HostJob(ClosedModel):
     """A study that is to be measured on machines as they are: each resolves it for itself.
 
     ``ajuste`` is the version that a worker must have, too, and ``agent`` the SHA-256 of the agent, so that everywhere
     the same program measures. ``directory`` is where the study's own files are, on every machine alike.
     """
 
-    model_config = ConfigDict(extra="forbid")
     ajuste: Word
     agent: Digest
     study: Annotated[str, Field(max_length=4 << 20)]
@@ -48,14 +47,13 @@ class HostJob(BaseModel):
     accept_risk: bool = False
 
 
-class GuestJob(BaseModel):
+class GuestJob(ClosedModel):
     """A guest, by the SHA-256 of its ``kernel`` and of its ``initramfs``, in which everything is that it ever has.
 
     ``ajuste`` and ``qemu`` are versions that a worker must have, too: with these the same plan gives the same bytes on
     every machine. ``spec``, ``release`` and ``package`` name the kernel for people.
     """
 
-    model_config = ConfigDict(extra="forbid")
     ajuste: Word
     qemu: Word
     spec: Annotated[str, Field(max_length=4096)]
@@ -154,10 +152,8 @@ class Broken(Exception):
     """A peer did not keep to the protocol; the message says how, in one line."""
 
 
-class Message(BaseModel):
+class Message(ClosedModel):
     """What is sent: frozen, and without unknown fields."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Header(Message):

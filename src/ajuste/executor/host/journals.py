@@ -22,7 +22,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.executor.host.machine import files_in
 from ajuste.executor.host.machine_lock import CLEARING_SECONDS
 from ajuste.machine.home import AGENT, native_program
-from ajuste.model.base import BaseModel
+from ajuste.model.base import BaseModel, ClosedModel
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Location
@@ -57,12 +57,11 @@ class Made(BaseModel):
     path: str
 
 
-class JournalLeft(BaseModel):
+class JournalLeft(ClosedModel):
     """A journal as ``ajuste-agent journals`` lists it. ``left``: of this boot, so that ``steps`` are to be undone; the
     other states are those of ``ajuste.model.event.Journal``, as restoring would report them.
     """
 
-    model_config = ConfigDict(extra="forbid")
     path: str
     state: State
     message: str | None

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.executor import Executor
@@ -22,7 +22,7 @@ from ajuste.executor.host.machine import instances_here, of_this_machine
 from ajuste.machine.files import make_directory, replace_file
 from ajuste.machine.home import Home
 from ajuste.machine.session import boot_id
-from ajuste.model.base import BaseModel
+from ajuste.model.base import ClosedModel
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Location, Write
@@ -33,12 +33,11 @@ _NAME = re.compile(r"([0-9]{8})-[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}\.json")
 _PART = re.compile(rf"\.{_NAME.pattern}\.[0-9]+(-[0-9]+)?")
 
 
-class KeptState(BaseModel):
+class KeptState(ClosedModel):
     """``values`` of all tunables that could be read, by name; ``written`` are those of them that the run writes, and
     that the kernel changes along.
     """
 
-    model_config = ConfigDict(extra="forbid")
     version: Literal[1] = 1
     boot: str
     run: str

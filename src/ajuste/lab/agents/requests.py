@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from ajuste.model.base import BaseModel
+from ajuste.model.base import ClosedModel
 
 LONGEST_NAME: Final = 200
 LONGEST_WAIT_S: Final = 60.0
@@ -20,10 +20,8 @@ AnyStudy = Annotated[
 ]
 
 
-class AgentRequest(BaseModel):
+class AgentRequest(ClosedModel):
     """What a client sends. Unknown fields are refused."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class NothingAsked(AgentRequest):

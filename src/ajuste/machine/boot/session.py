@@ -15,14 +15,14 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ajuste.machine.boot import units
 from ajuste.machine.boot.loader import BootEntry, BootLoader, installed_kernel
 from ajuste.machine.boot.machine import RebootableMachine
 from ajuste.machine.boot.mounts import content_of, remove_durably, write_durably
 from ajuste.machine.files import make_directory
-from ajuste.model.base import BaseModel
+from ajuste.model.base import ClosedModel
 from ajuste.model.boot import BootState, KeptBoot, KeptBoots
 from ajuste.model.error import RunError
 
@@ -46,7 +46,7 @@ class RebootWanted(Exception):
     """This machine must boot something else before the experiment goes on. Everything for it is on the disk."""
 
 
-class BootPlan(BaseModel):
+class BootPlan(ClosedModel):
     """An experiment across reboots as it is kept on the disk.
 
     ``command`` is what goes on with it, in ``directory`` with ``environment``. ``kernel``, the ``words`` of the command
@@ -55,7 +55,6 @@ class BootPlan(BaseModel):
     ``boots`` was asked for, and ``armed`` whether the boot loader knows of it.
     """
 
-    model_config = ConfigDict(extra="forbid")
     version: Literal[1] = 1
     experiment: str = Field(default_factory=lambda: secrets.token_hex(4))
     loader: str

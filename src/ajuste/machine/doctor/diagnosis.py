@@ -14,11 +14,11 @@ from typing import Final, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from ajuste.analysis.sequence import fewest, half_width
 from ajuste.analysis.summary import MOST_BLOCKS, blocks_needed
-from ajuste.model.base import BaseModel
+from ajuste.model.base import BaseModel, ClosedModel
 from ajuste.model.distributions import chi_squared_quantile
 
 
@@ -161,11 +161,7 @@ Severity = Literal["much", "some", "note", "none", "unknown"]
 ORDER: Final[tuple[Severity, ...]] = ("much", "some", "note", "none", "unknown")
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class FindingRule(_Part):
+class FindingRule(ClosedModel):
     """A table of ``findings.toml``: of a ``measure`` with two thresholds, or of a ``fact`` with values that matter."""
 
     name: str
@@ -191,7 +187,7 @@ class FindingRule(_Part):
         return self
 
 
-class Standard(_Part):
+class Standard(ClosedModel):
     """When a machine is called quiet or usable: blocks that an effect takes at most."""
 
     effect_percent: float
@@ -199,14 +195,14 @@ class Standard(_Part):
     usable_blocks: int
 
 
-class Detectable(_Part):
+class Detectable(ClosedModel):
     """What is told of what can be detected: effects in per cent, numbers of blocks."""
 
     effects_percent: tuple[float, ...]
     blocks: tuple[int, ...]
 
 
-class Book(_Part):
+class Book(ClosedModel):
     """All of ``findings.toml``."""
 
     finding: tuple[FindingRule, ...]
@@ -214,7 +210,7 @@ class Book(_Part):
     detectable: Detectable
 
 
-class NoiseFinding(_Part):
+class NoiseFinding(ClosedModel):
     """``value`` in ``unit`` against the ``threshold`` that it exceeds, or the first one if it exceeds none. ``said`` is
     the whole in words, or the reason why there is no value.
     """

@@ -21,7 +21,7 @@ from ajuste.machine.inventory.network import Ethtool, KernelEthtool, Nic, count_
 from ajuste.machine.inventory.software import Software, Virtualisation, take_software, take_virtualisation
 from ajuste.machine.inventory.source import NEEDS_ROOT, InventorySource
 from ajuste.machine.inventory.storage import Disk, Mount, take_disks, take_mounts
-from ajuste.model.base import BaseModel
+from ajuste.model.base import BaseModel, ClosedModel
 
 INVENTORY_VERSION: Final = 1
 
@@ -240,10 +240,9 @@ Importance = Literal["high", "medium", "low"]
 ORDER: Final[tuple[Importance, ...]] = ("high", "medium", "low")
 
 
-class ImportanceRule(BaseModel):
+class ImportanceRule(ClosedModel):
     """``fields`` are patterns of dotted paths. Numbers that differ by less than ``tolerance`` (relative) are alike."""
 
-    model_config = ConfigDict(extra="forbid")
     fields: tuple[str, ...] = Field(min_length=1)
     importance: Importance
     why: str

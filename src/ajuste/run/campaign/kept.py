@@ -16,14 +16,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.blocks import SEED_BITS
 from ajuste.kernel.spec import parse_study_spec
 from ajuste.machine.files import make_directory, read_kept
 from ajuste.machine.home import Home
-from ajuste.model.base import BaseModel
+from ajuste.model.base import ClosedModel
 from ajuste.model.campaign import CAMPAIGN_NAME, Campaign, CampaignEntry, CampaignEvent
 from ajuste.model.error import RequestError, RunError
 from ajuste.store.engine import only_one
@@ -119,10 +119,9 @@ def _sync_directory(directory: Path) -> None:
 FOLDER: Final = "campaigns"
 
 
-class SealedPart(BaseModel):
+class SealedPart(ClosedModel):
     """What a proposer may not know: the secret that seeds follow from, and the studies that only confirm."""
 
-    model_config = ConfigDict(extra="forbid")
     secret: str
     hidden: tuple[str, ...] = ()
     hidden_sha256: tuple[str, ...] = ()
