@@ -9,40 +9,10 @@ from typing import Annotated, Final
 import typer
 
 from ajuste.catalogue.loader import Catalogue, catalogue
+from ajuste.cli import options
 from ajuste.cli.choice import built_for_profiles, chosen_cluster, chosen_study, placed
 from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
-from ajuste.cli.options import (
-    AcceptRisk,
-    AsRoot,
-    Cleanup,
-    Clock,
-    ClusterAddress,
-    ClusterKeys,
-    Confidence,
-    DryRun,
-    Files,
-    Fresh,
-    IgnoreFailure,
-    Insecure,
-    Jobs,
-    Json,
-    KeepOutput,
-    Machine,
-    Memory,
-    MinEffect,
-    Prepare,
-    Quiet,
-    Report,
-    Save,
-    SeedOfOrder,
-    Setup,
-    Timeout,
-    Verbose,
-    Vm,
-    Workers,
-    example,
-    option,
-)
+from ajuste.cli.options import example, option
 from ajuste.cli.plan import show_plan
 from ajuste.cli.saving import check_save, save_study
 from ajuste.cli.showing import command_line
@@ -88,45 +58,45 @@ def ablate(
     kernel: Annotated[
         str | None, option("Run in a guest with this kernel, named as for `ajuste compare`.", "KERNEL")
     ] = None,
-    vm: Vm = False,
-    clock: Clock = None,
-    memory: Memory = None,
-    machine: Machine = None,
+    vm: options.Vm = False,
+    clock: options.Clock = None,
+    memory: options.Memory = None,
+    machine: options.Machine = None,
     background: Annotated[
         list[str] | None, option("Run this command in the background (repeatable).", "COMMAND")
     ] = None,
-    setup: Setup = None,
-    prepare: Prepare = None,
-    cleanup: Cleanup = None,
-    file: Files = None,
+    setup: options.Setup = None,
+    prepare: options.Prepare = None,
+    cleanup: options.Cleanup = None,
+    file: options.Files = None,
     metric: Annotated[
         list[str] | None, option("Metric that decides, as for `ajuste compare` (repeatable).", "METRIC")
     ] = None,
-    min_effect: MinEffect = None,
-    confidence: Confidence = None,
+    min_effect: options.MinEffect = None,
+    confidence: options.Confidence = None,
     max_time: Annotated[str | None, option("Stop after this time, decided or not (default: 30m).", "DURATION")] = None,
     blocks: Annotated[
         str | None, option("Number of blocks; each block has all configurations.", "N or MIN..MAX")
     ] = None,
-    timeout: Timeout = None,
-    seed: SeedOfOrder = None,
+    timeout: options.Timeout = None,
+    seed: options.SeedOfOrder = None,
     name: Annotated[str | None, option("Name for `ajuste report` (default: ablate).", "NAME")] = None,
-    as_root: AsRoot = False,
-    ignore_failure: IgnoreFailure = False,
-    keep_output: KeepOutput = False,
-    accept_risk: AcceptRisk = False,
-    save: Save = None,
-    dry_run: DryRun = False,
-    fresh: Fresh = False,
-    report: Report = None,
-    jobs: Jobs = None,
-    workers: Workers = None,
-    cluster: ClusterAddress = None,
-    cluster_keys: ClusterKeys = None,
-    insecure: Insecure = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    as_json: Json = False,
+    as_root: options.AsRoot = False,
+    ignore_failure: options.IgnoreFailure = False,
+    keep_output: options.KeepOutput = False,
+    accept_risk: options.AcceptRisk = False,
+    save: options.Save = None,
+    dry_run: options.DryRun = False,
+    fresh: options.Fresh = False,
+    report: options.Report = None,
+    jobs: options.Jobs = None,
+    workers: options.Workers = None,
+    cluster: options.ClusterAddress = None,
+    cluster_keys: options.ClusterKeys = None,
+    insecure: options.Insecure = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    as_json: options.Json = False,
 ) -> None:
     """Find which lines of a profile matter for a command, and how much each contributes.
 

@@ -14,24 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ajuste.cli.options import (
-    AcceptRisk,
-    Baseline,
-    Confidence,
-    DryRun,
-    Fresh,
-    Json,
-    MinEffect,
-    OneAtATime,
-    Quiet,
-    Report,
-    SeedOfOrder,
-    SetLevels,
-    Verbose,
-    example,
-    examples,
-    option,
-)
+from ajuste.cli import options
+from ajuste.cli.options import example, examples, option
 from ajuste.cli.showing import command_line, show_results, telling
 from ajuste.machine.home import WATCH, Home, home, native_program
 from ajuste.model.error import RequestError, RunError
@@ -53,7 +37,7 @@ RunName = Annotated[
 
 def live(
     context: typer.Context,
-    set_: SetLevels = None,
+    set_: options.SetLevels = None,
     slice_: Annotated[
         str | None, option("Length of a slice, in which one configuration is tried: 60s.", "DURATION", "--slice")
     ] = None,
@@ -96,11 +80,11 @@ def live(
     max_pressure: Annotated[
         str | None, option("Pause while tasks wait for CPU, I/O or memory for more of the time (PSI): 40%.", "SHARE")
     ] = None,
-    baseline: Baseline = None,
-    one_at_a_time: OneAtATime = False,
-    min_effect: MinEffect = None,
-    confidence: Confidence = None,
-    seed: SeedOfOrder = None,
+    baseline: options.Baseline = None,
+    one_at_a_time: options.OneAtATime = False,
+    min_effect: options.MinEffect = None,
+    confidence: options.Confidence = None,
+    seed: options.SeedOfOrder = None,
     name: Annotated[str | None, option("Name for `ajuste report` (default: live).", "NAME")] = None,
     keep_winner: Annotated[
         Path | None, option("At the end, write the proved winner to this directory, for sysctl.d.", "DIRECTORY")
@@ -111,13 +95,13 @@ def live(
     resume_after_reboot: Annotated[
         bool, option("Resume after a reboot of the machine.", None, "--resume-after-reboot")
     ] = False,
-    accept_risk: AcceptRisk = False,
-    dry_run: DryRun = False,
-    fresh: Fresh = False,
-    report: Report = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    as_json: Json = False,
+    accept_risk: options.AcceptRisk = False,
+    dry_run: options.DryRun = False,
+    fresh: options.Fresh = False,
+    report: options.Report = None,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    as_json: options.Json = False,
 ) -> int:
     """Compare settings under the real load of a running service."""
     if context.invoked_subcommand is not None:
@@ -162,7 +146,7 @@ def live(
     place, known, say = home(), catalogue(), telling(quiet=quiet or as_json)
     design = live_design(request)
     study = live_study(request, design, known, str(native_program(WATCH)))
-    options = LiveOptions(
+    wanted = LiveOptions(
         place,
         accept_risk=accept_risk,
         say=say,
@@ -170,7 +154,7 @@ def live(
         goes_on_after_boot=resume_after_reboot,
         patience_s=PATIENCE_SECONDS if is_unit(os.environ) else 0.0,
     )
-    experiment = prepare_live(study, design, known, options)
+    experiment = prepare_live(study, design, known, wanted)
     if install and not dry_run:
         require_systemd()
     if dry_run or install:
@@ -186,7 +170,7 @@ def live(
         typer.echo(f"started {unit}; see ajuste live status, end it with ajuste live stop")
         return 0
     with Store(place.store_url) as store:
-        done = conduct_live(experiment, store, options, named=command_line())
+        done = conduct_live(experiment, store, wanted, named=command_line())
         leave_unit(os.environ)
         results = results_of(done, store)
     show_results(results, report or place.reports / f"{done.id}.html", as_json=as_json, verbose=verbose)
@@ -211,7 +195,7 @@ app = typer.Typer(
 
 @app.command("status")
 @example("ajuste live status")
-def status(as_json: Json = False) -> None:
+def status(as_json: options.Json = False) -> None:
     """Show what the live experiment does now, and what is known so far."""
     from ajuste.run.live.state import kept_state
 
@@ -267,7 +251,9 @@ def stop() -> None:
 
 @app.command("result")
 @example("ajuste live result")
-def result(run: RunName = None, report: Report = None, verbose: Verbose = False, as_json: Json = False) -> None:
+def result(
+    run: RunName = None, report: options.Report = None, verbose: options.Verbose = False, as_json: options.Json = False
+) -> None:
     """Show the verdicts so far, also while the experiment goes on."""
     from ajuste.run.outcome import results_of
     from ajuste.store.store import Store

@@ -8,20 +8,9 @@ from dataclasses import replace
 import typer
 
 from ajuste.catalogue.loader import Catalogue, catalogue
+from ajuste.cli import options
 from ajuste.cli.choice import chosen_study, require_disk_wanted
-from ajuste.cli.options import (
-    Disk,
-    Json,
-    Kernel,
-    Packages,
-    Parameter,
-    Seed,
-    StudyName,
-    Target,
-    Topology,
-    Without,
-    example,
-)
+from ajuste.cli.options import example
 from ajuste.executor.host.caller import user_here
 from ajuste.executor.host.current import current_values
 from ajuste.executor.host.disk import disk_in_plan
@@ -46,16 +35,16 @@ from ajuste.study.schema import Study
     "ajuste plan linpack-isolation --without 'isolation=in the kernel, interrupts off'",
 )
 def plan(
-    study: StudyName,
-    kernel: Kernel = None,
-    seed: Seed = None,
-    target: Target = None,
-    parameter: Parameter = None,
-    without: Without = None,
-    topology: Topology = None,
-    package: Packages = None,
-    disk: Disk = None,
-    as_json: Json = False,
+    study: options.StudyName,
+    kernel: options.Kernel = None,
+    seed: options.Seed = None,
+    target: options.Target = None,
+    parameter: options.Parameter = None,
+    without: options.Without = None,
+    topology: options.Topology = None,
+    package: options.Packages = None,
+    disk: options.Disk = None,
+    as_json: options.Json = False,
 ) -> None:
     """Show every write, command and trial of STUDY, and do nothing."""
     known = catalogue()

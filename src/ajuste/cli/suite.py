@@ -13,38 +13,10 @@ from typing import Annotated, Literal
 import typer
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.cli import options
 from ajuste.cli.choice import built_for, kernels_of_source
 from ajuste.cli.measuring import check_report
-from ajuste.cli.options import (
-    AcceptRisk,
-    Baseline,
-    Blocks,
-    CgroupWeight,
-    Clock,
-    Confidence,
-    CpuLevels,
-    DryRun,
-    Fresh,
-    Json,
-    KernelLevels,
-    KernelOptions,
-    Memory,
-    MinEffect,
-    Nice,
-    OneAtATime,
-    Patches,
-    PolicyLevels,
-    Quiet,
-    Report,
-    SeedOfOrder,
-    SetLevels,
-    SourceOfKernels,
-    Topology,
-    Verbose,
-    Vm,
-    example,
-    option,
-)
+from ajuste.cli.options import example, option
 from ajuste.cli.plan import plan_of, show_plan
 from ajuste.cli.showing import command_line, telling
 from ajuste.machine.cache import REPORTS, make_room
@@ -82,42 +54,42 @@ def suite(
     members: Annotated[
         list[str] | None, typer.Argument(metavar="[MEMBER]...", help="The members to measure (default: all).")
     ] = None,
-    set_: SetLevels = None,
-    nice: Nice = None,
-    policy: PolicyLevels = None,
-    cpus: CpuLevels = None,
-    cgroup_weight: CgroupWeight = None,
-    kernel: KernelLevels = None,
-    source: SourceOfKernels = None,
-    patch: Patches = None,
-    kernel_option: KernelOptions = None,
-    vm: Vm = False,
-    clock: Clock = None,
-    memory: Memory = None,
-    topology: Topology = None,
-    one_at_a_time: OneAtATime = False,
-    baseline: Baseline = None,
-    min_effect: MinEffect = None,
-    confidence: Confidence = None,
+    set_: options.SetLevels = None,
+    nice: options.Nice = None,
+    policy: options.PolicyLevels = None,
+    cpus: options.CpuLevels = None,
+    cgroup_weight: options.CgroupWeight = None,
+    kernel: options.KernelLevels = None,
+    source: options.SourceOfKernels = None,
+    patch: options.Patches = None,
+    kernel_option: options.KernelOptions = None,
+    vm: options.Vm = False,
+    clock: options.Clock = None,
+    memory: options.Memory = None,
+    topology: options.Topology = None,
+    one_at_a_time: options.OneAtATime = False,
+    baseline: options.Baseline = None,
+    min_effect: options.MinEffect = None,
+    confidence: options.Confidence = None,
     max_time: Annotated[
         str | None,
         option("Stop after this time, decided or not; members get equal parts (default: the suite's).", "DURATION"),
     ] = None,
-    blocks: Blocks = None,
-    seed: SeedOfOrder = None,
+    blocks: options.Blocks = None,
+    seed: options.SeedOfOrder = None,
     keep_going: Annotated[
         bool, option("Leave out members that cannot be measured or that fail.", None, "--keep-going")
     ] = False,
-    accept_risk: AcceptRisk = False,
-    dry_run: DryRun = False,
-    fresh: Fresh = False,
-    report: Report = None,
+    accept_risk: options.AcceptRisk = False,
+    dry_run: options.DryRun = False,
+    fresh: options.Fresh = False,
+    report: options.Report = None,
     form: Annotated[
         Literal["lkml"] | None, option("lkml: print plain-text tables for a mail.", None, "--format")
     ] = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    as_json: Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    as_json: options.Json = False,
 ) -> int:
     """Measure several workloads as one experiment.
 

@@ -8,25 +8,10 @@ from typing import Annotated
 import typer
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.cli import options
 from ajuste.cli.choice import built_for, chosen_cluster, chosen_study
 from ajuste.cli.measuring import check_report
-from ajuste.cli.options import (
-    AcceptRisk,
-    ClusterAddress,
-    ClusterKeys,
-    Insecure,
-    Jobs,
-    Json,
-    Kernel,
-    Quiet,
-    Report,
-    Seed,
-    StudyName,
-    Target,
-    Verbose,
-    Workers,
-    example,
-)
+from ajuste.cli.options import example
 from ajuste.cli.showing import command_line, show_results
 from ajuste.design.search.goal import Search
 from ajuste.design.search.sampler import SamplerName
@@ -47,7 +32,7 @@ from ajuste.study.schema import Study
     "ajuste tune my-study.toml --objective elapsed --constraint 'involuntary-switches <= 200' --trials 30",
 )
 def tune(
-    study: StudyName,
+    study: options.StudyName,
     objective: Annotated[
         list[str] | None,
         typer.Option(
@@ -73,20 +58,20 @@ def tune(
         SamplerName | None,
         typer.Option(help="Search method (default: gp, a Gaussian process).", show_default=False),
     ] = None,
-    kernel: Kernel = None,
-    seed: Seed = None,
-    target: Target = None,
+    kernel: options.Kernel = None,
+    seed: options.Seed = None,
+    target: options.Target = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Search again; do not use the store's search.")] = False,
-    report: Report = None,
-    jobs: Jobs = None,
-    workers: Workers = None,
-    cluster: ClusterAddress = None,
-    cluster_keys: ClusterKeys = None,
-    insecure: Insecure = False,
-    accept_risk: AcceptRisk = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    as_json: Json = False,
+    report: options.Report = None,
+    jobs: options.Jobs = None,
+    workers: options.Workers = None,
+    cluster: options.ClusterAddress = None,
+    cluster_keys: options.ClusterKeys = None,
+    insecure: options.Insecure = False,
+    accept_risk: options.AcceptRisk = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    as_json: options.Json = False,
 ) -> None:
     """Find a good configuration of STUDY in few trials.
 
