@@ -163,19 +163,8 @@ def placed(
     from ajuste.run.placement import placed_profiles  # few experiments have profiles
 
     _require_named(specs)
-    console = Console(file=sys.stderr)
-    if console.is_terminal:
-        with console.telling() as say:
-            told = RunOptions(
-                means.home,
-                means.jobs,
-                means.snapshot,
-                means.accept_risk,
-                say,
-            )
-            found = placed_profiles(specs, target, catalogue, told)
-    else:
-        found = placed_profiles(specs, target, catalogue, means)
+    with Console(file=sys.stderr).telling() as say:
+        found = placed_profiles(specs, target, catalogue, replace(means, say=say))
     if tell:
         from ajuste.profile.placing import notes_of
 

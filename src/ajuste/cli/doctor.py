@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -14,7 +12,6 @@ from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.machine_lock import MachineLock
 from ajuste.machine.doctor.diagnosis import diagnose
 from ajuste.machine.doctor.measuring import FULL, QUICK, measure
-from ajuste.model.wording import Say
 from ajuste.report.console import Console
 from ajuste.report.diagnosis import diagnosis_report
 from ajuste.report.terminal import print_report
@@ -30,21 +27,10 @@ def doctor(
     Measures timers, other load, stolen time and the spread of a fixed job. Changes nothing. Run no experiment
     at the same time: they would disturb each other.
     """
-    with MachineLock("measurement"), _saying() as say, HostExecutor() as target:
+    with MachineLock("measurement"), Console(stderr=True).telling() as say, HostExecutor() as target:
         measured = measure(target, QUICK if quick else FULL, say)
     diagnosis = diagnose(measured)
     if as_json:
         typer.echo(diagnosis.model_dump_json(indent=2))
     else:
         print_report(diagnosis_report(diagnosis), Console(file=sys.stdout))
-
-
-@contextmanager
-def _saying() -> Iterator[Say]:
-    """Shows on a terminal what happens now, and elsewhere nothing; nothing remains of it in the end."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    with console.telling() as say:
-        yield say

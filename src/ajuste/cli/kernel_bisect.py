@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Annotated, Final
 
 import typer
 
 from ajuste.cli.options import Jobs, Json, Parameter, Quiet, Seed, example
 from ajuste.cli.showing import command_line, telling
-from ajuste.machine.home import home
-from ajuste.report.console import Console
-from ajuste.report.progress import BuildProgress
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ajuste.run.bisection.session import BisectionSession
-from collections.abc import Mapping
-from typing import Final
-
 from ajuste.design.bisection import Outcome
+from ajuste.machine.home import home
 from ajuste.model.metric import Scale
 from ajuste.model.wording import count_of
+from ajuste.report.console import Console
 from ajuste.report.document import Column, CommandBlock, Item, Listing, Paragraph, Report, Row, RowGroup, Section, Table
+from ajuste.report.progress import BuildProgress
 from ajuste.report.terminal import print_report
 from ajuste.report.verdicts import EffectStyle, effect_style
-from ajuste.run.bisection.session import BisectionResult, Step
+from ajuste.run.bisection.session import BisectionResult, BisectionSession, Step
 
 
 @example(
@@ -73,12 +66,7 @@ def bisect(
     from ajuste.run.bisection.bisect import bisect as carry_out
 
     place, say = home(), telling(quiet=quiet)
-
-    @contextmanager
-    def watching() -> Iterator[BuildProgress]:
-        with BuildProgress(quiet=quiet) as progress:
-            yield progress
-
+    watching = partial(BuildProgress, quiet=quiet)
     ask = Ask(good, bad, source, config, tuple(set_ or ()), every)
     found = carry_out(ask, Workshop(place, watching, say), _sessions(study, metric, seed, parameter, jobs, quiet, say))
     if as_json:
@@ -100,7 +88,7 @@ def _sessions(
     """What opens a session for a good kernel. Raises RequestError for what is wrong with the study."""
     from ajuste.catalogue.loader import catalogue
     from ajuste.cli.choice import chosen_study
-    from ajuste.run.bisection.session import BisectionSession, Measuring, step_study
+    from ajuste.run.bisection.session import Measuring, step_study
     from ajuste.run.testbed import RunOptions
     from ajuste.study.measures import find_metric
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -123,12 +124,7 @@ def measure(
     results were shown, if there are any.
     """
     check_report(showing.report)
-
-    def measured(own: RunOptions, anew: Callable[[Experiment, Store], bool]) -> int:
-        return _measured(
-            study, catalogue, showing, named=named, means=own, fresh=anew, name_chosen=name_chosen, fail_on=fail_on
-        )
-
+    measured = partial(_measured, study, catalogue, showing, named=named, name_chosen=name_chosen, fail_on=fail_on)
     if study.across_boots and means.reboots_allowed:
         from ajuste.cli.reboots import across_boots
 
@@ -140,10 +136,10 @@ def _measured(
     study: Study,
     catalogue: Catalogue,
     showing: Showing,
-    *,
-    named: str,
     means: RunOptions,
     fresh: Callable[[Experiment, Store], bool],
+    *,
+    named: str,
     name_chosen: bool,
     fail_on: Sequence[FailCondition],
 ) -> int:

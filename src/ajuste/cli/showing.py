@@ -15,6 +15,7 @@ from ajuste.cli.log import without_log
 from ajuste.machine.cache import REPORTS, make_room
 from ajuste.machine.home import home
 from ajuste.machine.installation import ajuste_version
+from ajuste.model.base import BaseModel
 from ajuste.model.results import Results
 from ajuste.model.wording import Say
 from ajuste.report.console import Console
@@ -38,10 +39,14 @@ def show_results(
     sys.stdout.flush()
     from ajuste.report.html import write_report  # not before the answer is shown
 
-    contents = hashlib.sha256(f"{ajuste_version()} {results.model_dump_json()}".encode()).hexdigest()
-    write_report(report, path, contents)
+    write_report(report, path, contents_of(results))
     if path.parent == (place := home()).reports:
         make_room(REPORTS, place)
+
+
+def contents_of(document: BaseModel) -> str:
+    """Names what a page is made of: ``document``, and this Ajuste."""
+    return hashlib.sha256(f"{ajuste_version()} {document.model_dump_json()}".encode()).hexdigest()
 
 
 # What happens now, for whoever watches a command.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -68,12 +67,11 @@ def _wanted(names: Sequence[str], store: Store) -> list[Head]:
 
 
 def _entry(one: Head, store: Store) -> SiteEntry:
-    from ajuste.machine.installation import ajuste_version
+    from ajuste.cli.showing import contents_of
     from ajuste.report.site import SiteEntry
     from ajuste.run.outcome import results_of
 
     results = results_of(store.find_run(one.id), store)
-    contents = hashlib.sha256(f"{ajuste_version()} {results.model_dump_json()}".encode()).hexdigest()
     return SiteEntry(
         run=one.id,
         study=one.study,
@@ -83,7 +81,7 @@ def _entry(one: Head, store: Store) -> SiteEntry:
         kernel=one.kernel,
         workload=one.workload,
         tags=tuple(one.tags.split()),
-        contents=contents,
+        contents=contents_of(results),
     )
 
 

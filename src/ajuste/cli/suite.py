@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from collections.abc import Mapping
@@ -18,11 +17,10 @@ from ajuste.cli.choice import built_for, kernels_of_source
 from ajuste.cli.measuring import check_report
 from ajuste.cli.options import example, option
 from ajuste.cli.plan import plan_of, show_plan
-from ajuste.cli.showing import command_line, telling
+from ajuste.cli.showing import command_line, contents_of, telling
 from ajuste.machine.cache import REPORTS, make_room
 from ajuste.machine.files import write_text
 from ajuste.machine.home import Home, home
-from ajuste.machine.installation import ajuste_version
 from ajuste.model.error import RequestError
 from ajuste.model.suite import SuiteRecord, SuiteResult
 from ajuste.report.console import Console
@@ -192,13 +190,12 @@ class SuiteShowing:
         else:
             print_report(page, Console(file=sys.stdout), verbose=self.verbose, path=path)
         sys.stdout.flush()
-        write_report(page, path, _contents(result.model_dump_json()))
+        write_report(page, path, contents_of(result))
         with Store(place.store_url) as store:
             for member in result.members:
                 if member.metrics:
                     found = results_of(store.find_run(member.run), store)
-                    own = place.reports / f"{member.run}.html"
-                    write_report(report_of(found), own, _contents(found.model_dump_json()))
+                    write_report(report_of(found), place.reports / f"{member.run}.html", contents_of(found))
         make_room(REPORTS, place)
 
 
@@ -218,7 +215,3 @@ def show_stored(
     if markdown is not None:
         write_text(markdown, markdown_of(suite_report(result)))
     SuiteShowing(html, lkml, verbose, as_json).show(result, place)
-
-
-def _contents(text: str) -> str:
-    return hashlib.sha256(f"{ajuste_version()} {text}".encode()).hexdigest()
