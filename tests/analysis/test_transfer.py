@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from ajuste.analysis.transfer import transfer
+from ajuste.cli.transfer import transfer_report
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict, Word
 from ajuste.report.html import render_html
 from ajuste.report.markdown import markdown
-from ajuste.report.transfer import transfer_report
 from small_stores import DECIDED, GOING_ON, Commands, small_store
 
 

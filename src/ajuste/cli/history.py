@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Final
 
 import typer
@@ -9,10 +10,23 @@ import typer
 from ajuste.cli.gate import Benchmarks, FreshTrials, bench_request
 from ajuste.cli.options import Json, Quiet, example
 from ajuste.model.error import RequestError
-from ajuste.model.gate import ProjectCommit
-from ajuste.model.wording import count_of
+from ajuste.model.gate import CommitChange, CommitHistory, CommitPoint, HistoryResult, ProjectCommit
+from ajuste.model.wording import amount, change, count_of, listed, percent, shortened, visible_line
 from ajuste.report.console import Console
-from ajuste.report.project_history import history_report
+from ajuste.report.document import (
+    Badge,
+    Block,
+    Cell,
+    Column,
+    CommandBlock,
+    Paragraph,
+    Report,
+    Row,
+    RowGroup,
+    Section,
+    Table,
+)
+from ajuste.report.gate import commit_words
 from ajuste.report.terminal import print_report
 from ajuste.run.gate.checkout import ProjectRepository
 from ajuste.run.gate.history import FEWEST_COMMITS, ProjectHistory, spread
@@ -76,3 +90,99 @@ def _commits(repository: ProjectRepository, since: str | None, until: str, last:
             hint=repository.hint_for_more("name an earlier --since, or compare two commits with ajuste gate"),
         )
     return found
+
+
+# A history as a report: where each metric changed, and a table of all commits.
+
+
+_COLUMNS: Final = (
+    Column("Commit", figure=False),
+    Column("Date", figure=False, optional=True),
+    Column("Figure"),
+    Column("Interval", optional=True),
+    Column("Change", figure=False),
+    Column("Subject", figure=False),
+)
+_MOST_NAMED: Final = 3
+_MOST_BETWEEN: Final = 10
+"""So many commits between two that were measured are listed."""
+
+
+def history_report(result: HistoryResult) -> Report:
+    """The answer first, then a section for each metric."""
+    sections = tuple(_section(one) for one in result.histories)
+    commits = next((one.points for one in result.histories if one.points), ())
+    about = f"{commits[0].commit.short} → {commits[-1].commit.short}" if commits else ""
+    return Report(title="History", headline=headline(result), question=about, sections=sections, stem="history")
+
+
+def headline(result: HistoryResult) -> str:
+    """The answer in one sentence."""
+    if failed := [one for one in result.histories if one.reason]:
+        return f"{count_of(len(failed), 'benchmark')} could not be measured: {listed([one.name for one in failed])}."
+    if changes := [(one, found) for one in result.histories for found in one.changes]:
+        named = [f"{commit} ({_signs(changes, commit)})" for commit in _changed(changes)]
+        more = len(named) - _MOST_NAMED
+        also = f" and {count_of(more, 'more commit')}" if more > 0 else ""
+        return f"{count_of(len(named), 'change')} beyond the limit: {', '.join(named[:_MOST_NAMED])}{also}."
+    if unknown := [one.name for one in result.histories if not one.known]:
+        return f"Not precise enough yet to locate a change: {listed(list(dict.fromkeys(unknown)))}."
+    return "No metric changed by more than its limit."
+
+
+def _changed(changes: Sequence[tuple[CommitHistory, CommitChange]]) -> list[str]:
+    """The commits at which something changed, in their order for each metric."""
+    return list(dict.fromkeys(found.after.short for _, found in changes))
+
+
+def _signs(changes: Sequence[tuple[CommitHistory, CommitChange]], commit: str) -> str:
+    """What changed there, the first metric of each benchmark."""
+    own = {one.name: f"{one.name} {_by(one, found)}" for one, found in reversed(changes) if found.after.short == commit}
+    return listed(list(reversed(own.values())))
+
+
+def _by(history: CommitHistory, found: CommitChange) -> str:
+    return change(found.change, history.scale, history.unit)
+
+
+def _section(history: CommitHistory) -> Section:
+    title = f"{history.name}: {history.metric}"
+    if not history.points:
+        return Section(title, (Paragraph(history.reason.partition("\n")[0]),))
+    rows = RowGroup("", tuple(_row(history, point) for point in history.points))
+    blocks: list[Block] = [Table(_COLUMNS, (rows,), name="commits"), *map(Paragraph, _said(history))]
+    if history.run:
+        blocks.append(CommandBlock("more", (f"ajuste report {history.run}",)))
+    return Section(title, tuple(blocks))
+
+
+def _row(history: CommitHistory, point: CommitPoint) -> Row:
+    commit = point.commit
+    subject = shortened(visible_line(commit.subject))
+    if point.value is None:
+        return Row((commit.short, commit.date, Cell("", missing=point.reason), "", "", subject))
+    bounds = "" if point.low is None or point.high is None else _interval(history, point.low, point.high)
+    found = next((one for one in history.changes if one.after == commit), None)
+    badge: Badge | str = ""
+    if found is not None:
+        badge = Badge("worsens" if found.worse else "improves", "✗" if found.worse else "✓", _by(history, found))
+    return Row((commit.short, commit.date, amount(point.value, history.unit), bounds, badge, subject))
+
+
+def _interval(history: CommitHistory, low: float, high: float) -> str:
+    return f"{amount(low, history.unit)} to {amount(high, history.unit)}"
+
+
+def _said(history: CommitHistory) -> Iterator[str]:
+    """What the table does not say."""
+    yield from (f"{point.commit.short}: {point.reason.rstrip('.')}." for point in history.points if point.reason)
+    if not history.known:
+        yield "Not precise enough yet to locate a change."
+    elif not history.changes:
+        yield f"No change of more than {percent(history.limit)}."
+    for found in history.changes:
+        if len(found.between) > 1:
+            more = len(found.between) - _MOST_BETWEEN
+            named = [commit_words(one) for one in found.between[:_MOST_BETWEEN]]
+            also = f" and {more} more" if more > 0 else ""
+            yield f"{_by(history, found)} came with one of {'; '.join(named)}{also}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -152,9 +153,7 @@ def _results(url: str, runs: Sequence[str], *, trials: bool, as_json: bool) -> R
     """The results of the one of ``runs``; None where several were compared or the outputs of trials shown instead."""
     with Store(url) as store:
         if len(runs) > 1:
-            from ajuste.cli.side_by_side import show_side_by_side
-
-            show_side_by_side([store.find_run(run) for run in runs], store, as_json=as_json)
+            _compare([store.find_run(run) for run in runs], store, as_json=as_json)
             return None
         found = store.find_run(runs[0])
         if trials:
@@ -168,6 +167,18 @@ def _results(url: str, runs: Sequence[str], *, trials: bool, as_json: bool) -> R
         from ajuste.run.outcome import results_of
 
         return results_of(found, store)
+
+
+def _compare(runs: Sequence[Run], store: Store, *, as_json: bool) -> None:
+    from ajuste.report.console import Console
+    from ajuste.report.side_by_side import print_side_by_side, side_by_side, side_by_side_document
+    from ajuste.run.outcome import results_of
+
+    compared = side_by_side([results_of(run, store) for run in runs])
+    if as_json:
+        typer.echo(json.dumps(side_by_side_document(compared), indent=2))
+    else:
+        print_side_by_side(compared, Console(file=sys.stdout))
 
 
 def _listed(url: str) -> Iterable[Head]:

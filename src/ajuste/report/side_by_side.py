@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import change, count_of
+from ajuste.model.wording import change, count_of, visible_line
+from ajuste.report.console import Console, Sheet, plain_table, sheet
 from ajuste.report.document import Block, Cell, Column, Entry, Fact, Paragraph, Report, Row, RowGroup, Section, Table
 from ajuste.report.format import NOTHING, labels_of
 from ajuste.report.headline import headlines
@@ -61,6 +62,35 @@ def side_by_side_document(compared: SideBySide) -> dict[str, Any]:
         ],
         "environment": [{"name": name, "values": values} for name, values in compared.differing],
     }
+
+
+def print_side_by_side(compared: SideBySide, console: Console) -> None:
+    """The answers first, then their effects, and what differs between their environments."""
+    effects = (
+        (f"{metric}, {configuration}", [effect_text(one) for one in verdicts])
+        for (configuration, metric), verdicts in compared.effects.items()
+    )
+    with sheet(console) as page:
+        for name, one in _named(compared):
+            page.line(f"{name}  {one.run}  {visible_line(one.study)}")
+            page.say(one.answer or one.stopped_because, indent=3)
+        _print_table(page, "Effects", compared.names, effects)
+        _print_table(page, "What differs between their environments", compared.names, compared.differing)
+
+
+def _print_table(
+    page: Sheet, title: str, runs: Sequence[str], rows: Iterable[tuple[str, Sequence[str | None]]]
+) -> None:
+    page.heading(title)
+    table = plain_table()
+    for name in ("", *runs):
+        table.add_column(name, overflow="fold")
+    for name, values in rows:
+        table.add_row(visible_line(name), *(NOTHING if value is None else visible_line(value) for value in values))
+    if table.row_count:
+        page.table(table)
+    else:
+        page.say("Nothing.", indent=2)
 
 
 def side_by_side_report(compared: SideBySide) -> Report:

@@ -6,10 +6,10 @@ import io
 
 import pytest
 
+from ajuste.cli.history import headline, history_report
 from ajuste.model.gate import CommitChange, CommitHistory, CommitPoint, HistoryResult, ProjectCommit
 from ajuste.report.console import Console
 from ajuste.report.markdown import markdown
-from ajuste.report.project_history import headline, history_report
 from ajuste.report.terminal import print_report
 
 COMMITS = tuple(
