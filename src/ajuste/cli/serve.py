@@ -1,4 +1,4 @@
-"""``ajuste serve``: the lab page, in a browser."""
+"""``ajuste serve`` and ``ajuste mcp``: the lab, as a page in a browser and for agents."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from ajuste.catalogue.loader import catalogue
 from ajuste.cli.options import Json, example
 from ajuste.machine.home import home
 from ajuste.machine.installation import require_extra
+from ajuste.model.error import RequestError
 
 
 @example("ajuste serve", "ajuste serve --port 8700 --no-browser")
@@ -45,3 +47,56 @@ def serve(
         sys.stdout.flush()
 
     serve_lab(home(), port=port, browser=not no_browser, allow_host=allow_host, tell=tell)
+
+
+@example("ajuste mcp --trials 500 --minutes 30", "ajuste mcp --http --port 8643")
+def mcp(
+    http: Annotated[
+        bool, typer.Option("--http", help="Serve by streamable HTTP on this machine only (default: standard input).")
+    ] = False,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, metavar="N", help="With --http: the port (0: any free).")
+    ] = None,
+    trials: Annotated[int, typer.Option("--trials", min=1, help="The client may measure so many trials.")] = 2000,
+    minutes: Annotated[float, typer.Option("--minutes", min=0.1, help="It may measure for so many minutes.")] = 120.0,
+    calls: Annotated[int, typer.Option("--calls", min=1, help="It may call so often in any minute.")] = 120,
+    allow_host: Annotated[
+        str | None,
+        typer.Option(
+            "--allow-host",
+            metavar="NAME,...",
+            help="Let it change these tunables of this machine, as root (default: none; guests only).",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Serve agents by the Model Context Protocol.
+
+    An agent lists tunables and runs, plans studies, runs them in guests, reads verdicts and proposes to campaigns. It
+    changes nothing of this machine, unless you name tunables with --allow-host. Its client starts this command, or
+    connects to the address of --http with the token that is printed.
+    """
+    require_extra("mcp")
+    if port is not None and not http:
+        raise RequestError("--port requires --http", hint="add --http")
+    if as_json and not http:
+        raise RequestError("--json requires --http: standard output belongs to the protocol", hint="remove --json")
+    allowed = _allowed(allow_host)
+    from ajuste.lab.agents.budget import AgentBudget, AgentLimits
+    from ajuste.lab.agents.desk import AgentDesk
+    from ajuste.lab.agents.protocol import serve_http, serve_stdio
+    from ajuste.lab.service import LabService
+
+    limits = AgentLimits(trials, minutes, calls)
+    service = LabService(home(), allow_host=bool(allowed))
+    desk = AgentDesk(service, AgentBudget(limits), allowed)
+    if http:
+        serve_http(desk, port, as_json=as_json)
+    else:
+        serve_stdio(desk)
+
+
+def _allowed(text: str | None) -> tuple[str, ...]:
+    """The tunables of this machine that a client may change. Raises RequestError for one that there is not."""
+    names = [] if text is None else [name.strip() for name in text.split(",")]
+    return tuple(dict.fromkeys(catalogue().find_tunable(name).name for name in names))

@@ -1,4 +1,4 @@
-"""``ajuste studies``: the built-in studies."""
+"""``ajuste studies`` and ``ajuste schema``: the built-in studies, and what editors know of study files."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import json
 
 import typer
 
+from ajuste.catalogue.loader import catalogue
 from ajuste.cli.options import Json, example
 from ajuste.report.console import Console
 from ajuste.study.builtin import builtin_studies
+from ajuste.study.read import json_schema
 
 
 @example("ajuste studies")
@@ -23,3 +25,9 @@ def studies(as_json: Json = False) -> None:
     for study in found:
         console.print(study.name, style="bold")
         console.print(f"    {study.title}\n    {study.question}")
+
+
+@example("ajuste schema > study.schema.json")
+def schema() -> None:
+    """Print the JSON Schema of study files, for completion and checks in an editor."""
+    typer.echo(json.dumps(json_schema(catalogue()), indent=2, ensure_ascii=False))
