@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -170,7 +169,6 @@ def _results(url: str, runs: Sequence[str], *, trials: bool, as_json: bool) -> R
 
 
 def _compare(runs: Sequence[Run], store: Store, *, as_json: bool) -> None:
-    from ajuste.report.console import Console
     from ajuste.report.side_by_side import print_side_by_side, side_by_side, side_by_side_document
     from ajuste.run.outcome import results_of
 
@@ -178,7 +176,7 @@ def _compare(runs: Sequence[Run], store: Store, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(side_by_side_document(compared), indent=2))
     else:
-        print_side_by_side(compared, Console(file=sys.stdout))
+        print_side_by_side(compared)
 
 
 def _listed(url: str) -> Iterable[Head]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -64,13 +65,13 @@ def side_by_side_document(compared: SideBySide) -> dict[str, Any]:
     }
 
 
-def print_side_by_side(compared: SideBySide, console: Console) -> None:
-    """The answers first, then their effects, and what differs between their environments."""
+def print_side_by_side(compared: SideBySide) -> None:
+    """On standard output the answers first, then their effects, and what differs between their environments."""
     effects = (
         (f"{metric}, {configuration}", [effect_text(one) for one in verdicts])
         for (configuration, metric), verdicts in compared.effects.items()
     )
-    with sheet(console) as page:
+    with sheet(Console(file=sys.stdout)) as page:
         for name, one in _named(compared):
             page.line(f"{name}  {one.run}  {visible_line(one.study)}")
             page.say(one.answer or one.stopped_because, indent=3)
