@@ -12,9 +12,16 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Point, Results
 from ajuste.model.wording import count_of, percent, visible_line
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Row, RowGroup, Section, Table
-from ajuste.report.format import NOTHING, Labels, duration, shown_as, significant
-from ajuste.report.plots.plot import LegendEntry, Plot, figure
-from ajuste.report.plots.trials import configuration_marks, exact, figure_axis, hover_text, kind_of
+from ajuste.report.format import NOTHING, Labels, duration, in_unit, shown_as, significant
+from ajuste.report.plots.plot import Plot, figure, scatter
+from ajuste.report.plots.trials import (
+    configuration_legend,
+    configuration_marks,
+    exact,
+    figure_axis,
+    hover_text,
+    kind_of,
+)
 
 _OUTCOMES: Final = {
     "up": "",
@@ -125,21 +132,18 @@ def _plot(results: Results, found: BootFindings, metric: Metric, labels: Labels,
         label = labels.short(configuration)
         mark = marks[configuration.name]
         traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": label,
-                "x": list(_beside(own)),
-                "y": [shown.scaled(trial.metrics[metric.name]) for _, trial in own],
-                "marker": {"symbol": mark.symbol, "color": mark.colour, "size": 8},
-                "hoverinfo": "text",
-                "hovertext": [f"boot {b}<br>{hover_text(t, label, metric, shown)}" for b, t in own],
-            }
+            scatter(
+                "markers",
+                list(_beside(own)),
+                [shown.scaled(trial.metrics[metric.name]) for _, trial in own],
+                [f"boot {b}<br>{hover_text(t, label, metric, shown)}" for b, t in own],
+                name=label,
+                marker={"symbol": mark.symbol, "color": mark.colour, "size": 8},
+            )
         )
-    unit = f", in\u00a0{shown.unit}" if shown.unit else ""
     return Plot(
         name=name,
-        title=f"{metric.title} by boot{unit}",
+        title=f"{metric.title} by boot{in_unit(shown.unit)}",
         description=f"{metric.title}: {len(placed)} clean trials by the boot in which they ran.",
         figure=figure(
             traces,
@@ -147,17 +151,7 @@ def _plot(results: Results, found: BootFindings, metric: Metric, labels: Labels,
             yaxis=figure_axis([shown.scaled(trial.metrics[metric.name]) for _, trial in placed]),
         ),
         height=_HEIGHT,
-        legend=_legend(results, labels),
-    )
-
-
-def _legend(results: Results, labels: Labels) -> tuple[LegendEntry, ...]:
-    marks = configuration_marks(results)
-    return tuple(
-        LegendEntry(
-            labels.short(one) + (" (baseline)" if one.baseline else ""), marks[one.name].symbol, marks[one.name].role
-        )
-        for one in results.configurations
+        legend=configuration_legend(results, labels),
     )
 
 

@@ -29,7 +29,7 @@ from ajuste.report.document import (
 )
 from ajuste.report.format import NOTHING, Labels, labels_of, number, shown_as
 from ajuste.report.palette import SERIES, variable
-from ajuste.report.plots.plot import LegendEntry, Plot, figure, plain, plain_lines
+from ajuste.report.plots.plot import LegendEntry, Plot, figure, plain, plain_lines, scatter
 
 _LANE: Final = 64
 _BAR: Final = 22
@@ -107,15 +107,13 @@ def _runs(
 ) -> dict[str, Any]:
     """Thick lines, one for each time that the task has a CPU."""
     own = [run for run in lane.runs if run.task == task]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [end for run in own for end in (run.begin_ns / divisor, run.end_ns / divisor, None)],
-        "y": [end for run in own for end in (places[run.cpu, which], places[run.cpu, which], None)],
-        "line": {"color": variable(role), "width": _BAR},
-        "hoverinfo": "text",
-        "hovertext": [_hover(run) for run in own for _ in range(3)],
-    }
+    return scatter(
+        "lines",
+        [end for run in own for end in (run.begin_ns / divisor, run.end_ns / divisor, None)],
+        [end for run in own for end in (places[run.cpu, which], places[run.cpu, which], None)],
+        [_hover(run) for run in own for _ in range(3)],
+        line={"color": variable(role), "width": _BAR},
+    )
 
 
 def _hover(run: DecisionRun) -> str:
@@ -127,15 +125,13 @@ def _marks(
 ) -> dict[str, Any]:
     own: list[DecisionMark] = [mark for mark in lane.marks if mark.kind == kind]
     symbol, role, words = _MARKS[kind]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [mark.at_ns / divisor for mark in own],
-        "y": [places[mark.cpu, which] - _ABOVE for mark in own],
-        "marker": {"symbol": symbol, "size": 9, "color": variable(role), "line": {"width": 1, "color": variable(role)}},
-        "hoverinfo": "text",
-        "hovertext": [f"<b>{plain(mark.task)}</b><br>{words}" if mark.task else words for mark in own],
-    }
+    return scatter(
+        "markers",
+        [mark.at_ns / divisor for mark in own],
+        [places[mark.cpu, which] - _ABOVE for mark in own],
+        [f"<b>{plain(mark.task)}</b><br>{words}" if mark.task else words for mark in own],
+        marker={"symbol": symbol, "size": 9, "color": variable(role), "line": {"width": 1, "color": variable(role)}},
+    )
 
 
 _ABOUT = (

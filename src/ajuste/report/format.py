@@ -65,6 +65,11 @@ class ShownNumber:
         return f"{self.text(value)} {self.unit}".rstrip()
 
 
+def in_unit(unit: str) -> str:
+    """``, in ms`` to follow a title; nothing where there is no unit."""
+    return f", in\u00a0{unit}" if unit else ""
+
+
 def number(value: float, decimals: int) -> str:
     """``value`` with thousands separated and a real minus sign; very large figures in powers of ten."""
     if math.isnan(value):
@@ -227,6 +232,10 @@ class Labels:
     def short(self, configuration: Measured) -> str:
         """All levels in one line; the configuration's name if it has none."""
         return ", ".join(self.of(configuration)) or visible_line(configuration.name)
+
+    def named(self, configuration: Measured) -> str:
+        """As ``short``, and whether others are compared with it."""
+        return f"{self.short(configuration)}{' (baseline)' if configuration.baseline else ''}"
 
     def setting(self, configuration: Measured) -> str:
         """As it stands in a sentence: ``vm.swappiness = 10``; what speaks for itself without the factor's name."""

@@ -16,8 +16,8 @@ from ajuste.model.wording import count_of, visible_line
 from ajuste.report.document import Block, Paragraph, Picture, Section
 from ajuste.report.format import Labels, ShownNumber, shown_as
 from ajuste.report.palette import variable
-from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain
-from ajuste.report.plots.trials import configuration_marks
+from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain, scatter
+from ajuste.report.plots.trials import configuration_legend, configuration_marks
 
 _HEIGHT: Final = 260
 _UNITS: Final = (
@@ -49,10 +49,7 @@ def _plot(results: Results, live: LiveRecord, line: LiveLine, metric: Metric, la
     flagged = [one for one in live.slices if one.flag]
     traces = [_trace(line, live.slices, one, marks[one], short[one], shown, size) for one in marks]
     unit = f" in {shown.unit}" if shown.unit else ""
-    legend = [
-        LegendEntry(short[one.name] + (" (baseline)" if one.baseline else ""), "line", marks[one.name].role)
-        for one in results.configurations
-    ]
+    legend = [*configuration_legend(results, labels, "line")]
     legend += [LegendEntry("left out of the verdicts", "area", "warning-line")] if flagged else []
     return Plot(
         name=name,
@@ -91,16 +88,15 @@ def _trace(
         is_own = slices[place].configuration == configuration
         x.append(at_s / size)
         y.append(shown.scaled(value) if is_own and value is not None and math.isfinite(value) else None)
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": x,
-        "y": y,
-        "connectgaps": False,
-        "line": {"color": own.colour, "width": 1.6},
-        "hoverinfo": "x+y+text",
-        "hovertext": f"<b>{plain(label)}</b>",
-    }
+    return scatter(
+        "lines",
+        x,
+        y,
+        f"<b>{plain(label)}</b>",
+        connectgaps=False,
+        line={"color": own.colour, "width": 1.6},
+        hoverinfo="x+y+text",
+    )
 
 
 def _band(one: LiveSlice, size: float) -> dict[str, Any]:

@@ -113,13 +113,8 @@ def metric_matrix(results: Results, metrics: Sequence[Metric], labels: Labels, n
         )
         for metric in metrics
     )
-    heads = (Column(configuration_name(one, labels)) for one in results.configurations)
+    heads = (Column(labels.named(one)) for one in results.configurations)
     return Table((Column(labels.heading or "Metric", figure=False), *heads), (RowGroup("", rows),), name, matrix=True)
-
-
-def configuration_name(configuration: Measured, labels: Labels) -> str:
-    """Its levels as people say them, and whether others are compared with it."""
-    return f"{labels.short(configuration)}{' (baseline)' if configuration.baseline else ''}"
 
 
 def described(results: Results, configuration: Measured, metric: Metric, labels: Labels) -> Subsection:

@@ -55,6 +55,7 @@ ROLES: Final[dict[str, tuple[str, str]]] = {
 }
 
 SERIES: Final = 8  # series-0 (the baseline) … series-7
+HEATS: Final = 5  # heat-0 … heat-4
 SYMBOLS: Final = (
     "circle",
     "square",

@@ -14,7 +14,7 @@ from ajuste.model.wording import count_of, visible_line
 from ajuste.report.costs import called_in, cost_sentences, cost_tables
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Report, Row, RowGroup, Section, Table
 from ajuste.report.format import NOTHING, Labels, labels_of, number, shown_as
-from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain
+from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain, scatter
 from ajuste.report.plots.trials import configuration_marks
 
 CAUSES: Final = {
@@ -100,15 +100,13 @@ def _causes(pair: Pair, name: str, legend: tuple[LegendEntry, ...]) -> Plot:
 
 def _bars(counts: list[int], places: list[float], own: Mark, words: str) -> dict[str, Any]:
     """Thick lines from 0, one for each count."""
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [end for count in counts for end in (0, count, None)],
-        "y": [end for place in places for end in (place, place, None)],
-        "line": {"color": own.colour, "width": _BAR},
-        "hoverinfo": "text",
-        "hovertext": [f"<b>{plain(words)}</b><br>{number(count, 0)}" for count in counts for _ in range(3)],
-    }
+    return scatter(
+        "lines",
+        [end for count in counts for end in (0, count, None)],
+        [end for place in places for end in (place, place, None)],
+        [f"<b>{plain(words)}</b><br>{number(count, 0)}" for count in counts for _ in range(3)],
+        line={"color": own.colour, "width": _BAR},
+    )
 
 
 def _durations(
@@ -193,15 +191,14 @@ def _queue(pair: Pair, name: str, legend: tuple[LegendEntry, ...]) -> Plot:
 
 def _outline(edges: list[float], shares: list[float], own: Mark, words: str) -> dict[str, Any]:
     """A histogram's upper edge: each share from its edge to the next."""
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [edges[0], *(edge for edge in edges[1:] for _ in range(2))] if edges else [],
-        "y": [share for share in shares for _ in range(2)][:-1],
-        "line": {"width": 2, "color": own.colour},
-        "hoverinfo": "y+text",
-        "hovertext": f"<b>{plain(words)}</b>",
-    }
+    return scatter(
+        "lines",
+        [edges[0], *(edge for edge in edges[1:] for _ in range(2))] if edges else [],
+        [share for share in shares for _ in range(2)][:-1],
+        f"<b>{plain(words)}</b>",
+        line={"width": 2, "color": own.colour},
+        hoverinfo="y+text",
+    )
 
 
 _PARTS: Final[dict[Part, str]] = {"workload": "the workload", "background": "the background load", "other": "others"}

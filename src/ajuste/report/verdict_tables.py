@@ -15,7 +15,6 @@ from ajuste.model.wording import in_sentence, listed, percent, visible_line
 from ajuste.report.document import Badge, Block, Cell, Column, Paragraph, Row, RowGroup, Section, Table
 from ajuste.report.format import NOTHING, Labels, ShownNumber, number, numeric_levels, shown_as
 from ajuste.report.metric_table import (
-    configuration_name,
     extent_of,
     is_screening,
     mean_cell,
@@ -88,7 +87,7 @@ def _ranked_group(results: Results, metric: Metric, ranking: Ranking, labels: La
 
     def row(name: str, estimate: str, interval: str, badge: Badge, remark: str = "") -> Row:
         one = by_name[name]
-        cells = (configuration_name(one, labels), mean_cell(one, metric, shown), estimate, interval, badge)
+        cells = (labels.named(one), mean_cell(one, metric, shown), estimate, interval, badge)
         return Row(cells, remark)
 
     text = "best" if len(ranking.contenders) == 1 else "best mean"
@@ -187,7 +186,7 @@ def _group(results: Results, metric: Metric, labels: Labels) -> RowGroup:
     rows = []
     for configuration in results.configurations:
         verdict = by_configuration.get(configuration.name)
-        figures = (configuration_name(configuration, labels), *_measured(configuration, metric, shown))
+        figures = (labels.named(configuration), *_measured(configuration, metric, shown))
         if verdict is None:
             rows.append(Row((*figures, "", "", "")))
             continue

@@ -20,7 +20,7 @@ from ajuste.report.diagnosis import diagnosis_report
 from ajuste.report.document import Fact, Facts, Folded, Paragraph, Picture, Report, Section
 from ajuste.report.inventory_page import inventory_page
 from ajuste.report.palette import variable
-from ajuste.report.plots.plot import Plot, figure, plain
+from ajuste.report.plots.plot import Plot, figure, plain, scatter
 
 _KEPT_S: Final = 600.0
 
@@ -67,18 +67,14 @@ def _machine_report(checks: list[QuietCheck]) -> Report:
 def _spread_plot(checks: list[QuietCheck]) -> Plot:
     times = [check.at.isoformat() for check in checks]
     spreads = [check.diagnosis.spread_percent for check in checks]
-    trace = {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": times,
-        "y": spreads,
-        "line": {"color": variable("series-1"), "width": 2},
-        "marker": {"size": 8, "color": variable("series-1")},
-        "hoverinfo": "text",
-        "hovertext": [
-            plain(f"{value:.3g} %, {at[:16].replace('T', ' ')}") for value, at in zip(spreads, times, strict=True)
-        ],
-    }
+    trace = scatter(
+        "lines+markers",
+        times,
+        spreads,
+        [plain(f"{value:.3g} %, {at[:16].replace('T', ' ')}") for value, at in zip(spreads, times, strict=True)],
+        line={"color": variable("series-1"), "width": 2},
+        marker={"size": 8, "color": variable("series-1")},
+    )
     drawn = figure(
         [trace],
         xaxis={"type": "date"},

@@ -9,10 +9,21 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Prediction, Results
 from ajuste.model.trial import Factor
 from ajuste.model.wording import visible_line
-from ajuste.report.format import Labels, ShownNumber, numeric_levels
+from ajuste.report.format import Labels, ShownNumber, in_unit, numeric_levels
 from ajuste.report.listings import predicted_text, prediction_shown, predictions_of, residual_text
 from ajuste.report.palette import SERIES, variable
-from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, level_axis, mark, plain, plain_lines, spaced
+from ajuste.report.plots.plot import (
+    LegendEntry,
+    Mark,
+    Plot,
+    figure,
+    level_axis,
+    mark,
+    plain,
+    plain_lines,
+    scatter,
+    spaced,
+)
 from ajuste.report.plots.trials import exact, figure_axis, hover_text, kind_of
 
 _FEWEST_LEVELS: Final = 3
@@ -39,11 +50,10 @@ def curve_plot(results: Results, metric: Metric, factor: Factor, labels: Labels,
         traces.append(_trials(results, metric, factor, ordered, at, own, labels, shown))
         traces.append(_means(metric, factor, ordered, at, own, labels, shown))
     single = [t.metrics[metric.name] for t in results.trials if metric.name in t.metrics and kind_of(t) == "clean"]
-    unit = f", in\u00a0{shown.unit}" if shown.unit else ""
     others = [f for f in labels.factors if f.name != factor.name]
     return Plot(
         name=name,
-        title=f"Against {visible_line(factor.name)}{unit}",
+        title=f"Against {visible_line(factor.name)}{in_unit(shown.unit)}",
         description=f"{metric.title} against the levels of {factor.name}: means joined by lines, every clean trial.",
         figure=figure(
             traces,
@@ -76,20 +86,18 @@ def _means(
     shown: ShownNumber,
 ) -> dict[str, Any]:
     measured = [c for c in configurations if metric.name in c.metrics]
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": [at[c.levels[factor.name]] for c in measured],
-        "y": [shown.scaled(c.metrics[metric.name].mean) for c in measured],
-        "line": {"color": own.colour, "width": 2},
-        "marker": {"symbol": own.symbol, "size": 9, "color": own.colour},
-        "hoverinfo": "text",
-        "hovertext": [
+    return scatter(
+        "lines+markers",
+        [at[c.levels[factor.name]] for c in measured],
+        [shown.scaled(c.metrics[metric.name].mean) for c in measured],
+        [
             f"<b>{plain(labels.short(c))}</b><br>mean of {c.metrics[metric.name].n} trials: "
             f"{plain(shown.with_unit(c.metrics[metric.name].mean))}"
             for c in measured
         ],
-    }
+        line={"color": own.colour, "width": 2},
+        marker={"symbol": own.symbol, "size": 9, "color": own.colour},
+    )
 
 
 def _trials(
@@ -106,15 +114,13 @@ def _trials(
     clean = [
         t for t in results.trials if t.configuration in by_name and kind_of(t) == "clean" and metric.name in t.metrics
     ]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [at[by_name[t.configuration].levels[factor.name]] for t in clean],
-        "y": [shown.scaled(t.metrics[metric.name]) for t in clean],
-        "marker": {"symbol": own.symbol, "size": 6, "color": own.colour, "opacity": 0.4},
-        "hoverinfo": "text",
-        "hovertext": [hover_text(t, labels.short(by_name[t.configuration]), metric, shown) for t in clean],
-    }
+    return scatter(
+        "markers",
+        [at[by_name[t.configuration].levels[factor.name]] for t in clean],
+        [shown.scaled(t.metrics[metric.name]) for t in clean],
+        [hover_text(t, labels.short(by_name[t.configuration]), metric, shown) for t in clean],
+        marker={"symbol": own.symbol, "size": 6, "color": own.colour, "opacity": 0.4},
+    )
 
 
 def _level_ticks(factor: Factor, numbers: list[float], labels: Labels) -> dict[str, Any]:
@@ -166,11 +172,10 @@ def predicted_plot(results: Results, metric: Metric, labels: Labels, name: str) 
     rows = {prediction.configuration: len(own) - 1 - place for place, prediction in enumerate(own)}
     traces = [_predicted(prediction, rows, names, shown) for prediction in own]
     traces += [_trials_beside(results, metric, rows, shown), _means_beside(own, rows, names, shown)]
-    unit = f", in\u00a0{shown.unit}" if shown.unit else ""
     ends = [shown.scaled(v) for p in own for v in (p.low, p.high, p.measured) if v is not None]
     return Plot(
         name=name,
-        title=f"Measured and predicted{unit}",
+        title=f"Measured and predicted{in_unit(shown.unit)}",
         description=f"{metric.title}: for each configuration the mean, every clean trial, and what the rule predicts.",
         figure=figure(
             traces,
@@ -189,51 +194,45 @@ def _predicted(
     """A diamond for one value, a bar between two for a range."""
     exact = prediction.low == prediction.high
     ends = [prediction.low] if exact else [prediction.low, prediction.high]
-    return {
-        "type": "scatter",
-        "mode": "markers" if exact else "lines+markers",
-        "x": [shown.scaled(end) for end in ends],
-        "y": [rows[prediction.configuration]] * len(ends),
-        "line": {"color": variable(_PREDICTED), "width": 7},
-        "opacity": 0.75,
-        "marker": {"symbol": "diamond", "size": 15 if exact else 9, "color": variable(_PREDICTED)},
-        "hoverinfo": "text",
-        "hovertext": [_predicted_text(prediction, names, shown)] * len(ends),
-    }
+    return scatter(
+        "markers" if exact else "lines+markers",
+        [shown.scaled(end) for end in ends],
+        [rows[prediction.configuration]] * len(ends),
+        [_predicted_text(prediction, names, shown)] * len(ends),
+        line={"color": variable(_PREDICTED), "width": 7},
+        opacity=0.75,
+        marker={"symbol": "diamond", "size": 15 if exact else 9, "color": variable(_PREDICTED)},
+    )
 
 
 def _means_beside(
     own: tuple[Prediction, ...], rows: dict[str, int], names: dict[str, str], shown: ShownNumber
 ) -> dict[str, Any]:
     measured = [(p, p.measured) for p in own if p.measured is not None]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [shown.scaled(mean) for _, mean in measured],
-        "y": [rows[p.configuration] for p, _ in measured],
-        "marker": {
+    return scatter(
+        "markers",
+        [shown.scaled(mean) for _, mean in measured],
+        [rows[p.configuration] for p, _ in measured],
+        [_predicted_text(p, names, shown) for p, _ in measured],
+        marker={
             "symbol": "circle",
             "size": 8,
             "color": variable(_MEASURED),
             "line": {"width": 1, "color": variable("card")},
         },
-        "hoverinfo": "text",
-        "hovertext": [_predicted_text(p, names, shown) for p, _ in measured],
-    }
+    )
 
 
 def _trials_beside(results: Results, metric: Metric, rows: dict[str, int], shown: ShownNumber) -> dict[str, Any]:
     clean = [
         t for t in results.trials if t.configuration in rows and metric.name in t.metrics and kind_of(t) == "clean"
     ]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [shown.scaled(t.metrics[metric.name]) for t in clean],
-        "y": [rows[t.configuration] - 0.28 for t in clean],
-        "marker": {"symbol": "circle", "size": 5, "color": variable(_MEASURED), "opacity": 0.45},
-        "hoverinfo": "skip",
-    }
+    return scatter(
+        "markers",
+        [shown.scaled(t.metrics[metric.name]) for t in clean],
+        [rows[t.configuration] - 0.28 for t in clean],
+        marker={"symbol": "circle", "size": 5, "color": variable(_MEASURED), "opacity": 0.45},
+    )
 
 
 def _predicted_text(prediction: Prediction, names: dict[str, str], shown: ShownNumber) -> str:

@@ -8,10 +8,21 @@ from ajuste.model.metric import Metric, Scale
 from ajuste.model.results import Results
 from ajuste.model.verdict import FactorCell, FactorEffect
 from ajuste.model.wording import visible_line
-from ajuste.report.format import Labels, ShownNumber, shown_as
+from ajuste.report.format import Labels, ShownNumber, in_unit, shown_as
 from ajuste.report.palette import SERIES, variable
 from ajuste.report.plots.forest import SYMBOLS, EffectAxis, axis_of, in_words, neutral, x_axis, zone_shapes
-from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, level_axis, mark, plain, plain_lines
+from ajuste.report.plots.plot import (
+    LegendEntry,
+    Mark,
+    Plot,
+    error_bars,
+    figure,
+    level_axis,
+    mark,
+    plain,
+    plain_lines,
+    scatter,
+)
 from ajuste.report.verdicts import (
     EffectStyle,
     effect_band,
@@ -84,29 +95,25 @@ def _row(height: int, effect: FactorEffect, axis: EffectAxis, labels: Labels, re
     return [
         _line(axis.place(neutral(axis.style)), at, height, effect.verdict, 12, 0.35, text),
         _line(low, high, height, effect.verdict, 2, 1.0, text),
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "x": [at],
-            "y": [height],
-            "marker": {"symbol": SYMBOLS[effect.verdict], "size": 9, "color": variable(effect.verdict)},
-            "hoverinfo": "text",
-            "hovertext": [text],
-        },
+        scatter(
+            "markers",
+            [at],
+            [height],
+            [text],
+            marker={"symbol": SYMBOLS[effect.verdict], "size": 9, "color": variable(effect.verdict)},
+        ),
     ]
 
 
 def _line(begin: float, end: float, height: int, role: str, width: int, opacity: float, text: str) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [begin, end],
-        "y": [height, height],
-        "line": {"color": variable(role), "width": width},
-        "opacity": opacity,
-        "hoverinfo": "text",
-        "hovertext": [text, text],
-    }
+    return scatter(
+        "lines",
+        [begin, end],
+        [height, height],
+        [text, text],
+        line={"color": variable(role), "width": width},
+        opacity=opacity,
+    )
 
 
 # How the effect of one factor depends on the level of another: parallel lines where it does not.
@@ -154,10 +161,9 @@ def _interaction_plot(
                 own, [across.levels.index(c.levels[along]) + shift for c in own], mark(place), style, labels
             )
         )
-    unit = f", in\u00a0{style.unit}" if style.unit else ""
     return Plot(
         name=name,
-        title=f"{visible_line(across.name)} by {visible_line(of.name)}, against the baselines{unit}",
+        title=f"{visible_line(across.name)} by {visible_line(of.name)}, against the baselines{in_unit(style.unit)}",
         description=f"{metric.title} at the levels of {across.name}, a line for each level of {of.name}, against the "
         f"baselines of both, with intervals; parallel lines mean that neither depends on the other.",
         figure=figure(
@@ -192,25 +198,21 @@ def _interaction_line(
         f"{plain(_words(c, style))}"
         for c in cells
     ]
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": at,
-        "y": means,
-        "line": {"color": own.colour, "width": 2},
-        "marker": {"symbol": own.symbol, "size": 9, "color": own.colour},
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": [0.0 if high is None else high - mean for mean, (_, high) in zip(means, ends, strict=True)],
-            "arrayminus": [0.0 if low is None else mean - low for mean, (low, _) in zip(means, ends, strict=True)],
-            "color": own.colour,
-            "thickness": 1.5,
-            "width": 4,
-        },
-        "hoverinfo": "text",
-        "hovertext": said,
-    }
+    return scatter(
+        "lines+markers",
+        at,
+        means,
+        said,
+        line={"color": own.colour, "width": 2},
+        marker={"symbol": own.symbol, "size": 9, "color": own.colour},
+        error_y=error_bars(
+            [0.0 if high is None else high - mean for mean, (_, high) in zip(means, ends, strict=True)],
+            [0.0 if low is None else mean - low for mean, (low, _) in zip(means, ends, strict=True)],
+            own.colour,
+            thickness=1.5,
+            width=4,
+        ),
+    )
 
 
 def _place(value: float | None, style: EffectStyle) -> float | None:

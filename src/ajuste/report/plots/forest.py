@@ -14,7 +14,7 @@ from ajuste.model.wording import visible_line
 from ajuste.report.format import Labels
 from ajuste.report.metric_table import verdicts_of
 from ajuste.report.palette import variable
-from ajuste.report.plots.plot import LegendEntry, Plot, figure, level_axis, plain, plain_lines
+from ajuste.report.plots.plot import LegendEntry, Plot, figure, level_axis, plain, plain_lines, scatter
 from ajuste.report.plots.trials import MOST_MARKED, ROW_HEIGHT
 from ajuste.report.verdicts import (
     EffectStyle,
@@ -72,10 +72,7 @@ def _plot(results: Results, metric: Metric, verdicts: tuple[Verdict, ...], label
     traces: list[dict[str, Any]] = []
     for place, (configuration, verdict) in enumerate(rows):
         traces += _row(len(rows) - 1 - place, configuration, verdict, axis, labels, results)
-    ticks = [
-        labels.short(configuration) + (" (baseline)" if configuration.baseline else "")
-        for configuration, _ in reversed(rows)
-    ]
+    ticks = [labels.named(configuration) for configuration, _ in reversed(rows)]
     return Plot(
         name=name,
         title=f"Effect against the baseline{in_words(style)}",
@@ -119,33 +116,23 @@ def _row(
 
 
 def _line(low: float, high: float, height: int, role: str, text: str) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [low, high],
-        "y": [height, height],
-        "line": {"color": variable(role), "width": 3},
-        "hoverinfo": "text",
-        "hovertext": [text, text],
-    }
+    return scatter("lines", [low, high], [height, height], [text, text], line={"color": variable(role), "width": 3})
 
 
 def _point(x: float, height: int, symbol: str, role: str, text: str) -> dict[str, Any]:
     hollow = symbol.endswith("-open")
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [x],
-        "y": [height],
-        "marker": {
+    return scatter(
+        "markers",
+        [x],
+        [height],
+        [text],
+        marker={
             "symbol": symbol,
             "size": 11,
             "color": variable(role),
             "line": {"width": 2 if hollow else 1, "color": variable(role if hollow else "card")},
         },
-        "hoverinfo": "text",
-        "hovertext": [text],
-    }
+    )
 
 
 def axis_of(results: Results, metric: Metric, findings: Sequence[Finding], style: EffectStyle) -> EffectAxis:

@@ -9,13 +9,12 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
 from ajuste.model.surface import Correlation
 from ajuste.model.wording import visible_line
-from ajuste.report.format import Labels, number
+from ajuste.report.format import Labels, in_unit, number
 from ajuste.report.metric_table import metric_shown
 from ajuste.report.palette import variable
-from ajuste.report.plots.plot import Plot, figure, level_axis, plain
+from ajuste.report.plots.plot import Plot, error_bars, figure, heat_scale, level_axis, line_at, plain, scatter
 
 _MOST_WRITTEN: Final = 16  # columns or rows in which there is room for figures
-_SHADES: Final = ("heat-0", "heat-1", "heat-2", "heat-3", "heat-4")
 
 
 def heatmap_plot(results: Results, metric: Metric, labels: Labels, name: str) -> Plot | None:
@@ -37,7 +36,6 @@ def heatmap_plot(results: Results, metric: Metric, labels: Labels, name: str) ->
         ]
         for line, line_means in zip(grid, means, strict=True)
     ]
-    shades = [variable(role) for role in (reversed(_SHADES) if metric.direction == "lower" else _SHADES)]
     trace = {
         "type": "heatmap",
         "z": [[None if mean is None else shown.scaled(mean) for mean in line] for line in means],
@@ -47,18 +45,17 @@ def heatmap_plot(results: Results, metric: Metric, labels: Labels, name: str) ->
         "texttemplate": "%{text}" if len(across.levels) <= _MOST_WRITTEN else "",
         "hoverinfo": "text",
         "hovertext": hovers,
-        "colorscale": [[place / (len(shades) - 1), shade] for place, shade in enumerate(shades)],
+        "colorscale": heat_scale(strong_below=metric.direction == "lower"),
         "showscale": False,
         "xgap": 2,
         "ygap": 2,
     }
     strong = "larger" if metric.direction == "none" else "better"
-    unit = f", in\u00a0{shown.unit}" if shown.unit else ""
     down_labels = [labels.level(down.name, level) for level in reversed(down.levels)]
     across_labels = [labels.level(across.name, level) for level in across.levels]
     return Plot(
         name=name,
-        title=f"Means over both factors{unit}; stronger is {strong}",
+        title=f"Means over both factors{in_unit(shown.unit)}; stronger is {strong}",
         description=f"{metric.title} for every combination of {down.name} (rows) and {across.name} (columns).",
         figure=figure(
             [trace],
@@ -104,24 +101,20 @@ def correlation_plot(results: Results, metric: Metric, name: str) -> Plot | None
     titles = {m.name: m.title for m in results.metrics}
     own.reverse()
     rows = list(range(len(own)))
-    trace = {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [one.rho for one in own],
-        "y": rows,
-        "marker": {"symbol": "circle", "size": 9, "color": variable("series-1")},
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [one.high - one.rho for one in own],
-            "arrayminus": [one.rho - one.low for one in own],
-            "color": variable("series-1"),
-            "thickness": 1.5,
-            "width": 4,
-        },
-        "hoverinfo": "text",
-        "hovertext": [f"<b>{plain(titles[one.other])}</b><br>{plain(rho_of(one))}" for one in own],
-    }
+    trace = scatter(
+        "markers",
+        [one.rho for one in own],
+        rows,
+        [f"<b>{plain(titles[one.other])}</b><br>{plain(rho_of(one))}" for one in own],
+        marker={"symbol": "circle", "size": 9, "color": variable("series-1")},
+        error_x=error_bars(
+            [one.high - one.rho for one in own],
+            [one.rho - one.low for one in own],
+            variable("series-1"),
+            thickness=1.5,
+            width=4,
+        ),
+    )
     return Plot(
         name=name,
         title=f"Correlation of other metrics with {visible_line(metric.title)} (Spearman's ρ)",
@@ -134,7 +127,7 @@ def correlation_plot(results: Results, metric: Metric, name: str) -> Plot | None
                 "ticktext": ["−1", "−0.5", "0", "0.5", "1"],
             },
             yaxis=level_axis([visible_line(titles[one.other]) for one in own], width=26),
-            shapes=[_zero()],
+            shapes=[line_at(x=0)],
         ),
         height=max(170, 90 + _ROW * len(own)),
         wide=True,
@@ -163,8 +156,3 @@ _TIMES: Final = frozenset(("s", "ms", "us", "µs", "ns"))
 
 def _alike(unit: str, other: str) -> bool:
     return bool(unit) and (unit == other or {unit, other} <= _TIMES)
-
-
-def _zero() -> dict[str, object]:
-    line = {"color": variable("line"), "width": 1}
-    return {"type": "line", "x0": 0, "x1": 0, "yref": "paper", "y0": 0, "y1": 1, "line": line, "layer": "below"}

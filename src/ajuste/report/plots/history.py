@@ -12,9 +12,9 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import History, Results, VersionPoint
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.wording import change, visible_line
-from ajuste.report.format import Labels, ShownNumber
+from ajuste.report.format import Labels, ShownNumber, in_unit
 from ajuste.report.palette import SERIES, variable
-from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, mark, plain
+from ajuste.report.plots.plot import LegendEntry, Mark, Plot, error_bars, figure, line_at, mark, plain, scatter
 from ajuste.report.plots.trials import exact, figure_axis
 
 _HEIGHT: Final = 320
@@ -32,11 +32,10 @@ def history_plot(results: Results, histories: Sequence[History], labels: Labels,
     for place, history in enumerate(histories):
         own = mark(place if len(histories) > 1 else 1)
         traces += [_line(history, at, own, shown), *_changes(history, at, metric, shown)]
-    unit = f", in\u00a0{shown.unit}" if shown.unit else ""
     border = _border(histories, at)
     return Plot(
         name=name,
-        title=f"{visible_line(metric.title)} through the versions{unit}",
+        title=f"{visible_line(metric.title)} through the versions{in_unit(shown.unit)}",
         description=f"{metric.title} for each version, with intervals, and where it changed.",
         figure=figure(
             traces,
@@ -48,7 +47,7 @@ def history_plot(results: Results, histories: Sequence[History], labels: Labels,
                 "title": {"text": "Linux" if _of_kernels(histories) else "Commit"},
             },
             yaxis=_y_axis(histories, shown),
-            shapes=[] if border is None else [_border_line(border)],
+            shapes=[] if border is None else [line_at(x=border, role="muted", dash="dash")],
             annotations=[] if border is None else _schedulers(border),
         ),
         height=_HEIGHT,
@@ -77,25 +76,21 @@ def _versions(histories: Sequence[History]) -> list[str]:
 
 def _line(history: History, at: dict[str, int], own: Mark, shown: ShownNumber) -> dict[str, Any]:
     points = history.points
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": [at[point.version] for point in points],
-        "y": [shown.scaled(point.value) for point in points],
-        "line": {"color": own.colour, "width": 2},
-        "marker": {"symbol": own.symbol, "size": 9, "color": own.colour},
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": [0.0 if p.high is None else shown.scaled(p.high - p.value) for p in points],
-            "arrayminus": [0.0 if p.low is None else shown.scaled(p.value - p.low) for p in points],
-            "color": own.colour,
-            "thickness": 1.2,
-            "width": 4,
-        },
-        "hoverinfo": "text",
-        "hovertext": [_hover(point, shown) for point in points],
-    }
+    return scatter(
+        "lines+markers",
+        [at[point.version] for point in points],
+        [shown.scaled(point.value) for point in points],
+        [_hover(point, shown) for point in points],
+        line={"color": own.colour, "width": 2},
+        marker={"symbol": own.symbol, "size": 9, "color": own.colour},
+        error_y=error_bars(
+            [0.0 if p.high is None else shown.scaled(p.high - p.value) for p in points],
+            [0.0 if p.low is None else shown.scaled(p.value - p.low) for p in points],
+            own.colour,
+            thickness=1.2,
+            width=4,
+        ),
+    )
 
 
 def _hover(point: VersionPoint, shown: ShownNumber) -> str:
@@ -112,20 +107,18 @@ def _changes(history: History, at: dict[str, int], metric: Metric, shown: ShownN
         return []
     values = {point.version: shown.scaled(point.value) for point in history.points}
     return [
-        {
-            "type": "scatter",
-            "mode": "markers+text",
-            "x": [(at[one.before] + at[one.after]) / 2 for one in history.changes],
-            "y": [(values[one.before] + values[one.after]) / 2 for one in history.changes],
-            "marker": {"symbol": "diamond", "size": 9, "color": variable("ink")},
-            "text": [plain(change(one.change, history.scale, metric.unit)) for one in history.changes],
-            "textposition": [
+        scatter(
+            "markers+text",
+            [(at[one.before] + at[one.after]) / 2 for one in history.changes],
+            [(values[one.before] + values[one.after]) / 2 for one in history.changes],
+            marker={"symbol": "diamond", "size": 9, "color": variable("ink")},
+            text=[plain(change(one.change, history.scale, metric.unit)) for one in history.changes],
+            textposition=[
                 "top left" if values[one.after] > values[one.before] else "top right" for one in history.changes
             ],
-            "textfont": {"size": 12, "color": variable("ink")},
-            "cliponaxis": False,
-            "hoverinfo": "skip",
-        }
+            textfont={"size": 12, "color": variable("ink")},
+            cliponaxis=False,
+        )
     ]
 
 
@@ -133,20 +126,6 @@ def _border(histories: Sequence[History], at: dict[str, int]) -> float | None:
     """Half way between the last version with CFS and the first with EEVDF."""
     scheduler = {at[point.version]: point.scheduler for history in histories for point in history.points}
     return next((one + 0.5 for one, two in pairwise(sorted(scheduler)) if scheduler[one] != scheduler[two]), None)
-
-
-def _border_line(border: float) -> dict[str, Any]:
-    line = {"color": variable("muted"), "width": 1, "dash": "dash"}
-    return {
-        "type": "line",
-        "x0": border,
-        "x1": border,
-        "yref": "paper",
-        "y0": 0,
-        "y1": 1,
-        "layer": "below",
-        "line": line,
-    }
 
 
 def _schedulers(border: float) -> list[dict[str, Any]]:

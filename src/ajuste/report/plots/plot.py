@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Final, TypeAlias
 
 from ajuste.model.wording import visible_line
-from ajuste.report.palette import SERIES, SYMBOLS, variable
+from ajuste.report.palette import HEATS, SERIES, SYMBOLS, variable
 
 _FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', sans-serif"
 _CLEAR: Final = "rgba(0,0,0,0)"
@@ -78,6 +78,41 @@ def plain_lines(text: str, width: int) -> str:
 def figure(traces: list[dict[str, Any]], **layout: Any) -> Figure:
     """A figure in the look of the report. ``layout`` is plotly's."""
     return {"data": traces, "layout": {**layout, "template": _template()}}
+
+
+def scatter(
+    mode: str,
+    x: Sequence[Any],
+    y: Sequence[Any],
+    hover: Sequence[str] | str | None = None,
+    *,
+    hoverinfo: str = "text",
+    **look: Any,
+) -> dict[str, Any]:
+    """A trace of marks or lines. ``hover`` is what each point, or all of them, say of themselves; ``look`` is
+    plotly's.
+    """
+    said = {"hoverinfo": "skip"} if hover is None else {"hoverinfo": hoverinfo, "hovertext": hover}
+    return {"type": "scatter", "mode": mode, "x": x, "y": y, **look, **said}
+
+
+def error_bars(above: Sequence[float], below: Sequence[float], colour: str, **look: Any) -> dict[str, Any]:
+    """From each point so far up and down, or to the right and the left."""
+    return {"type": "data", "symmetric": False, "array": above, "arrayminus": below, "color": colour, **look}
+
+
+def line_at(x: float | None = None, y: float | None = None, *, role: str = "line", **look: Any) -> dict[str, Any]:
+    """A shape: a line through the whole plot at ``x`` or at ``y``, behind all else."""
+    along = {"x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1}
+    if x is None:
+        along = {"xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y}
+    return {"type": "line", **along, "layer": "below", "line": {"color": variable(role), "width": 1, **look}}
+
+
+def heat_scale(*, strong_below: bool) -> list[list[Any]]:
+    """Colours from the least figure to the largest, the stronger ones where it is better."""
+    shades = [variable(f"heat-{place}") for place in range(HEATS)]
+    return [[place / (HEATS - 1), shade] for place, shade in enumerate(reversed(shades) if strong_below else shades)]
 
 
 def figure_json(drawn: Figure) -> str:

@@ -12,7 +12,17 @@ from ajuste.model.verdict import Verdict
 from ajuste.model.wording import change
 from ajuste.report.format import Labels
 from ajuste.report.palette import variable
-from ajuste.report.plots.plot import LegendEntry, Plot, figure, level_axis, plain
+from ajuste.report.plots.plot import (
+    LegendEntry,
+    Plot,
+    error_bars,
+    figure,
+    heat_scale,
+    level_axis,
+    line_at,
+    plain,
+    scatter,
+)
 
 
 def importance_plot(tuning: Tuning, metric: Metric) -> Plot | None:
@@ -27,14 +37,12 @@ def importance_plot(tuning: Tuning, metric: Metric) -> Plot | None:
         "y": list(range(len(own))),
         "width": 0.5,
         "marker": {"color": variable("series-1")},
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [100 * (one.high - one.share) for one in own],
-            "arrayminus": [100 * (one.share - one.low) for one in own],
-            "color": variable("ink"),
-            "thickness": 1.5,
-        },
+        "error_x": error_bars(
+            [100 * (one.high - one.share) for one in own],
+            [100 * (one.share - one.low) for one in own],
+            variable("ink"),
+            thickness=1.5,
+        ),
         "hoverinfo": "text",
         "hovertext": [
             f"<b>{plain(one.factor)}</b><br>{100 * one.share:.0f} % ({100 * one.low:.0f} to {100 * one.high:.0f} %)"
@@ -65,15 +73,13 @@ def front_plot(results: Results, tuning: Tuning, metrics: tuple[Metric, ...]) ->
         return None
     ratios = [scale == "ratio" for scale in tuning.scales]
     traces: list[dict[str, Any]] = [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "x": [shown(step.changes[0], ratios[0]) for step in tuning.steps],
-            "y": [shown(step.changes[1], ratios[1]) for step in tuning.steps],
-            "marker": {"symbol": "circle-open", "size": 7, "color": variable("muted")},
-            "hoverinfo": "text",
-            "hovertext": [f"{plain(step.configuration)}, block {step.block}" for step in tuning.steps],
-        }
+        scatter(
+            "markers",
+            [shown(step.changes[0], ratios[0]) for step in tuning.steps],
+            [shown(step.changes[1], ratios[1]) for step in tuning.steps],
+            [f"{plain(step.configuration)}, block {step.block}" for step in tuning.steps],
+            marker={"symbol": "circle-open", "size": 7, "color": variable("muted")},
+        )
     ]
     checked = [found for one in tuning.chosen if (found := _checked(results, one, metrics, tuning.scales))]
     if checked:
@@ -124,14 +130,7 @@ def _marks(checked: list[tuple[Verdict, Verdict]], ratios: list[bool], metrics: 
         highs = [_far(one.high, middle, ratios[place]) for one, middle in zip(own, middles, strict=True)]
         lows = [-_far(one.low, middle, ratios[place]) for one, middle in zip(own, middles, strict=True)]
         trace[axis] = middles
-        trace[f"error_{axis}"] = {
-            "type": "data",
-            "symmetric": False,
-            "array": highs,
-            "arrayminus": lows,
-            "color": variable("improves"),
-            "thickness": 1.5,
-        }
+        trace[f"error_{axis}"] = error_bars(highs, lows, variable("improves"), thickness=1.5)
     return trace
 
 
@@ -160,7 +159,6 @@ def search_history_plot(tuning: Tuning, metric: Metric) -> Plot | None:
     traces = [_best(tuning, metric, ratio)]
     traces += [_search_history_marks(tuning, metric, phase, places[phase], ratio) for phase in LOOKS if places[phase]]
     unit = "%" if ratio else metric.unit
-    zero = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 0, "y1": 0, "layer": "below"}
     return Plot(
         name="search-history",
         title=f"{metric.title}, change from the baseline, trial by trial{f', in {unit}' if unit else ''}",
@@ -168,7 +166,7 @@ def search_history_plot(tuning: Tuning, metric: Metric) -> Plot | None:
         figure=figure(
             traces,
             xaxis={"title": {"text": "trial beside the baseline"}},
-            shapes=[{**zero, "line": {"color": variable("line"), "width": 1}}],
+            shapes=[line_at(y=0)],
         ),
         height=300,
         legend=(
@@ -189,19 +187,17 @@ def _search_history_marks(
 ) -> dict[str, Any]:
     _, symbol, role = LOOKS[phase]
     own = [tuning.steps[place] for place in places]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [place + 1 for place in places],
-        "y": [shown(step.changes[0], ratio) for step in own],
-        "marker": {
+    return scatter(
+        "markers",
+        [place + 1 for place in places],
+        [shown(step.changes[0], ratio) for step in own],
+        [_hover(tuning, step, metric) for step in own],
+        marker={
             "symbol": [symbol if step.allowed else f"{symbol}-open" for step in own],
             "size": 7,
             "color": variable(role),
         },
-        "hoverinfo": "text",
-        "hovertext": [_hover(tuning, step, metric) for step in own],
-    }
+    )
 
 
 def _hover(tuning: Tuning, step: SearchStep, metric: Metric) -> str:
@@ -218,20 +214,17 @@ def _best(tuning: Tuning, metric: Metric, ratio: bool) -> dict[str, Any]:
         if step.allowed and step.phase != "check":
             known = step.changes[0] if known is None else better(known, step.changes[0])
         best.append(known)
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": list(range(1, len(best) + 1)),
-        "y": [None if value is None else shown(value, ratio) for value in best],
-        "line": {"color": variable("muted"), "width": 1.5, "shape": "hv"},
-        "hoverinfo": "skip",
-    }
+    return scatter(
+        "lines",
+        list(range(1, len(best) + 1)),
+        [None if value is None else shown(value, ratio) for value in best],
+        line={"color": variable("muted"), "width": 1.5, "shape": "hv"},
+    )
 
 
 # Where a search has looked: what its model expects over two factors, and the points that were tried.
 
 
-_SHADES: Final = ("heat-0", "heat-1", "heat-2", "heat-3", "heat-4")
 _MOST_TICKS: Final = 10
 
 
@@ -256,14 +249,13 @@ def search_map(results: Results, tuning: Tuning, metric: Metric, labels: Labels)
     if expected is None:
         return None
     ratio = tuning.scales[0] == "ratio"
-    shades = [variable(role) for role in (_SHADES if metric.direction == "higher" else reversed(_SHADES))]
     traces: list[dict[str, Any]] = [
         {
             "type": "heatmap",
             "z": [[shown(value, ratio) for value in line] for line in expected.expected],
             "hoverinfo": "text",
             "hovertext": _hovers(expected, tuning, metric, labels),
-            "colorscale": [[place / (len(shades) - 1), shade] for place, shade in enumerate(shades)],
+            "colorscale": heat_scale(strong_below=metric.direction != "higher"),
             "showscale": False,
         },
         _markers(_places(results, expected, {step.configuration for step in tuning.steps}), _TRIED, "{}"),
@@ -322,17 +314,15 @@ def _places(results: Results, expected: ExpectedMap, names: set[str]) -> list[tu
 
 def _markers(places: Sequence[tuple[int, int, str]], marker: Marker, name: str) -> dict[str, Any]:
     """``name`` has a place for the configuration's."""
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [place[0] for place in places],
-        "y": [place[1] for place in places],
-        "marker": {
+    return scatter(
+        "markers",
+        [place[0] for place in places],
+        [place[1] for place in places],
+        [name.format(plain(place[2])) for place in places],
+        marker={
             "symbol": marker.symbol,
             "size": marker.size,
             "color": variable(marker.fill),
             "line": {"width": 1.5, "color": variable(marker.edge)},
         },
-        "hoverinfo": "text",
-        "hovertext": [name.format(plain(place[2])) for place in places],
-    }
+    )

@@ -12,9 +12,9 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
 from ajuste.model.surface import Curve, Region, Shape, Surface, SurfaceAxis, SurfacePoint
 from ajuste.model.wording import change, visible_line
-from ajuste.report.format import Labels, ShownNumber
+from ajuste.report.format import Labels, ShownNumber, in_unit
 from ajuste.report.palette import SERIES, variable
-from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, mark, plain, spaced
+from ajuste.report.plots.plot import LegendEntry, Mark, Plot, error_bars, figure, mark, plain, scatter, spaced
 from ajuste.report.plots.trials import exact, figure_axis
 
 _NARROWEST: Final = 230  # pixels between the first and the last level
@@ -42,7 +42,7 @@ class View:
 
     @property
     def unit(self) -> str:
-        return f", in\u00a0{self.shown.unit}" if self.shown.unit else ""
+        return in_unit(self.shown.unit)
 
     def name(self, configuration: str) -> str:
         """The levels of a configuration along the axes."""
@@ -219,29 +219,19 @@ def _line(view: View, line: Line, own: Mark, shift: float) -> dict[str, Any]:
     values = [view.shown.scaled(point.value) for _, point in points]
     above = [0.0 if p.high is None else view.shown.scaled(p.high - p.value) for _, p in points]
     below = [0.0 if p.low is None else view.shown.scaled(p.value - p.low) for _, p in points]
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": [x + shift for x, _ in points],
-        "y": values,
-        "line": {"color": own.colour, "width": 2},
-        "marker": {"symbol": own.symbol, "size": 8, "color": own.colour},
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": above,
-            "arrayminus": below,
-            "color": own.colour,
-            "thickness": 1.2,
-            "width": 3,
-        },
-        "hoverinfo": "text",
-        "hovertext": [
+    return scatter(
+        "lines+markers",
+        [x + shift for x, _ in points],
+        values,
+        [
             f"<b>{plain(view.name(p.configuration))}</b><br>{plain(view.shown.with_unit(p.value))}"
             f"<br>{plain(view.bounds(p))}"
             for _, p in points
         ],
-    }
+        line={"color": own.colour, "width": 2},
+        marker={"symbol": own.symbol, "size": 8, "color": own.colour},
+        error_y=error_bars(above, below, own.colour, thickness=1.2, width=3),
+    )
 
 
 def _marked(view: View, line: Line) -> list[dict[str, Any]]:
@@ -252,14 +242,12 @@ def _marked(view: View, line: Line) -> list[dict[str, Any]]:
         own = [(x, view.shown.scaled(p.value)) for x, p in line[1] if p.configuration in names]
         edge = {"width": 1 if symbol == "star" else 2, "color": variable("card" if symbol == "star" else "series-2")}
         made.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "x": [x for x, _ in own],
-                "y": [y for _, y in own],
-                "marker": {"symbol": symbol, "size": 15, "color": variable("series-2"), "line": edge},
-                "hoverinfo": "skip",
-            }
+            scatter(
+                "markers",
+                [x for x, _ in own],
+                [y for _, y in own],
+                marker={"symbol": symbol, "size": 15, "color": variable("series-2"), "line": edge},
+            )
         )
     return [trace for trace in made if trace["x"]]
 
@@ -298,16 +286,14 @@ def _y_axis(view: View) -> dict[str, Any]:
 def _strip(view: View, axis: SurfaceAxis, curve: Curve, row: int) -> list[dict[str, Any]]:
     at = dict(zip(axis.levels, places(axis), strict=True))
     return [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "x": [at[region.first], (at[region.first] + at[region.last]) / 2, at[region.last]],
-            "y": [row, row, row],
-            "yaxis": "y2",
-            "line": {"color": variable(ROLES[region.shape]), "width": 9},
-            "hoverinfo": "text",
-            "hovertext": [plain(in_words(view, axis, region))] * 3,
-        }
+        scatter(
+            "lines",
+            [at[region.first], (at[region.first] + at[region.last]) / 2, at[region.last]],
+            [row, row, row],
+            [plain(in_words(view, axis, region))] * 3,
+            yaxis="y2",
+            line={"color": variable(ROLES[region.shape]), "width": 9},
+        )
         for region in curve.regions
     ]
 

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from ajuste.model.wording import visible_line
 from ajuste.report.format import number, significant
 from ajuste.report.palette import variable
-from ajuste.report.plots.plot import LegendEntry, Plot, figure, plain
+from ajuste.report.plots.plot import LegendEntry, Plot, figure, heat_scale, plain, scatter
 from ajuste.report.plots.surface_curves import View, edges, level_ticks, places
 from ajuste.report.plots.trials import axis_type
 
 Array = NDArray[np.float64]
 
-_SHADES: Final = ("heat-0", "heat-1", "heat-2", "heat-3", "heat-4")
 _NARROWEST_WRITTEN: Final = 0.075  # of the map's width or height, a cell that has room for its figure
 _FADED: Final = 0.45
 _CONTOURS: Final = 8
@@ -92,7 +91,6 @@ def _between(values: Array) -> Array:
 
 def _heat(view: View, z: Array, limits: tuple[float, float]) -> dict[str, Any]:
     across, up = view.surface.axes
-    shades = [variable(role) for role in (reversed(_SHADES) if view.metric.direction == "lower" else _SHADES)]
     return {
         "type": "heatmap",
         "x": edges(across),
@@ -100,7 +98,7 @@ def _heat(view: View, z: Array, limits: tuple[float, float]) -> dict[str, Any]:
         "z": _listed(z),
         "zmin": limits[0],
         "zmax": limits[1] if limits[1] > limits[0] else limits[0] + 1,
-        "colorscale": [[place / (len(shades) - 1), shade] for place, shade in enumerate(shades)],
+        "colorscale": heat_scale(strong_below=view.metric.direction == "lower"),
         "showscale": False,
         "hoverinfo": "text",
         "xgap": 1,
@@ -211,19 +209,17 @@ def _marks(view: View, names: list[str], symbol: str, size: int, role: str) -> d
     across, up = view.surface.axes
     at = [(level_of(view, name, 0), level_of(view, name, 1)) for name in names]
     high = np.diff(edges(up)) / 3 if symbol == "star" else np.zeros(len(up.levels))
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [places(across)[a] for a, _ in at],
-        "y": [places(up)[u] + float(high[u]) for _, u in at],
-        "marker": {
+    return scatter(
+        "markers",
+        [places(across)[a] for a, _ in at],
+        [places(up)[u] + float(high[u]) for _, u in at],
+        marker={
             "symbol": symbol,
             "size": size,
             "color": variable(role),
             "line": {"width": 1, "color": variable("card")},
         },
-        "hoverinfo": "skip",
-    }
+    )
 
 
 def level_of(view: View, configuration: str, axis: int) -> int:
@@ -247,7 +243,7 @@ def _outline(view: View, names: tuple[str, ...] | list[str], dash: str) -> list[
             xs += [x[ends[0][0]], x[ends[1][0]], None]
             ys += [y[ends[0][1]], y[ends[1][1]], None]
     line = {"color": variable("series-2" if dash == "solid" else "ink"), "width": 3 if dash == "solid" else 2}
-    return [{"type": "scatter", "mode": "lines", "x": xs, "y": ys, "line": {**line, "dash": dash}, "hoverinfo": "skip"}]
+    return [scatter("lines", xs, ys, line={**line, "dash": dash})]
 
 
 def _legend(view: View, *, guessed: bool) -> tuple[LegendEntry, ...]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ajuste.model.results import Results, SampledFigure, SampledLine
 from ajuste.report.format import Labels, ShownNumber, shown_as
 from ajuste.report.palette import variable
-from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain
+from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain, scatter
 from ajuste.report.plots.trials import configuration_marks
 
 _ROW: Final = 150
@@ -60,7 +60,7 @@ def timelines_plot(results: Results, labels: Labels) -> Plot | None:
         + ".",
         figure=figure(traces, **layout),
         height=inner + _FRAME,
-        legend=tuple(_legend(results, seen, marks, short)),
+        legend=tuple(_legend(results, seen, marks, labels)),
         wide=True,
     )
 
@@ -81,37 +81,35 @@ def _traces(
         if line := bold.get(found.configuration):
             title = plain(titles.get(found.metric, found.metric))
             traces.append(
-                {
-                    "type": "scatter",
-                    "mode": "markers",
-                    "x": [found.at_s],
-                    "y": [shown.scaled(_value_at(line, found.at_s))],
-                    "yaxis": axis,
-                    "marker": {
+                scatter(
+                    "markers",
+                    [found.at_s],
+                    [shown.scaled(_value_at(line, found.at_s))],
+                    f"<b>{plain(short[found.configuration])}</b><br>{title}",
+                    yaxis=axis,
+                    marker={
                         "symbol": "diamond",
                         "size": 12,
                         "color": marks[found.configuration].colour,
                         "line": {"width": 1.5, "color": variable("card")},
                     },
-                    "hoverinfo": "x+text",
-                    "hovertext": f"<b>{plain(short[found.configuration])}</b><br>{title}",
-                }
+                    hoverinfo="x+text",
+                )
             )
     return traces
 
 
 def _trace(line: SampledLine, axis: str, own: Mark, short: dict[str, str], shown: ShownNumber) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": list(line.at_s),
-        "y": [shown.scaled(value) for value in line.values],
-        "yaxis": axis,
-        "line": {"color": own.colour, "width": 2.4 if line.representative else 1},
-        "opacity": 1 if line.representative else 0.4,
-        "hoverinfo": "x+y+text",
-        "hovertext": f"<b>{plain(short[line.configuration])}</b><br>block {line.block}",
-    }
+    return scatter(
+        "lines",
+        list(line.at_s),
+        [shown.scaled(value) for value in line.values],
+        f"<b>{plain(short[line.configuration])}</b><br>block {line.block}",
+        yaxis=axis,
+        line={"color": own.colour, "width": 2.4 if line.representative else 1},
+        opacity=1 if line.representative else 0.4,
+        hoverinfo="x+y+text",
+    )
 
 
 def _value_at(line: SampledLine, at_s: float) -> float:
@@ -161,13 +159,9 @@ def _title(one: SampledFigure, top: float, shown: ShownNumber) -> dict[str, Any]
     }
 
 
-def _legend(
-    results: Results, seen: dict[str, None], marks: dict[str, Mark], short: dict[str, str]
-) -> list[LegendEntry]:
+def _legend(results: Results, seen: dict[str, None], marks: dict[str, Mark], labels: Labels) -> list[LegendEntry]:
     entries = [
-        LegendEntry(short[c.name] + (" (baseline)" if c.baseline else ""), "line", marks[c.name].role)
-        for c in results.configurations
-        if c.name in seen
+        LegendEntry(labels.named(c), "line", marks[c.name].role) for c in results.configurations if c.name in seen
     ]
     entries.append(LegendEntry("the workload runs", "area", "band"))
     if titles := _marked(results):

@@ -9,9 +9,20 @@ from typing import Any, Final, Literal
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results
 from ajuste.model.wording import visible_line
-from ajuste.report.format import Labels, ShownNumber, shown_as
+from ajuste.report.format import Labels, ShownNumber, in_unit, shown_as
 from ajuste.report.palette import SERIES, variable
-from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, level_axis, mark, plain, plain_lines
+from ajuste.report.plots.plot import (
+    LegendEntry,
+    Mark,
+    Plot,
+    figure,
+    level_axis,
+    line_at,
+    mark,
+    plain,
+    plain_lines,
+    scatter,
+)
 
 Kind = Literal["clean", "warm-up", "flagged", "failed"]
 
@@ -107,11 +118,10 @@ def trials_plot(results: Results, metric: Metric, labels: Labels, name: str) -> 
     by_block = len(results.configurations) <= MOST_MARKED
     draw = _by_block if by_block else _by_configuration
     made = draw(results, metric, labels, shown)
-    unit = f", in\u00a0{shown.unit}" if shown.unit else ""
     scale = ", logarithmic" if by_block and axis_type(values) == "log" else ""
     return Plot(
         name=name,
-        title=f"Every {'value' if results.elsewhere else 'trial'}{unit}{scale}",
+        title=f"Every {'value' if results.elsewhere else 'trial'}{in_unit(shown.unit)}{scale}",
         description=f"{metric.title}: {len(results.trials)} trials of {len(results.configurations)} configurations, "
         + (
             f"by {place_word(results)}."
@@ -120,7 +130,7 @@ def trials_plot(results: Results, metric: Metric, labels: Labels, name: str) -> 
         ),
         figure=made,
         height=_HEIGHT if by_block else 70 + ROW_HEIGHT * len(results.configurations),
-        legend=(_configuration_legend(results, labels) if by_block else ()) + kind_legend(results.trials),
+        legend=(configuration_legend(results, labels) if by_block else ()) + kind_legend(results.trials),
     )
 
 
@@ -129,6 +139,15 @@ def configuration_marks(results: Results) -> dict[str, Mark]:
     others = (c.name for c in results.configurations if not c.baseline)
     marks = {name: mark(1 + place % (SERIES - 1)) for place, name in enumerate(others)}
     return {c.name: marks.get(c.name, mark(0)) for c in results.configurations}
+
+
+def configuration_legend(results: Results, labels: Labels, symbol: str = "") -> tuple[LegendEntry, ...]:
+    """An entry for every configuration; ``symbol`` where it is not that of its mark."""
+    marks = configuration_marks(results)
+    return tuple(
+        LegendEntry(labels.named(one), symbol or marks[one.name].symbol, marks[one.name].role)
+        for one in results.configurations
+    )
 
 
 def _by_block(results: Results, metric: Metric, labels: Labels, shown: ShownNumber) -> Any:
@@ -181,7 +200,7 @@ def _by_configuration(results: Results, metric: Metric, labels: Labels, shown: S
                 trace["xaxis"] = "x2"
             trace["y"] = [count - 1 - place + height[trial.block] for trial in trials]
             traces.append(trace)
-    rows = [_row_label(configuration, labels) for configuration in reversed(results.configurations)]
+    rows = [labels.named(configuration) for configuration in reversed(results.configurations)]
     layout: dict[str, Any] = {
         "xaxis": figure_axis([shown.scaled(v) for v in values]),
         "yaxis": level_axis(rows, width=24),
@@ -227,18 +246,6 @@ def _trace(
     }
 
 
-def _configuration_legend(results: Results, labels: Labels) -> tuple[LegendEntry, ...]:
-    marks = configuration_marks(results)
-    return tuple(
-        LegendEntry(labels.short(c) + (" (baseline)" if c.baseline else ""), marks[c.name].symbol, marks[c.name].role)
-        for c in results.configurations
-    )
-
-
-def _row_label(configuration: Measured, labels: Labels) -> str:
-    return labels.short(configuration) + (" (baseline)" if configuration.baseline else "")
-
-
 def _block_ticks(results: Results) -> dict[str, Any]:
     last = max((trial.block for trial in results.trials), default=0)
     return {"range": [-0.6, last + 0.6], "dtick": max(1, -(-(last + 1) // 12)), "tick0": 0}
@@ -257,29 +264,25 @@ def course_plot(results: Results, metric: Metric, name: str) -> Plot | None:
     shown = exact(metric, course.values)
     values = [100 * (value - 1) if ratio else shown.scaled(value) for value in course.values]
     unit = "%" if ratio else shown.unit
-    trace = {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": list(course.blocks),
-        "y": values,
-        "line": {"width": 1, "color": variable("series-1")},
-        "marker": {"size": 5, "color": variable("series-1")},
-        "hoverinfo": "text",
-        "hovertext": [
+    trace = scatter(
+        "lines+markers",
+        list(course.blocks),
+        values,
+        [
             f"block {block}<br>{plain(f'{value:+.3g} {unit}'.rstrip())} from the mean"
             for block, value in zip(course.blocks, values, strict=True)
         ],
-    }
-    zero = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 0, "y1": 0, "layer": "below"}
-    in_unit = f", in\u00a0{unit}" if unit else ""
+        line={"width": 1, "color": variable("series-1")},
+        marker={"size": 5, "color": variable("series-1")},
+    )
     return Plot(
         name=name,
-        title=f"Level over the run: mean of each block against all{in_unit}",
+        title=f"Level over the run: mean of each block against all{in_unit(unit)}",
         description=f"{metric.title}: how far the mean of each block is from the mean of all, by block.",
         figure=figure(
             [trace],
             xaxis={"title": {"text": "block"}},
-            shapes=[{**zero, "line": {"color": variable("line"), "width": 1}}],
+            shapes=[line_at(y=0)],
         ),
         height=220,
         wide=True,
@@ -309,17 +312,13 @@ def small_plot(results: Results, metric: Metric, labels: Labels, name: str) -> P
         role = marks[configuration.name].colour if few else variable("series-1")
         called = f"<b>{plain_lines(labels.short(configuration), 40)}</b><br>{word}"
         traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "x": [round(place + _JITTER * (2 * t.block / last - 1), 4) for t in mine],
-                "y": [shown.scaled(t.metrics[metric.name]) for t in mine],
-                "marker": {"symbol": marks[configuration.name].symbol if few else "circle", "size": 6, "color": role},
-                "hoverinfo": "text",
-                "hovertext": [
-                    f"{called} {t.block}: {shown.text(t.metrics[metric.name])} {counted}".rstrip() for t in mine
-                ],
-            }
+            scatter(
+                "markers",
+                [round(place + _JITTER * (2 * t.block / last - 1), 4) for t in mine],
+                [shown.scaled(t.metrics[metric.name]) for t in mine],
+                [f"{called} {t.block}: {shown.text(t.metrics[metric.name])} {counted}".rstrip() for t in mine],
+                marker={"symbol": marks[configuration.name].symbol if few else "circle", "size": 6, "color": role},
+            )
         )
         if summary := configuration.metrics.get(metric.name):
             traces.append(_bar(place, shown.scaled(summary.mean)))
@@ -344,11 +343,4 @@ def small_plot(results: Results, metric: Metric, labels: Labels, name: str) -> P
 
 
 def _bar(place: int, mean: float) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [place - 0.36, place + 0.36],
-        "y": [mean, mean],
-        "line": {"color": variable("muted"), "width": 2},
-        "hoverinfo": "skip",
-    }
+    return scatter("lines", [place - 0.36, place + 0.36], [mean, mean], line={"color": variable("muted"), "width": 2})
