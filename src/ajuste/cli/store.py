@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -18,12 +17,11 @@ from ajuste.machine.home import home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import count_of, visible, visible_line
 from ajuste.store.database import shown
-from ajuste.store.engine import lock_name, only_one
 from ajuste.store.head import PINNED, Head, RunNotes, valid_tags
 from ajuste.store.salvage import Findings, inspect_store
 from ajuste.store.salvage import salvage as salvage_store
 from ajuste.store.store import Store
-from ajuste.store.upkeep import Unwanted, back_up, shrink, sizes
+from ajuste.store.upkeep import Unwanted, back_up, forget, shrink, sizes
 
 app = typer.Typer(
     help=examples(
@@ -227,16 +225,7 @@ def _delete(store: Store, runs: Sequence[Head], *, yes: bool, as_json: bool) -> 
             typer.echo(_named(run), err=True)
         if not typer.confirm(f"Delete {what}?", err=True):
             raise typer.Exit(1)
-    with ExitStack() as stack:
-        for run in runs:
-            if not run.stopped:
-                what = f"the study {run.study}"
-                stack.enter_context(only_one(home().state / lock_name(run.fingerprint, run.seed), what))
-                stack.enter_context(store.reserved(run.fingerprint, run.seed, what))
-        store.delete(runs)
-    notes = RunNotes(home())
-    for run in runs:
-        notes.forget(run.id)
+    forget(runs, store, home())
     _say_deleted(runs, as_json=as_json, dry_run=False)
 
 

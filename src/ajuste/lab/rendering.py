@@ -25,6 +25,7 @@ from ajuste.model.wording import count_of
 from ajuste.report.document import Report
 from ajuste.report.html import page_asset, page_context, page_environment, page_style
 from ajuste.report.verdicts import LOOKS
+from ajuste.store.store import Run
 
 if TYPE_CHECKING:
     import jinja2
@@ -81,6 +82,12 @@ def lab_of(request: Request) -> Laboratory:
     """What all pages share."""
     found: Laboratory = request.app.state.lab
     return found
+
+
+def run_of(request: Request) -> tuple[Laboratory, Run]:
+    """The same, and the run in the address. Raises RequestError."""
+    lab = lab_of(request)
+    return lab, lab.service.run(request.path_params["run"])
 
 
 def is_writer(request: Request) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,10 +22,11 @@ from ajuste.model.results import Results
 from ajuste.report.plan import PlannedStudy
 from ajuste.run.outcome import results_of
 from ajuste.run.sharing import Imported, import_bundle
-from ajuste.store.engine import lock_name, only_one
+from ajuste.store.engine import lock_name
 from ajuste.store.following import RunFollower
 from ajuste.store.head import Head, valid_tags
 from ajuste.store.store import Run, Store
+from ajuste.store.upkeep import forget
 from ajuste.study.location import StudySource
 from ajuste.study.problem import error
 from ajuste.study.read import beyond_limits, checked_study, read_toml
@@ -130,16 +131,8 @@ class LabService:
         """The document in the text of a study file, within the limits of one. Raises RequestError with the line."""
         if len(text) > MOST_STUDY_BYTES:
             raise RequestError(f"the study has {len(text):,} characters; expected at most {MOST_STUDY_BYTES:,}")
-        directory = self.jobs.new_directory()
-        file = directory / STUDY_FILE
-        try:
-            file.write_text(text, encoding="utf-8")
+        with self._study_file(text) as file:
             return read_toml(file, "study", "see ajuste schema, or docs/reference/study-files.md")[0]
-        except RequestError as problem:
-            raise _without(directory, problem) from None
-        finally:
-            file.unlink(missing_ok=True)
-            directory.rmdir()
 
     def asked(self, words: Sequence[str]) -> str:
         """What ``ajuste WORDS`` prints, for what is known to change nothing. Raises RequestError where it fails."""
@@ -149,11 +142,17 @@ class LabService:
     def plan(self, document: Mapping[str, Any]) -> PlannedStudy:
         """Every write, command and trial of a study; nothing is done. Raises RequestError."""
         _, text = self.checked(document)
+        with self._study_file(text) as file:
+            return PlannedStudy.model_validate_json(self.jobs.asked(["plan", str(file), "--json"], file.parent))
+
+    @contextmanager
+    def _study_file(self, text: str) -> Iterator[Path]:
+        """A file that is there for a moment only: what is wrong with it is said without its place."""
         directory = self.jobs.new_directory()
         file = directory / STUDY_FILE
         try:
             file.write_text(text, encoding="utf-8")
-            return PlannedStudy.model_validate_json(self.jobs.asked(["plan", str(file), "--json"], directory))
+            yield file
         except RequestError as problem:
             raise _without(directory, problem) from None
         finally:
@@ -192,14 +191,7 @@ class LabService:
 
     def delete(self, runs: Iterable[str]) -> None:
         """Forget runs. Raises RequestError for one that is measured now."""
-        found = [self.head(run) for run in runs]
-        with ExitStack() as stack:
-            for head in found:
-                if not head.stopped:
-                    what = f"the study {head.study}"
-                    stack.enter_context(only_one(self.home.state / lock_name(head.fingerprint, head.seed), what))
-                    stack.enter_context(self.store.reserved(head.fingerprint, head.seed, what))
-            self.store.delete(found)
+        forget([self.head(run) for run in runs], self.store, self.home)
 
 
 def _without(directory: Path, problem: RequestError) -> RequestError:

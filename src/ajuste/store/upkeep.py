@@ -1,23 +1,25 @@
-"""Looking after a store: a copy of it, how large it is, and what runs can go."""
+"""Looking after a store: a copy of it, how large it is, what runs can go, and forgetting them."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.store.checks import DamageError
 from ajuste.store.database import file_of, shown
-from ajuste.store.engine import open_database, unusable
-from ajuste.store.head import Head
+from ajuste.store.engine import lock_name, only_one, open_database, unusable
+from ajuste.store.head import Head, RunNotes
 from ajuste.store.salvage import Findings, inspect_store
 from ajuste.store.schema import ColumnRow, RecordedRow, ResultsRow, RunRow, StoredRow, TrialRow
+from ajuste.store.store import Store
 from ajuste.store.tallies import bytes_of, heads
 
 _PARTS: Final[dict[str, tuple[type[StoredRow], tuple[str, ...]]]] = {
@@ -57,6 +59,20 @@ def back_up(url: str, file: Path) -> Findings:
         _remove(file)
         raise
     return found
+
+
+def forget(runs: Sequence[Head], store: Store, home: Home) -> None:
+    """Delete ``runs`` with their notes. Raises RequestError for one that another process measures."""
+    with ExitStack() as stack:
+        for run in runs:
+            if not run.stopped:
+                what = f"the study {run.study}"
+                stack.enter_context(only_one(home.state / lock_name(run.fingerprint, run.seed), what))
+                stack.enter_context(store.reserved(run.fingerprint, run.seed, what))
+        store.delete(runs)
+    notes = RunNotes(home)
+    for run in runs:
+        notes.forget(run.id)
 
 
 def _copy(original: str | Path, file: Path) -> None:

@@ -12,22 +12,8 @@ from typing import Any, Final
 from ajuste.analysis.campaign import standing
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import kernels
+from ajuste.lab.agents import requests
 from ajuste.lab.agents.budget import AgentBudget, require_host_allowed
-from ajuste.lab.agents.requests import (
-    CampaignAsked,
-    DifferencesAsked,
-    ExportAsked,
-    JobAsked,
-    JobStopped,
-    NothingAsked,
-    ProposalMade,
-    RunAsked,
-    RunsAsked,
-    StudyPlanned,
-    StudyStarted,
-    TunablesAsked,
-    WhyAsked,
-)
 from ajuste.lab.jobs import Job
 from ajuste.lab.service import LabService
 from ajuste.model.error import RequestError
@@ -65,7 +51,7 @@ class AgentDesk:
 
     # Looking.
 
-    def tunables(self, asked: TunablesAsked) -> Document:
+    def tunables(self, asked: requests.TunablesAsked) -> Document:
         if asked.name:
             tunable = self._known.find_tunable(asked.name)
             whole = tunable.model_dump(mode="json") | {"kernels": kernels(tunable)}
@@ -78,34 +64,34 @@ class AgentDesk:
         ]
         return {"tunables": rows, "found": len(found)}
 
-    def studies(self, asked: NothingAsked) -> Document:
+    def studies(self, asked: requests.NothingAsked) -> Document:
         return {"studies": [{"name": s.name, "title": s.title, "question": s.question} for s in builtin_studies()]}
 
-    def runs(self, asked: RunsAsked) -> Document:
+    def runs(self, asked: requests.RunsAsked) -> Document:
         text = asked.find.lower()
         found = [head for head in self.service.runs() if text in _words_of(head).lower()]
         return {"runs": [_listed(head) for head in found[: asked.limit]], "found": len(found)}
 
-    def verdicts(self, asked: RunAsked) -> Document:
+    def verdicts(self, asked: requests.RunAsked) -> Document:
         run = self.service.run(asked.run)
         return _verdicts(self.service.results(run)) | {"going_on": self.service.is_going_on(run)}
 
-    def differences(self, asked: DifferencesAsked) -> Document:
+    def differences(self, asked: requests.DifferencesAsked) -> Document:
         runs = [self.service.run(name).id for name in asked.runs]
         return {"differences": self._said(["report", "--json", "--", *dict.fromkeys(runs)])}
 
-    def export(self, asked: ExportAsked) -> Document:
+    def export(self, asked: requests.ExportAsked) -> Document:
         run = self.service.run(asked.run)
         chosen = [] if asked.configuration is None else [asked.configuration]
         return {"export": self._said(["export", "--format", asked.format, "--json", "--", run.id, *chosen])}
 
     # Planning and measuring.
 
-    def plan(self, asked: StudyPlanned) -> Document:
+    def plan(self, asked: requests.StudyPlanned) -> Document:
         planned = self._planned(self._document(asked))
         return {"plan": planned.model_dump(mode="json"), "cost": _cost(planned), "left": self.budget.left()}
 
-    def run(self, asked: StudyStarted) -> Document:
+    def run(self, asked: requests.StudyStarted) -> Document:
         """Start a study. Raises RequestError for what is wrong, not allowed or beyond the budget."""
         document = self._document(asked)
         planned = self._planned(document)
@@ -114,9 +100,9 @@ class AgentDesk:
         job = self._started(
             trials, minutes, lambda: self.service.start(document, fresh=asked.fresh, max_minutes=minutes)
         )
-        return self.watch(JobAsked(job=job.id, wait_s=asked.wait_s))
+        return self.watch(requests.JobAsked(job=job.id, wait_s=asked.wait_s))
 
-    def watch(self, asked: JobAsked) -> Document:
+    def watch(self, asked: requests.JobAsked) -> Document:
         """How a job of this client stands, at its end or after a while."""
         job = self._own(asked.job)
         waited = 0.0
@@ -135,12 +121,12 @@ class AgentDesk:
             }
         return found | {"left": self.budget.left()}
 
-    def stop(self, asked: JobStopped) -> Document:
+    def stop(self, asked: requests.JobStopped) -> Document:
         job = self._own(asked.job)
         job.interrupt()
         return {"job": job.id, "stopped": True}
 
-    def why(self, asked: WhyAsked) -> Document:
+    def why(self, asked: requests.WhyAsked) -> Document:
         """What was recorded of a run, or a job that records it."""
         run = self.service.run(asked.run)
         results = self.service.results(run)
@@ -165,19 +151,19 @@ class AgentDesk:
         chosen = [] if asked.configuration is None else [asked.configuration]
         words = ["why", "--json", "--", run.id, *chosen]
         job = self._started(2, 10, lambda: self._child("why", words))
-        done = self.watch(JobAsked(job=job.id, wait_s=asked.wait_s))
+        done = self.watch(requests.JobAsked(job=job.id, wait_s=asked.wait_s))
         return done | {"next": "ask why again once the job has ended"}
 
     # Campaigns.
 
-    def campaigns(self, asked: NothingAsked) -> Document:
+    def campaigns(self, asked: requests.NothingAsked) -> Document:
         return {"campaigns": campaign_names(self.service.home)}
 
-    def campaign_ledger(self, asked: CampaignAsked) -> Document:
+    def campaign_ledger(self, asked: requests.CampaignAsked) -> Document:
         kept = find_campaign(self.service.home, asked.campaign)
         return standing(kept.campaign, kept.ledger.entries).model_dump(mode="json")
 
-    def campaign_propose(self, asked: ProposalMade) -> Document:
+    def campaign_propose(self, asked: requests.ProposalMade) -> Document:
         """Start a proposal. Raises RequestError for one that is not allowed; nothing is kept of it."""
         kept = find_campaign(self.service.home, asked.campaign)
         studies = kept.studies(self._known)
@@ -192,10 +178,10 @@ class AgentDesk:
         words = [word for name, level in settings.items() for word in ("--set", f"{name}={level}")]
         words = ["campaign", "propose", kept.campaign.name, *words, "--quiet", "--json"]
         job = self._started(trials, minutes, lambda: self._child(_CAMPAIGN, words))
-        found = self.watch(JobAsked(job=job.id, wait_s=asked.wait_s))
-        return found | {"ledger": self.campaign_ledger(CampaignAsked(campaign=asked.campaign))}
+        found = self.watch(requests.JobAsked(job=job.id, wait_s=asked.wait_s))
+        return found | {"ledger": self.campaign_ledger(requests.CampaignAsked(campaign=asked.campaign))}
 
-    def budget_left(self, asked: NothingAsked) -> Document:
+    def budget_left(self, asked: requests.NothingAsked) -> Document:
         self._settle()
         limits = self.budget.limits
         return {
@@ -206,7 +192,7 @@ class AgentDesk:
 
     # What all of them share.
 
-    def _document(self, asked: StudyPlanned) -> Document:
+    def _document(self, asked: requests.StudyPlanned) -> Document:
         """The study as a file would have it, within what a client may do."""
         if isinstance(asked.study, str):
             document = tomllib.loads(find_study(self._builtin(asked.study)).read_text(encoding="utf-8"))

@@ -10,30 +10,15 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
+from ajuste.lab.agents import requests
 from ajuste.lab.agents.desk import AgentDesk, Document
-from ajuste.lab.agents.requests import (
-    AgentRequest,
-    CampaignAsked,
-    DifferencesAsked,
-    ExportAsked,
-    JobAsked,
-    JobStopped,
-    NothingAsked,
-    ProposalMade,
-    RunAsked,
-    RunsAsked,
-    StudyPlanned,
-    StudyStarted,
-    TunablesAsked,
-    WhyAsked,
-)
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible
 
 MOST_BYTES: Final = 256 * 1024
 """Of the arguments of one call."""
 
-Asked = TypeVar("Asked", bound=AgentRequest)
+Asked = TypeVar("Asked", bound=requests.AgentRequest)
 
 
 @dataclass(frozen=True)
@@ -42,7 +27,7 @@ class Operation:
 
     name: str
     what: str
-    request: type[AgentRequest]
+    request: type[requests.AgentRequest]
     act: Callable[[AgentDesk, Any], Document]
     reads: bool = True
 
@@ -85,60 +70,69 @@ def _all() -> dict[str, Operation]:
         Operation(
             "tunables",
             "List the settings that Ajuste knows, or explain one and list the runs that touched it.",
-            TunablesAsked,
+            requests.TunablesAsked,
             desk.tunables,
         ),
-        Operation("studies", "List the built-in studies.", NothingAsked, desk.studies),
-        Operation("runs", "List the runs in the store, the newest first.", RunsAsked, desk.runs),
+        Operation("studies", "List the built-in studies.", requests.NothingAsked, desk.studies),
+        Operation("runs", "List the runs in the store, the newest first.", requests.RunsAsked, desk.runs),
         Operation(
             "plan",
             "Show every write, command and trial of a study, and its cost. Nothing is done.",
-            StudyPlanned,
+            requests.StudyPlanned,
             desk.plan,
         ),
         Operation(
-            "run", "Start a study in a guest. Returns a job at once; watch it.", StudyStarted, desk.run, reads=False
+            "run",
+            "Start a study in a guest. Returns a job at once; watch it.",
+            requests.StudyStarted,
+            desk.run,
+            reads=False,
         ),
-        Operation("watch", "Say how a job stands: what it does, its run, its verdicts so far.", JobAsked, desk.watch),
-        Operation("stop", "Stop a job. What was measured is kept.", JobStopped, desk.stop, reads=False),
-        Operation("verdicts", "Read the answer and all verdicts of a run.", RunAsked, desk.verdicts),
+        Operation(
+            "watch", "Say how a job stands: what it does, its run, its verdicts so far.", requests.JobAsked, desk.watch
+        ),
+        Operation("stop", "Stop a job. What was measured is kept.", requests.JobStopped, desk.stop, reads=False),
+        Operation("verdicts", "Read the answer and all verdicts of a run.", requests.RunAsked, desk.verdicts),
         Operation(
             "why",
             "Explain why a configuration differs from the baseline. Records both in a guest if that was not done.",
-            WhyAsked,
+            requests.WhyAsked,
             desk.why,
             reads=False,
         ),
         Operation(
             "differences",
             "Compare runs: their verdicts, and what differs between their environments.",
-            DifferencesAsked,
+            requests.DifferencesAsked,
             desk.differences,
         ),
         Operation(
             "export",
             "Return a proven improvement as a script, a sysctl.d file, a tuned profile, a systemd "
             "unit or an Ansible playbook. Nothing is applied.",
-            ExportAsked,
+            requests.ExportAsked,
             desk.export,
         ),
-        Operation("campaigns", "List the campaigns.", NothingAsked, desk.campaigns),
+        Operation("campaigns", "List the campaigns.", requests.NothingAsked, desk.campaigns),
         Operation(
             "campaign_ledger",
             "Show a campaign: what may be proposed, each proposal with its evidence, and the error budget left.",
-            CampaignAsked,
+            requests.CampaignAsked,
             desk.campaign_ledger,
         ),
         Operation(
             "campaign_propose",
             "Propose settings to a campaign. They are explored, and confirmed with hidden "
             "seeds and workloads if they look better.",
-            ProposalMade,
+            requests.ProposalMade,
             desk.campaign_propose,
             reads=False,
         ),
         Operation(
-            "budget", "Say how many trials and minutes are left for this client.", NothingAsked, desk.budget_left
+            "budget",
+            "Say how many trials and minutes are left for this client.",
+            requests.NothingAsked,
+            desk.budget_left,
         ),
     )
     return {one.name: one for one in found}

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ajuste.lab.rendering import lab_of, page
+from ajuste.lab.rendering import page, run_of
 from ajuste.lab.watch import Laboratory
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import Measurements
@@ -35,8 +35,7 @@ _STATUSES: Final = ("ok", "flagged", "failed")
 
 def show(request: Request) -> Response:
     """The page, with what can be chosen in it; the numbers come later."""
-    lab = lab_of(request)
-    run = lab.service.run(request.path_params["run"])
+    lab, run = run_of(request)
     measured = _measured(lab, run)
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     return page(
@@ -81,8 +80,7 @@ def _metric(name: str, known: Metric | None) -> dict[str, str]:
 
 def column(request: Request) -> Response:
     """One column of all trials as little-endian numbers: 64-bit floats of a metric, 32-bit integers of all else."""
-    lab = lab_of(request)
-    run = lab.service.run(request.path_params["run"])
+    lab, run = run_of(request)
     measured = _measured(lab, run)
     name = request.query_params.get("name", "")
     if metric := request.query_params.get("metric"):
@@ -124,8 +122,7 @@ def _read(store: Store, run_id: str, count: int) -> Measurements:
 
 def document(request: Request) -> Response:
     """All that the page shows, for a program."""
-    lab = lab_of(request)
-    run = lab.service.run(request.path_params["run"])
+    lab, run = run_of(request)
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     text = json.dumps(_about(run, resolved, _measured(lab, run)))
     return Response(text, media_type="application/json")
@@ -133,8 +130,8 @@ def document(request: Request) -> Response:
 
 def analysed(request: Request) -> Response:
     """What plots need that only the analysis knows: levels and how they are shown, the best, what samplers read."""
-    lab = lab_of(request)
-    results = lab.service.results(lab.service.run(request.path_params["run"]))
+    lab, run = run_of(request)
+    results = lab.service.results(run)
     labels = labels_of(results)
     short = {one.name: labels.short(one) for one in results.configurations}
     found = {

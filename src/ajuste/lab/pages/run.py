@@ -21,7 +21,7 @@ from starlette.routing import Route
 from ajuste.lab.index import NOTHING_KNOWN
 from ajuste.lab.jobs import Job
 from ajuste.lab.pages.runs import KEPT, row_of
-from ajuste.lab.rendering import Form, document_page, handled, lab_of, page
+from ajuste.lab.rendering import Form, document_page, handled, lab_of, page, run_of
 from ajuste.lab.watch import Laboratory
 from ajuste.model.error import RequestError
 from ajuste.report.html import render_html
@@ -36,8 +36,7 @@ _ELSEWHERE: Final = "press Ctrl-C where it was started; all measurements are kep
 
 def show(request: Request) -> Response:
     """The report of a run that does not go on, or what it measures now."""
-    lab = lab_of(request)
-    run = lab.service.run(request.path_params["run"])
+    lab, run = run_of(request)
     if run.id != request.path_params["run"]:
         return RedirectResponse(f"/runs/{run.id}", status_code=303)
     shown = _around(lab, run)
@@ -93,16 +92,14 @@ async def events(request: Request) -> Response:
 
 def report_file(request: Request) -> Response:
     """The report as one file that needs nothing else, to keep or to send."""
-    lab = lab_of(request)
-    run = lab.service.run(request.path_params["run"])
+    lab, run = run_of(request)
     name = f'attachment; filename="{run.id}.html"'
     return HTMLResponse(render_html(report_of(lab.service.results(run))), headers={"content-disposition": name})
 
 
 def results_file(request: Request) -> Response:
     """The results as ``--json`` prints them."""
-    lab = lab_of(request)
-    run = lab.service.run(request.path_params["run"])
+    lab, run = run_of(request)
     name = f'attachment; filename="{run.id}.json"'
     text = lab.service.results(run).model_dump_json(indent=2)
     return Response(text, media_type="application/json", headers={"content-disposition": name})
@@ -110,16 +107,14 @@ def results_file(request: Request) -> Response:
 
 def study_file(request: Request) -> Response:
     """The study of a run as a study file."""
-    lab = lab_of(request)
-    run = lab.service.run(request.path_params["run"])
+    lab, run = run_of(request)
     name = f'attachment; filename="{run.id}.toml"'
     return PlainTextResponse(lab.service.study_text(lab.service.document(run)), headers={"content-disposition": name})
 
 
 def act(request: Request, form: Form) -> Response:
     """Pause, stop, resume or extend a run, or measure it again."""
-    lab = lab_of(request)
-    run = lab.service.run(request.path_params["run"])
+    lab, run = run_of(request)
     action = form.get("action", "")
     if action in ("pause", "stop"):
         _end(lab, run)

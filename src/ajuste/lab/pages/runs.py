@@ -154,8 +154,6 @@ def change(request: Request, form: Form) -> Response:
         heads = [lab.service.head(one) for one in chosen]
         return page(request, "sure.html.j2", heads=heads)
     lab.service.delete(chosen)
-    for one in chosen:
-        lab.notes.forget(one)
     return RedirectResponse("/", status_code=303)
 
 
