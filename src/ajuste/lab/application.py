@@ -22,14 +22,22 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from ajuste.lab.access import LOOPBACK, Access, Application, new_token, wants_json
+from ajuste.lab.access import (
+    HOST,
+    LOOPBACK,
+    Access,
+    Application,
+    listener_at,
+    new_token,
+    serve_until_interrupted,
+    wants_json,
+)
 from ajuste.lab.agents.budget import AgentBudget, AgentLimits
 from ajuste.lab.agents.desk import AgentDesk
 from ajuste.lab.agents.operations import MOST_BYTES, OPERATIONS, Operation, schema_of
 from ajuste.lab.pages import experiment, explore, machine, run, runs, tunables
 from ajuste.lab.rendering import page, static_file
 from ajuste.lab.service import LabService
-from ajuste.lab.serving import HOST, listener_at, serve_until_interrupted
 from ajuste.lab.watch import Laboratory
 from ajuste.machine.home import Home
 from ajuste.machine.installation import ajuste_version

@@ -17,10 +17,9 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-from ajuste.lab.access import Access, new_token
+from ajuste.lab.access import HOST, Access, listener_at, new_token, serve_until_interrupted
 from ajuste.lab.agents.desk import AgentDesk
 from ajuste.lab.agents.operations import OPERATIONS, Operation, find_operation, schema_of
-from ajuste.lab.serving import HOST, listener_at, serve_until_interrupted
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.error import AjusteError
 
