@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.analysis.sequence import fewest, mean_interval
-from ajuste.analysis.verdict import more_blocks, reason_of, word_of
+from ajuste.analysis.verdict import figures_of, more_blocks, reason_of, word_of
 from ajuste.design.combinations import ORDERS, Subset, is_exact, of_block, order_of, subsets, way
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.verdict import Bounds, LineEffect, Role, Word
@@ -280,14 +280,8 @@ def _finding(
         kind=kind,
         line=name,
         role=_ROLES[word],
-        metric=metric.name,
-        unit=metric.unit,
-        direction=metric.direction,
-        scale=own.scale if own else metric.scale,
         verdict=word,
-        estimate=own.estimate if own else None,
-        low=own.low if own else None,
-        high=own.high if own else None,
+        **figures_of(own, metric),
         level=rates.confidence,
         blocks=own.interval.n if own else 0,
         more_blocks=more_blocks(own, zone, alpha) if own and word == "undecided" else None,

@@ -186,8 +186,7 @@ def factor_answer(metrics: Sequence[Metric], effects: Sequence[FactorEffect], sm
         named = not sentences
         if mains:
             said = _groups(mains, smallest_effect, ("matters", "matter", "does not", "do not"), named=named)
-            title = f"{metric.title[:1].upper()}{metric.title[1:]}"
-            sentences.append(f"{title}: of {_count(mains)} each averaged over the others, {said}.")
+            sentences.append(f"{_title(metric)}: of {_count(mains)} each averaged over the others, {said}.")
         if interactions:
             said = _groups(interactions, smallest_effect, ("matters", "matter", "does not", "do not"), named=named)
             of = count_of(len(interactions), "interaction")
@@ -265,10 +264,9 @@ def lines_answer(lines: Sequence[LineEffect], metrics: Sequence[Metric]) -> str:
 
 def _of_metric(lines: Sequence[LineEffect], metric: Metric, *, named: bool) -> str:
     whole = next(one for one in lines if one.kind == "whole")
-    title = f"{metric.title[:1].upper()}{metric.title[1:]}"
     by_role = {role: [one for one in lines if one.kind == "line" and one.role == role] for role in _SAID}
     said = [_group(role, own) if named else _count_of_lines(role, len(own)) for role, own in by_role.items() if own]
-    return f"{title}: the whole profile {_whole(whole)}. {'; '.join(said)}."
+    return f"{_title(metric)}: the whole profile {_whole(whole)}. {'; '.join(said)}."
 
 
 def _whole(whole: LineEffect) -> str:

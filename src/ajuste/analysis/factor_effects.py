@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.analysis.sequence import fewest, mean_interval
-from ajuste.analysis.verdict import Family, more_blocks, reason_of, word_of
+from ajuste.analysis.verdict import Family, figures_of, more_blocks, reason_of, word_of
 from ajuste.design.combinations import low_and_high
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.trial import Configuration, Factor
@@ -115,14 +115,8 @@ def _finding(
         factors=contrast.factors,
         levels=contrast.levels,
         against=contrast.against,
-        metric=metric.name,
-        unit=metric.unit,
-        direction=judged.direction,
-        scale=own.scale if own else metric.scale,
         verdict=word,
-        estimate=own.estimate if own else None,
-        low=own.low if own else None,
-        high=own.high if own else None,
+        **figures_of(own, judged),
         level=family.confidence,
         blocks=own.interval.n if own else 0,
         more_blocks=more_blocks(own, zone, family.alpha) if own and word == "undecided" else None,

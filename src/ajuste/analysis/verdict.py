@@ -141,16 +141,16 @@ def of_effect(found: Effect, configuration: str, metric: Metric, word: Word, **m
     return Verdict(configuration=configuration, verdict=word, **figures_of(found, metric), **more)
 
 
-def figures_of(found: Effect, metric: Metric) -> dict[str, Any]:
-    """What any finding says of an effect on ``metric``."""
+def figures_of(found: Effect | None, metric: Metric) -> dict[str, Any]:
+    """What any finding says of an effect on ``metric``; without one, that nothing is known."""
     return {
         "metric": metric.name,
         "unit": metric.unit,
         "direction": metric.direction,
-        "scale": found.scale,
-        "estimate": found.estimate,
-        "low": found.low,
-        "high": found.high,
+        "scale": found.scale if found else metric.scale,
+        "estimate": found.estimate if found else None,
+        "low": found.low if found else None,
+        "high": found.high if found else None,
     }
 
 
@@ -317,14 +317,8 @@ def unmeasured(configuration: str, metric: Metric, confidence: float, reason: st
     """The verdict where there is nothing to compare, for that ``reason``."""
     return Verdict(
         configuration=configuration,
-        metric=metric.name,
-        unit=metric.unit,
-        direction=metric.direction,
-        scale=metric.scale,
         verdict="undecided",
-        estimate=None,
-        low=None,
-        high=None,
+        **figures_of(None, metric),
         level=confidence,
         blocks=0,
         deciding=deciding,
