@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ajuste.analysis.effects import Trend
 from ajuste.analysis.summary import Precision
-from ajuste.analysis.trend import Trend
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured
 from ajuste.model.verdict import FactorEffect, LineEffect, Role, Verdict, Word

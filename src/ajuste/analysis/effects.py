@@ -1,17 +1,21 @@
-"""Effects: how much a configuration differs from another one within the same blocks."""
+"""Effects: how much a configuration differs from another one within the same blocks; and trends over many."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.pairs import Pairs
+from ajuste.analysis.pairs import Pairs, Trials, clean_trials, pairs
 from ajuste.analysis.sequence import Interval, interval_between, mean_interval, quantile_bounds
 from ajuste.model.distributions import student_cdf, student_quantile
 from ajuste.model.metric import Metric, Scale
+from ajuste.model.trial import Configuration, Factor
 
 SMALLEST_RELATIVE_STEP = 1e-9
 """The resolution, relative to the value, of a metric that states none: a nanosecond in a second."""
@@ -211,3 +215,71 @@ def of_log_means(mean: float, sem: float, n: int, other_mean: float, other_sem: 
     standard error of its logarithm (Oehlert 1992, "A note on the delta method", The American Statistician 46).
     """
     return of_means(math.log(mean), sem / mean, n, math.log(other_mean), other_sem / other_mean, other_n)
+
+
+# Trends: whether a metric moves strictly in one direction from level to level of one numeric factor.
+
+
+FEWEST_LEVELS = 3
+
+
+@dataclass(frozen=True)
+class Trend:
+    """``order`` has the configurations by rising level. ``steps`` are the effects from each to the next.
+
+    ``unit`` is that of the levels. ``direction`` is that of all the estimates together, ``None`` if they do not agree;
+    ``certain`` says that every step is statistically significant.
+    """
+
+    factor: str
+    levels: tuple[str, ...]
+    order: tuple[str, ...]
+    steps: tuple[Effect, ...]
+    unit: str = ""
+
+    @property
+    def direction(self) -> Literal["rises", "falls"] | None:
+        if all(step.interval.mean > 0 for step in self.steps):
+            return "rises"
+        return "falls" if all(step.interval.mean < 0 for step in self.steps) else None
+
+    @property
+    def certain(self) -> bool:
+        return self.direction is not None and all(
+            step.interval.low > 0 or step.interval.high < 0 for step in self.steps
+        )
+
+
+def trend(
+    factors: Sequence[Factor],
+    configurations: Sequence[Configuration],
+    trials: Trials,
+    metric: Metric,
+    alpha: float,
+    unit: str = "",
+    *,
+    order_matters: bool = True,
+) -> Trend | None:
+    """The trend of ``metric``; ``None`` unless there is exactly one factor that varies, with three numeric levels.
+
+    Each step has an interval of error rate ``alpha``. That the metric moves strictly claims all steps at once and is
+    wrong only if one of them is, so that claim's own error rate is no more than ``alpha`` (an intersection-union
+    test; Berger 1982). For ``order_matters`` see ``analysis.pairs``.
+    """
+    varied = [factor for factor in factors if len(factor.levels) > 1]
+    if len(varied) != 1 or len(varied[0].levels) < FEWEST_LEVELS:
+        return None
+    name = varied[0].name
+    try:
+        ordered = sorted(configurations, key=lambda c: float(c.levels[name]))
+    except ValueError:
+        return None
+    clean = clean_trials(trials)
+    steps = []
+    for one, two in pairwise(ordered):
+        both = pairs(clean, one.name, two.name, metric.column, order_matters=order_matters)
+        step = effect(both, metric, alpha)
+        if step is None:
+            return None
+        steps.append(step)
+    return Trend(name, tuple(c.levels[name] for c in ordered), tuple(c.name for c in ordered), tuple(steps), unit)

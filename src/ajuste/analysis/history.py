@@ -17,8 +17,8 @@ import numpy as np
 
 from ajuste.analysis.pairs import Clean
 from ajuste.analysis.surface.blocks import Array, Blocks, believed, blocks_of
+from ajuste.analysis.surface.regions import partition
 from ajuste.analysis.surface.surfaces import Promise, margin_of, measured_points
-from ajuste.analysis.trend import partition
 from ajuste.model.distributions import f_quantile
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric

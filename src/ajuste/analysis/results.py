@@ -12,6 +12,7 @@ import numpy as np
 from ajuste.analysis.ablation import Lines, Rates, ablation
 from ajuste.analysis.answer import answer, factor_answer, lines_answer
 from ajuste.analysis.diagnostics.diagnose import diagnose
+from ajuste.analysis.effects import Trend, trend
 from ajuste.analysis.factor_effects import Effects, factor_effects
 from ajuste.analysis.machines import Machines, across_machines, names_of, right_for_all, undisputed
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, counted_blocks, units
@@ -24,7 +25,6 @@ from ajuste.analysis.sequence import with_quantile_columns, with_quantiles
 from ajuste.analysis.summary import AsRun, Precision, as_run, measured, outlier_notes, precisions, with_intervals
 from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.timelines import timelines
-from ajuste.analysis.trend import Trend, trend
 from ajuste.analysis.verdict import family, judge
 from ajuste.design.combinations import principal
 from ajuste.design.stopping import Why

@@ -8,7 +8,7 @@ as noise alone would gain by one with the error rate asked for.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Final
@@ -16,7 +16,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.analysis.trend import partition
 from ajuste.model.distributions import f_quantile, student_quantile
 from ajuste.model.surface import Shape, SurfaceAxis
 from ajuste.model.trial import Factor
@@ -172,6 +171,27 @@ def _word(sign: int, steepness: float) -> Shape:
     if sign < 0:
         return "fast fall" if steepness >= _FAST else "slow fall" if steepness <= 1 / _FAST else "fall"
     return "fast rise" if steepness >= _FAST else "slow rise" if steepness <= 1 / _FAST else "rise"
+
+
+# The best division of points into stretches, by dynamic programming (Jackson and others 2005, "An algorithm for optimal
+# partitioning of data on an interval", IEEE Signal Processing Letters 12).
+
+Cost = Callable[[int, int], float]
+"""What the points from the first place to before the second one cost as one stretch."""
+
+
+def partition(count: int, cost: Cost, penalty: float) -> list[int]:
+    """Where each stretch of ``count`` points ends: those for which the costs and a ``penalty`` a stretch are least."""
+    least = [0.0]
+    begins = [0]
+    for end in range(1, count + 1):
+        all_costs = [least[start] + cost(start, end) + penalty for start in range(end)]
+        least.append(min(all_costs))
+        begins.append(all_costs.index(least[-1]))
+    ends = [count]
+    while begins[ends[0]] > 0:
+        ends.insert(0, begins[ends[0]])
+    return ends
 
 
 # Axes: which factors of a study span a surface.
