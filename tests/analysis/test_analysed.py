@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from ajuste.analysis.analysed import Wanted, analyse_table
-from ajuste.analysis.points import MOST_POINTS
+from ajuste.analysis.record import MOST_POINTS
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric

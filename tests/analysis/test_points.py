@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ajuste.analysis import points
-from ajuste.analysis.points import points_of, tally
+from ajuste.analysis import record
+from ajuste.analysis.record import points_of, tally
 from ajuste.model.measurements import measurements
 from ajuste.model.results import Point, tally_of
 
@@ -36,7 +36,7 @@ def test_few_trials_are_all_told_and_counted_alike(many: Any) -> None:
 
 
 def test_of_many_whole_blocks_are_told_and_what_was_not_clean(many: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(points, "MOST_WORDS", 72)
+    monkeypatch.setattr(record, "MOST_WORDS", 72)
     told = points_of(measurements(many))
     assert [point.block for point in told if point.status == "ok"] == [0, 0, 4, 4, 8, 8, 11, 11, 15, 15, 19, 19]
     assert [(point.block, point.configuration) for point in told if point.status != "ok"] == [(3, "a"), (5, "b")]

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.analysis.points import thin
+from ajuste.analysis.record import thin
 
 lines = st.lists(st.tuples(st.integers(1, 1000), st.integers(-50, 50)), min_size=1, max_size=300).map(
     lambda steps: [(float(sum(s for s, _ in steps[: n + 1])), float(value)) for n, (_, value) in enumerate(steps)]

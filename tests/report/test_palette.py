@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.report.palette import ROLES, SERIES
+from ajuste.report.plots.plot import ROLES, SERIES
 
 WORDS = ("improves", "worsens", "differs", "equivalent", "undecided")
 

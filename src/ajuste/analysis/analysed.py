@@ -14,7 +14,7 @@ import numpy as np
 from ajuste.analysis.answer import answer
 from ajuste.analysis.effects import FixedContrast
 from ajuste.analysis.elsewhere import Comparison, comparisons_of, family_of, summary_of, verdict_of, without_partner
-from ajuste.analysis.points import points, thinned
+from ajuste.analysis.record import points, thinned
 from ajuste.analysis.summary import summarise
 from ajuste.analysis.three_sigma import compared, fixed_chance, row_of
 from ajuste.model.error import RequestError

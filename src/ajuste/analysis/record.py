@@ -1,16 +1,23 @@
-"""A record: all that was measured in a run, of which the analysis takes what it needs."""
+"""A record: all that was measured in a run, of which the analysis takes what it needs and results tell some."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Protocol
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 
-from ajuste.model.measurements import Measured, Measurements, measurements
+import numpy as np
+from numpy.typing import NDArray
+
+from ajuste.model.measurements import Measured, MeasuredTable, Measurements, Values, different, measurements
+from ajuste.model.results import MOST_REASONS, Point, Tally
 from ajuste.model.trial import Trial
+from ajuste.model.wording import number
 
 
 class Record(Protocol):
@@ -96,3 +103,172 @@ def _measured(trial: Trial) -> Measured:
         "metrics": trial.metrics,
         "not_supported": trial.not_supported,
     }
+
+
+# Points: the single trials that results tell of, all of them or some of very many.
+
+
+NO_MACHINES: Final[Mapping[int, str]] = MappingProxyType({})
+
+MOST_WORDS: Final = 100_000
+"""So many words may be told of single trials: a document of more is too large to be sent or opened."""
+
+_WORDS_EACH: Final = 5
+"""What is told of a trial besides its metrics, in words as long as a figure."""
+
+MOST_LEFT_OUT: Final = 200
+"""Of the trials in other blocks that were flagged or failed, so many are told of nevertheless."""
+
+
+def points_of(measured: Measurements, machines: Mapping[int, str] = NO_MACHINES) -> tuple[Point, ...]:
+    """Every trial in the order of the design; of very many those of whole blocks at even distances, the first and the
+    last among them, and the first that were flagged or failed. ``machines`` are those of the blocks, if there are many.
+    """
+    return tuple(_point(measured, int(row), machines) for row in np.flatnonzero(_told(measured)))
+
+
+def tally(measured: Measurements) -> Tally:
+    """How many trials there are, and what became of them."""
+    ok = measured.has_status("ok")
+    reasons = Counter(measured.reason.codes[~ok].tolist()).most_common()
+    return Tally(
+        trials=len(measured),
+        clean=_count(ok & ~measured.warm_up),
+        warm_up=_count(ok & measured.warm_up),
+        flagged=_count(measured.has_status("flagged")),
+        failed=_count(measured.has_status("failed")),
+        reasons={measured.reason.values[code]: count for code, count in reasons[:MOST_REASONS]},
+        other_reasons=len(reasons[MOST_REASONS:]),
+    )
+
+
+def _told(measured: Measurements) -> NDArray[np.bool_]:
+    most = max(1, MOST_WORDS // (_WORDS_EACH + len(measured.metrics)))
+    if len(measured) <= most:
+        return np.ones(len(measured), dtype=bool)
+    blocks = different(measured.block)
+    room = min(len(blocks), max(1, most * len(blocks) // len(measured)))
+    some = blocks[np.round(np.linspace(0, len(blocks) - 1, room)).astype(int)]
+    told = np.isin(measured.block, some)
+    told[np.flatnonzero(~measured.has_status("ok") & ~told)[:MOST_LEFT_OUT]] = True
+    return told
+
+
+def _point(measured: Measurements, row: int, machines: Mapping[int, str]) -> Point:
+    return Point(
+        configuration=measured.configuration[row],
+        block=int(measured.block[row]),
+        position=int(measured.position[row]),
+        seed=int(measured.seed[row]),
+        status=measured.status[row],
+        reason=measured.reason[row],
+        warm_up=bool(measured.warm_up[row]),
+        attempt=int(measured.attempt[row]),
+        metrics=measured.figures(row),
+        machine=machines.get(int(measured.block[row]), ""),
+    )
+
+
+def _count(which: NDArray[Any]) -> int:
+    return int(np.count_nonzero(which))
+
+
+# The single values of a table, as the points that plots are drawn from.
+
+
+MOST_POINTS: Final = 5_000
+"""With more rows than this only one of every so many is shown; verdicts and summaries rest on all of them."""
+
+Row = tuple[str, dict[str, float]]
+"""A block's name, or nothing, and the metrics."""
+
+
+def points(table: MeasuredTable) -> tuple[tuple[Point, ...], Tally]:
+    """Rows of all files, and how many rows there are; of very many some.
+
+    Blocks are numbered in the order of the files; where there are none, the values of each configuration are.
+    """
+    cells: dict[str, dict[str, Values]] = {name: {} for name in table.configurations}
+    for (name, metric), sample in table.samples.items():
+        if isinstance(sample, Values):
+            cells[name][metric] = sample
+    total = sum(_length(own) for own in cells.values())
+    step = -(-total // MOST_POINTS) or 1
+    numbers: dict[str, int] = {}
+    found = []
+    for name, own in cells.items():
+        for place, (block, metrics) in _rows(own, step):
+            at = numbers.setdefault(block, len(numbers) + 1) if block else place
+            found.append(Point(configuration=name, block=at, status="ok", metrics=metrics))
+    return tuple(found), Tally(trials=total, clean=total, warm_up=0, flagged=0, failed=0)
+
+
+def thinned(shown: int, tally: Tally) -> tuple[str, ...]:
+    """A sentence if not all rows are ``shown``."""
+    if shown == tally.trials:
+        return ()
+    return (
+        f"Of {number(tally.trials)} rows {number(shown)} are drawn and listed, evenly from each configuration; all "
+        f"figures and verdicts rest on all rows.",
+    )
+
+
+def _length(cells: Mapping[str, Values]) -> int:
+    return max((len(cell.values) for cell in cells.values()), default=0)
+
+
+def _rows(cells: Mapping[str, Values], step: int) -> Iterator[tuple[int, Row]]:
+    """One of every ``step`` rows of a configuration with its place, which counts from 1."""
+    if len({(len(cell.values), cell.blocks) for cell in cells.values()}) == 1:
+        blocks = next(iter(cells.values())).blocks
+        for place in range(0, _length(cells), step):
+            metrics = {metric: cell.values[place] for metric, cell in cells.items()}
+            yield place + 1, (blocks[place] if blocks else "", metrics)
+        return
+    rows: dict[tuple[str, int], dict[str, float]] = {}
+    for metric, cell in cells.items():
+        seen: Counter[str] = Counter()
+        for place, value in enumerate(cell.values):
+            block = cell.blocks[place] if cell.blocks else ""
+            rows.setdefault((block, seen[block]), {})[metric] = value
+            seen[block] += 1
+    for place, ((block, _), metrics) in list(enumerate(rows.items(), start=1))[::step]:
+        yield place, (block, metrics)
+
+
+# Lines with fewer points that look the same.
+
+
+Points = list[tuple[float, float]]
+
+
+def thin(points: Sequence[tuple[float, float]], most: int) -> Points:
+    """At most ``most`` (4 or more) of ``points``, which are in order of their first coordinate.
+
+    Points within a level stretch say nothing and go first; then, in each of as many equal spans as there is room for,
+    all but the lowest and the highest. First and last stay.
+    """
+    kept = _without_level(points)
+    if len(kept) <= most:
+        return kept
+    first, *inner, last = kept
+    spans = (most - 2) // 2
+    width = (last[0] - first[0]) / spans
+    groups: dict[int, Points] = {}
+    for point in inner:
+        groups.setdefault(min(spans - 1, int((point[0] - first[0]) / width)), []).append(point)
+    extremes = [point for own in groups.values() for point in _extremes(own)]
+    return [first, *extremes, last]
+
+
+def _without_level(points: Sequence[tuple[float, float]]) -> Points:
+    def says_something(place: int) -> bool:
+        at_an_end = place in (0, len(points) - 1)
+        return at_an_end or not (points[place - 1][1] == points[place][1] == points[place + 1][1])
+
+    return [point for place, point in enumerate(points) if says_something(place)]
+
+
+def _extremes(points: Points) -> Points:
+    lowest, highest = (which(points, key=lambda point: point[1]) for which in (min, max))
+    return sorted({lowest, highest})

@@ -16,10 +16,9 @@ from ajuste.analysis.effects import Trend, trend
 from ajuste.analysis.factor_effects import Effects, factor_effects
 from ajuste.analysis.machines import Machines, across_machines, names_of, right_for_all, undisputed
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, counted_blocks, units
-from ajuste.analysis.points import points_of, tally
 from ajuste.analysis.prediction import agreement, predictions
 from ajuste.analysis.ranking import rankings
-from ajuste.analysis.record import Record, record_of
+from ajuste.analysis.record import Record, points_of, record_of, tally
 from ajuste.analysis.relevance import reasons, unrefuted, without_more_blocks
 from ajuste.analysis.sequence import with_quantile_columns, with_quantiles
 from ajuste.analysis.summary import AsRun, Precision, as_run, measured, outlier_notes, precisions, with_intervals

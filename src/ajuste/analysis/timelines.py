@@ -10,8 +10,7 @@ from typing import Final, Literal
 import numpy as np
 
 from ajuste.analysis.pairs import Clean, clean_trials
-from ajuste.analysis.points import Points, thin
-from ajuste.analysis.record import Record
+from ajuste.analysis.record import Points, Record, thin
 from ajuste.catalogue.loader import figure_sources
 from ajuste.model.event import Event, parse_event
 from ajuste.model.plan import SamplerSource

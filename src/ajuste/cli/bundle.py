@@ -1,18 +1,26 @@
-"""``ajuste bundle`` and ``ajuste import``: runs as one file, for another store, and into it."""
+"""``ajuste bundle``, ``import`` and ``verify``: runs as one file, taken into another store, and measured again."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from ajuste.cli.listing import size_text
-from ajuste.cli.options import Json, example
+from ajuste.cli.options import Jobs, Json, Quiet, example
 from ajuste.machine.home import home
+from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import count_of, visible_line
+
+if TYPE_CHECKING:
+    from ajuste.run.sharing import StoredRun
+    from ajuste.run.verification import Verified
+
 
 BundleFile = Annotated[Path, typer.Argument(metavar="FILE", help="A bundle: FILE.ajuste.", show_default=False)]
 
@@ -71,3 +79,79 @@ def bundle(
         return
     whole = f"{count_of(len(found), 'run')} and {count_of(trials, 'trial')}"
     typer.echo(f"{whole} are in {visible_line(str(output))} ({size_text(size)}).")
+
+
+# ``ajuste verify``: a run measured again, and whether all is the same.
+
+
+SUFFIX: Final = ".ajuste"
+_MOST_NAMED: Final = 5
+
+
+@example("ajuste verify runs.ajuste")
+def verify(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN|FILE", help="A run, a study (its newest run), or a bundle: FILE.ajuste.")
+    ],
+    jobs: Jobs = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Measure every trial of a run again in guests, and say whether the digest is the same.
+
+    Applies to runs under the virtual clock. Nothing is kept. Exit code 1 if a digest differs.
+    """
+    from ajuste.catalogue.loader import catalogue
+    from ajuste.run.experiment import progress_of
+    from ajuste.run.testbed import RunOptions
+    from ajuste.run.verification import require_verifiable
+    from ajuste.run.verification import verify as measured_again
+
+    known = catalogue()
+    with _runs(run) as (runs, stranger):
+        studies = [require_verifiable(one.run, stranger=stranger) for one in runs]
+        found = []
+        for one, resolved in zip(runs, studies, strict=True):
+            with progress_of(resolved.study, known, quiet=quiet or as_json) as progress:
+                means = RunOptions(home(), jobs=jobs, say=progress.say)
+                found.append(measured_again(one.run, list(one.trials), one.head.digest, known, means, progress))
+    if as_json:
+        typer.echo(json.dumps([{"same": one.same, **asdict(one)} for one in found], indent=2))
+    else:
+        for verified in found:
+            _show(verified)
+    if not all(one.same for one in found):
+        raise RunError("what was measured again is not the same", hint="see the lines above for what differs")
+
+
+@contextmanager
+def _runs(text: str) -> Iterator[tuple[Sequence[StoredRun], bool]]:
+    """The runs that are meant, and whether they are a stranger's."""
+    from ajuste.run.sharing import IMPORTED, to_bundle, unpacked
+    from ajuste.store.store import Store
+
+    file = Path(text)
+    if file.suffix == SUFFIX or file.is_file():
+        if not file.is_file():
+            raise RequestError(f"bundle {file} not found", hint="name a bundle, FILE.ajuste, or a run")
+        with unpacked(file) as (runs, _):
+            yield runs, True
+        return
+    with Store(home().store_url) as store:
+        found = to_bundle([text], store)
+        yield found, found[0].run.fingerprint.startswith(IMPORTED)
+
+
+def _show(one: Verified) -> None:
+    name = f"{one.run} ({visible_line(one.study)})"
+    if one.same:
+        typer.echo(f"Run {name} is the same when it is measured again: {count_of(one.trials, 'trial')}, to the bit.")
+    else:
+        typer.echo(f"Run {name} differs in {len(one.different)} of {count_of(one.trials, 'trial')}.")
+    for kernel, (then, now) in one.kernels.items():
+        typer.echo(f"  kernel {visible_line(kernel)}: {visible_line(then)} then, {now} now")
+    if not one.same_parts:
+        typer.echo("  Kernel, programs, files or QEMU are not those of the run.")
+    for line in one.different[:_MOST_NAMED]:
+        typer.echo(f"  {visible_line(line)}")
+    typer.echo(f"  digest   {one.digest}\n  measured {one.measured}")

@@ -65,7 +65,14 @@ group ``app``."""
 HELP_WIDTH: Final = 80
 """Columns of a terminal for which ``help.json`` is written; help is never wider."""
 
-_MODULES: Final = {"worker": "cluster", "scheduler": "cluster", "import": "bundle", "mcp": "serve", "schema": "studies"}
+_MODULES: Final = {
+    "worker": "cluster",
+    "scheduler": "cluster",
+    "import": "bundle",
+    "verify": "bundle",
+    "mcp": "serve",
+    "schema": "studies",
+}
 """Of the commands that share one, or whose name is a keyword."""
 _FUNCTIONS: Final = {"import": "import_"}
 

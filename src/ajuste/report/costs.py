@@ -16,8 +16,7 @@ from ajuste.model.wording import count_of, visible_line
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Row, RowGroup, Section, Table
 from ajuste.report.format import Labels, number, signed, significant
 from ajuste.report.modelled import modelled_plot, modelled_tables
-from ajuste.report.palette import variable
-from ajuste.report.plots.plot import LegendEntry, Plot, figure, plain
+from ajuste.report.plots.plot import LegendEntry, Plot, figure, plain, variable
 
 _ROW: Final = 21
 _MOST_ROWS: Final = 30

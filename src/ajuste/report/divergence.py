@@ -28,8 +28,7 @@ from ajuste.report.document import (
     Table,
 )
 from ajuste.report.format import NOTHING, Labels, labels_of, number, shown_as
-from ajuste.report.palette import SERIES, variable
-from ajuste.report.plots.plot import LegendEntry, Plot, figure, plain, plain_lines, scatter
+from ajuste.report.plots.plot import SERIES, LegendEntry, Plot, figure, plain, plain_lines, scatter, variable
 
 _LANE: Final = 64
 _BAR: Final = 22

@@ -20,9 +20,8 @@ from markupsafe import Markup, escape
 from ajuste.machine.files import make_directory, replace_file
 from ajuste.model.wording import visible
 from ajuste.report.document import Cell, Column, Data, Entry, Report, Row, every
-from ajuste.report.palette import declarations
 from ajuste.report.pictures.files import saved_pictures
-from ajuste.report.plots.plot import Figure, figure_json
+from ajuste.report.plots.plot import Figure, declarations, figure_json
 
 if TYPE_CHECKING:
     import jinja2

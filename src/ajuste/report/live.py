@@ -15,8 +15,7 @@ from ajuste.model.results import Results
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.document import Block, Paragraph, Picture, Section
 from ajuste.report.format import Labels, ShownNumber, shown_as
-from ajuste.report.palette import variable
-from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain, scatter
+from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain, scatter, variable
 from ajuste.report.plots.trials import configuration_legend, configuration_marks
 
 _HEIGHT: Final = 260

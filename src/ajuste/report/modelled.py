@@ -12,8 +12,7 @@ from ajuste.model.modelled import Missed, ModelledComparison, ModelledRow, all_m
 from ajuste.model.wording import amount, visible_line
 from ajuste.report.document import Column, Row, RowGroup, Table
 from ajuste.report.format import number, signed, significant
-from ajuste.report.palette import variable
-from ajuste.report.plots.plot import LegendEntry, Plot, figure, level_axis, plain
+from ajuste.report.plots.plot import LegendEntry, Plot, figure, level_axis, plain, variable
 
 _MISSES: Final[tuple[tuple[str, Callable[[Missed], int]], ...]] = (
     ("L1 data cache misses", lambda missed: missed.l1d),

@@ -19,8 +19,7 @@ from ajuste.model.wording import count_of
 from ajuste.report.diagnosis import diagnosis_report
 from ajuste.report.document import Fact, Facts, Folded, Paragraph, Picture, Report, Section
 from ajuste.report.inventory_page import inventory_page
-from ajuste.report.palette import variable
-from ajuste.report.plots.plot import Plot, figure, plain, scatter
+from ajuste.report.plots.plot import Plot, figure, plain, scatter, variable
 
 _KEPT_S: Final = 600.0
 

@@ -12,7 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from ajuste.report.palette import ROLES
+from ajuste.report.plots.plot import ROLES
 
 _VARIABLE: Final = re.compile(r"var\(--([a-z0-9-]+)\)")
 _TAG: Final = re.compile(r"</?b>")

@@ -11,8 +11,8 @@ from ajuste.model.trial import Factor
 from ajuste.model.wording import visible_line
 from ajuste.report.format import Labels, ShownNumber, in_unit, numeric_levels
 from ajuste.report.listings import predicted_text, prediction_shown, predictions_of, residual_text
-from ajuste.report.palette import SERIES, variable
 from ajuste.report.plots.plot import (
+    SERIES,
     LegendEntry,
     Mark,
     Plot,
@@ -23,6 +23,7 @@ from ajuste.report.plots.plot import (
     plain_lines,
     scatter,
     spaced,
+    variable,
 )
 from ajuste.report.plots.trials import exact, figure_axis, hover_text, kind_of
 

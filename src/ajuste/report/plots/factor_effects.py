@@ -9,9 +9,9 @@ from ajuste.model.results import Results
 from ajuste.model.verdict import FactorCell, FactorEffect
 from ajuste.model.wording import visible_line
 from ajuste.report.format import Labels, ShownNumber, in_unit, shown_as
-from ajuste.report.palette import SERIES, variable
 from ajuste.report.plots.forest import SYMBOLS, EffectAxis, axis_of, in_words, neutral, x_axis, zone_shapes
 from ajuste.report.plots.plot import (
+    SERIES,
     LegendEntry,
     Mark,
     Plot,
@@ -22,6 +22,7 @@ from ajuste.report.plots.plot import (
     plain,
     plain_lines,
     scatter,
+    variable,
 )
 from ajuste.report.verdicts import (
     EffectStyle,

@@ -13,8 +13,7 @@ from ajuste.model.verdict import Finding, LineEffect, Verdict
 from ajuste.model.wording import visible_line
 from ajuste.report.format import Labels
 from ajuste.report.metric_table import verdicts_of
-from ajuste.report.palette import variable
-from ajuste.report.plots.plot import LegendEntry, Plot, figure, level_axis, plain, plain_lines, scatter
+from ajuste.report.plots.plot import LegendEntry, Plot, figure, level_axis, plain, plain_lines, scatter, variable
 from ajuste.report.plots.trials import MOST_MARKED, ROW_HEIGHT
 from ajuste.report.verdicts import (
     EffectStyle,

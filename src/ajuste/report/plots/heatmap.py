@@ -11,8 +11,7 @@ from ajuste.model.surface import Correlation
 from ajuste.model.wording import visible_line
 from ajuste.report.format import Labels, in_unit, number
 from ajuste.report.metric_table import metric_shown
-from ajuste.report.palette import variable
-from ajuste.report.plots.plot import Plot, error_bars, figure, heat_scale, level_axis, line_at, plain, scatter
+from ajuste.report.plots.plot import Plot, error_bars, figure, heat_scale, level_axis, line_at, plain, scatter, variable
 
 _MOST_WRITTEN: Final = 16  # columns or rows in which there is room for figures
 

@@ -13,8 +13,19 @@ from ajuste.model.results import History, Results, VersionPoint
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.wording import change, visible_line
 from ajuste.report.format import Labels, ShownNumber, in_unit
-from ajuste.report.palette import SERIES, variable
-from ajuste.report.plots.plot import LegendEntry, Mark, Plot, error_bars, figure, line_at, mark, plain, scatter
+from ajuste.report.plots.plot import (
+    SERIES,
+    LegendEntry,
+    Mark,
+    Plot,
+    error_bars,
+    figure,
+    line_at,
+    mark,
+    plain,
+    scatter,
+    variable,
+)
 from ajuste.report.plots.trials import exact, figure_axis
 
 _HEIGHT: Final = 320

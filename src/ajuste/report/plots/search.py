@@ -11,7 +11,6 @@ from ajuste.model.tuning import ExpectedMap, Phase, SearchStep, Tuning
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import change
 from ajuste.report.format import Labels
-from ajuste.report.palette import variable
 from ajuste.report.plots.plot import (
     LegendEntry,
     Plot,
@@ -22,6 +21,7 @@ from ajuste.report.plots.plot import (
     line_at,
     plain,
     scatter,
+    variable,
 )
 
 

@@ -13,8 +13,19 @@ from ajuste.model.results import Measured, Results
 from ajuste.model.surface import Curve, Region, Shape, Surface, SurfaceAxis, SurfacePoint
 from ajuste.model.wording import change, visible_line
 from ajuste.report.format import Labels, ShownNumber, in_unit
-from ajuste.report.palette import SERIES, variable
-from ajuste.report.plots.plot import LegendEntry, Mark, Plot, error_bars, figure, mark, plain, scatter, spaced
+from ajuste.report.plots.plot import (
+    SERIES,
+    LegendEntry,
+    Mark,
+    Plot,
+    error_bars,
+    figure,
+    mark,
+    plain,
+    scatter,
+    spaced,
+    variable,
+)
 from ajuste.report.plots.trials import exact, figure_axis
 
 _NARROWEST: Final = 230  # pixels between the first and the last level

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from ajuste.model.results import Results, SampledFigure, SampledLine
 from ajuste.report.format import Labels, ShownNumber, shown_as
-from ajuste.report.palette import variable
-from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain, scatter
+from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain, scatter, variable
 from ajuste.report.plots.trials import configuration_marks
 
 _ROW: Final = 150

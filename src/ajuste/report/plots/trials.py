@@ -10,8 +10,8 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results
 from ajuste.model.wording import visible_line
 from ajuste.report.format import Labels, ShownNumber, in_unit, shown_as
-from ajuste.report.palette import SERIES, variable
 from ajuste.report.plots.plot import (
+    SERIES,
     LegendEntry,
     Mark,
     Plot,
@@ -22,6 +22,7 @@ from ajuste.report.plots.plot import (
     plain,
     plain_lines,
     scatter,
+    variable,
 )
 
 Kind = Literal["clean", "warm-up", "flagged", "failed"]
