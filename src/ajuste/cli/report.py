@@ -129,7 +129,7 @@ def report(
         typer.echo(f"note {visible(note.rstrip())}")
     if pictures is not None:
         from ajuste.model.wording import count_of
-        from ajuste.report.pictures.files import write_pictures
+        from ajuste.report.pictures.drawing import write_pictures
         from ajuste.report.results import report_of
 
         written = write_pictures(report_of(results), pictures, form or "svg")

@@ -6,9 +6,10 @@ HTML and Markdown fold it; what is ``reference`` Markdown leaves out besides.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from ajuste.model.verdict import Word
 
@@ -275,3 +276,34 @@ def every(blocks: Iterable[Block]) -> Iterator[Block]:
         yield block
         if isinstance(block, Subsection | Folded):
             yield from every(block.blocks)
+
+
+# Every picture with a name that stands alone, for files.
+
+
+_LONGEST: Final = 90
+_NAME: Final = re.compile(r"[a-z0-9]+")
+_EXPLANATION: Final = re.compile(r"[,;:(]")  # where a title goes on with units and remarks
+
+
+@dataclass(frozen=True)
+class SavedPicture:
+    """A plot with a ``title`` that it can be understood by alone, and a ``stem`` for the name of a file: letters,
+    digits and dashes, different for each.
+    """
+
+    plot: Plot
+    title: str
+    stem: str
+
+
+def saved_pictures(report: Report) -> Iterator[SavedPicture]:
+    """Every plot, in the order of the report."""
+    seen: dict[str, int] = {}
+    for picture in report.pictures:
+        of, plot = picture.of, picture.plot
+        title = f"{of}: {plot.title}" if of else plot.title
+        short = _EXPLANATION.split(plot.title)[0]
+        stem = "-".join(_NAME.findall(f"{of} {short}".lower()))[:_LONGEST].strip("-") or "picture"
+        seen[stem] = seen.get(stem, 0) + 1
+        yield SavedPicture(plot, title, stem if seen[stem] == 1 else f"{stem}-{seen[stem]}")

@@ -19,8 +19,7 @@ from markupsafe import Markup, escape
 
 from ajuste.machine.files import make_directory, replace_file
 from ajuste.model.wording import visible
-from ajuste.report.document import Cell, Column, Data, Entry, Report, Row, every
-from ajuste.report.pictures.files import saved_pictures
+from ajuste.report.document import Cell, Column, Data, Entry, Report, Row, every, saved_pictures
 from ajuste.report.plots.plot import Figure, declarations, figure_json
 
 if TYPE_CHECKING:

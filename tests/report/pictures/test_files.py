@@ -10,7 +10,8 @@ import pytest
 
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
-from ajuste.report.pictures.files import saved_pictures, write_pictures
+from ajuste.report.document import saved_pictures
+from ajuste.report.pictures.drawing import write_pictures
 from ajuste.report.results import report_of
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -1,17 +1,21 @@
-"""A plot of the report drawn with matplotlib: the same figure that plotly draws in the browser."""
+"""Plots of the report drawn with matplotlib: the same figures that plotly draws in the browser."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Literal
 
+import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, MultipleLocator, NullFormatter
 from matplotlib.transforms import blended_transform_factory
 
-from ajuste.report.pictures.traces import POINTS, colour, draw_trace, role, symbol, words
+from ajuste.model.error import RequestError
+from ajuste.report.document import Report, saved_pictures
+from ajuste.report.pictures.traces import POINTS, RC, colour, draw_trace, role, symbol, words
 from ajuste.report.plots.plot import LegendEntry, Plot
 
 _INCH: Final = 96  # CSS pixels
@@ -19,7 +23,32 @@ _WIDTHS: Final = {True: 1000, False: 620}  # CSS pixels, of a wide plot and othe
 _BAR_ROOM: Final = 40
 _LETTERS: Final = 13.0  # legend entries, in letters an inch
 
+PictureFormat = Literal["svg", "png"]
+_DPI: Final = 192
+
 Frame = tuple[float, float, float, float]
+
+
+def write_pictures(report: Report, directory: Path, form: PictureFormat) -> tuple[Path, ...]:
+    """Draw every plot of the report into ``directory``, which is made if it is missing; the files in the report's
+    order. Raises RequestError where it cannot be written.
+    """
+    written = []
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with mpl.rc_context(RC):
+            for picture in saved_pictures(report):
+                path = directory / f"{picture.stem}.{form}"
+                about = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
+                draw(picture.plot, picture.title).savefig(
+                    path, format=form, dpi=_DPI, bbox_inches="tight", pad_inches=0.15, metadata=about
+                )
+                written.append(path)
+    except OSError as error:
+        raise RequestError(
+            f"{directory}: {error.strerror or error}", hint="give a directory that you can write to"
+        ) from error
+    return tuple(written)
 
 
 def draw(plot: Plot, title: str) -> Figure:
