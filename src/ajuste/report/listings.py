@@ -14,7 +14,6 @@ from ajuste.model.results import Prediction, Results, ThreeSigma
 from ajuste.model.verdict import AcrossMachines, Agreement, MachineEffect, Verdict
 from ajuste.model.wording import count_of, in_sentence, visible_line
 from ajuste.report.document import (
-    Badge,
     Block,
     Column,
     Depth,
@@ -31,7 +30,7 @@ from ajuste.report.document import (
 )
 from ajuste.report.format import NOTHING, Labels, ShownNumber, shown_as
 from ajuste.report.metric_table import deciding_metrics, metric_shown
-from ajuste.report.verdicts import LOOKS, EffectStyle, effect_style
+from ajuste.report.verdicts import EffectStyle, effect_style, word_badge
 
 
 def listings_of(results: Results, labels: Labels) -> tuple[Section, ...]:
@@ -182,7 +181,7 @@ def _three_sigma_lines(results: Results, metric: Metric, labels: Labels) -> tupl
 
 
 def _cells(row: ThreeSigma, shown: ShownNumber) -> tuple[Entry, ...]:
-    verdict = "baseline" if row.verdict is None else Badge(row.verdict, LOOKS[row.verdict].sign, row.verdict)
+    verdict = "baseline" if row.verdict is None else word_badge(row.verdict)
     return (
         shown.text(row.mean),
         _range(row.values, shown),
@@ -259,7 +258,7 @@ def _as_verdict(verdict: Verdict, one: MachineEffect) -> Verdict:
 
 def _machines_cells(one: MachineEffect, said: Verdict, style: EffectStyle) -> tuple[Entry, ...]:
     interval = NOTHING if one.low is None and one.high is None else style.interval(said)
-    return (str(one.blocks), style.estimate(said), interval, Badge(one.verdict, LOOKS[one.verdict].sign, one.verdict))
+    return (str(one.blocks), style.estimate(said), interval, word_badge(one.verdict))
 
 
 # What the kernels of a run were seen to have, before anything was measured.

@@ -55,7 +55,7 @@ from ajuste.report.plots.trials import small_plot
 from ajuste.report.sections import history_sections, metric_pictures, search_sections, surface_sections
 from ajuste.report.trials import excerpt_of
 from ajuste.report.verdict_tables import effect_table, line_table, ranking_sections, verdict_table
-from ajuste.report.verdicts import LOOKS, ORDER, counted, counted_lines, effect_band, effects_of
+from ajuste.report.verdicts import LOOKS, ORDER, counted, counted_lines, effect_band, effects_of, word_badge
 
 _HIGHEST_LEAD: Final = 420  # CSS pixels
 _LINES_ABOUT: Final = (
@@ -243,7 +243,7 @@ def _meanings(results: Results) -> Meanings:
     deciding = deciding_metrics(results)
     compared = (*results.lines, *results.effects) if is_screening(results) else (*results.verdicts, *results.effects)
     said = {finding.verdict for finding in compared if finding.metric in deciding}
-    return Meanings(tuple((Badge(word, LOOKS[word].sign, word), LOOKS[word].meaning) for word in ORDER if word in said))
+    return Meanings(tuple((word_badge(word), LOOKS[word].meaning) for word in ORDER if word in said))
 
 
 def _lines(results: Results, decided: Sequence[Metric]) -> tuple[Section, ...]:

@@ -14,7 +14,6 @@ from ajuste.model.suite import SuiteMean, SuiteMember, SuiteResult
 from ajuste.model.verdict import Verdict, Word
 from ajuste.model.wording import amount, change, count_of, listed, percent, visible_line
 from ajuste.report.document import (
-    Badge,
     Block,
     Cell,
     Column,
@@ -36,7 +35,7 @@ from ajuste.report.format import NOTHING, Labels, labels_of
 from ajuste.report.mail import mail_of
 from ajuste.report.method import clock_name
 from ajuste.report.plots.forest import forest_plots
-from ajuste.report.verdicts import LOOKS, ORDER, verdict_text
+from ajuste.report.verdicts import ORDER, verdict_text, word_badge
 
 _BETTER: Final[dict[Direction, str]] = {"lower": "lower is better", "higher": "higher is better"}
 _NOTHING: Final = "Nothing was measured."
@@ -166,7 +165,7 @@ def _row(metric: Metric, baseline: Measured, others: list[Measured], verdicts: d
         if verdict is None or verdict.estimate is None:
             cells += [NOTHING, verdict.verdict if verdict else ""]
         else:
-            badge = Badge(verdict.verdict, LOOKS[verdict.verdict].sign, verdict.verdict)
+            badge = word_badge(verdict.verdict)
             cells += [change(verdict.estimate, verdict.scale, verdict.unit), badge]
     return Row(tuple(cells))
 
@@ -182,7 +181,7 @@ def _mean_row(result: SuiteResult, direction: Direction, others: list[Measured])
         if mean is None:
             cells += [NOTHING, ""]
         else:
-            cells += [change(mean.estimate, "ratio", ""), Badge(mean.verdict, LOOKS[mean.verdict].sign, mean.verdict)]
+            cells += [change(mean.estimate, "ratio", ""), word_badge(mean.verdict)]
     return Row(tuple(cells))
 
 
@@ -205,7 +204,7 @@ def _intervals(
             if verdict is None:
                 continue
             interval = _interval(verdict.low, verdict.high, verdict.scale, verdict.unit) or NOTHING
-            badge = Badge(verdict.verdict, LOOKS[verdict.verdict].sign, verdict_text(verdict, smallest))
+            badge = word_badge(verdict.verdict, verdict_text(verdict, smallest))
             title = metric.title.partition(": ")[2]
             changed = change(verdict.estimate, verdict.scale, verdict.unit)
             rows.append(Row((metric.name, title, changed, interval, badge), verdict.reason))
@@ -216,7 +215,7 @@ def _intervals(
                     "geometric mean",
                     change(mean.estimate, "ratio", ""),
                     _interval(mean.low, mean.high) or NOTHING,
-                    Badge(mean.verdict, LOOKS[mean.verdict].sign, mean.verdict),
+                    word_badge(mean.verdict),
                 )
             )
             for mean in result.means

@@ -23,7 +23,6 @@ from ajuste.report.metric_table import (
     verdicts_of,
 )
 from ajuste.report.verdicts import (
-    LOOKS,
     EffectStyle,
     badge,
     effect_band,
@@ -34,6 +33,7 @@ from ajuste.report.verdicts import (
     lines_on,
     role_text,
     verdict_text,
+    word_badge,
 )
 
 _MOST_NAMED: Final = 6
@@ -91,7 +91,7 @@ def _ranked_group(results: Results, metric: Metric, ranking: Ranking, labels: La
         return Row(cells, remark)
 
     text = "best" if len(ranking.contenders) == 1 else "best mean"
-    rows = [row(ranking.winner, "", "", Badge("improves", LOOKS["improves"].sign, text))]
+    rows = [row(ranking.winner, "", "", word_badge("improves", text))]
     rows += [
         row(one.configuration, *_ranked_figures(one), _badge(one, results.smallest_effect), one.reason)
         for one in ranking.others
@@ -121,7 +121,7 @@ def _names(results: Results, labels: Labels) -> dict[str, str]:
 
 def _badge(one: Ranked, smallest_effect: float) -> Badge:
     text = {"worsens": "worse", "undecided": "may be as good", "equivalent": f"within {effect_band(smallest_effect)}"}
-    return Badge(one.verdict, LOOKS[one.verdict].sign, text.get(one.verdict, one.verdict))
+    return word_badge(one.verdict, text.get(one.verdict, one.verdict))
 
 
 def _ranked_figures(one: Ranked) -> tuple[str, str]:
@@ -296,7 +296,7 @@ def _lines(results: Results, metric: Metric) -> tuple[Row, ...]:
             (
                 Cell("the whole profile" if one.kind == "whole" else visible_line(one.line), _sets(one)),
                 *_figures(one, styles[one.scale]),
-                Badge(one.verdict, LOOKS[one.verdict].sign, role_text(one)),
+                word_badge(one.verdict, role_text(one)),
             ),
             remark=visible_line(one.remark or (one.reason if one.role in ("depends", "undecided") else "")),
         )

@@ -187,17 +187,21 @@ def role_text(line: LineEffect) -> str:
 # Badges: a word with its sign.
 
 
+def word_badge(word: Word, text: str = "") -> Badge:
+    """``text`` where it is not the word itself that is said."""
+    return Badge(word, LOOKS[word].sign, text or word)
+
+
 def badge(finding: Finding, smallest_effect: float) -> Badge:
     """The verdict as a coloured word."""
-    return Badge(finding.verdict, LOOKS[finding.verdict].sign, verdict_text(finding, smallest_effect))
+    return word_badge(finding.verdict, verdict_text(finding, smallest_effect))
 
 
 def counted(findings: Sequence[Finding]) -> tuple[Badge, ...]:
     """One badge a word, with how many of what was compared it is said of."""
     total = len(findings)
     return tuple(
-        Badge(word, LOOKS[word].sign, word if total == 1 else f"{word} {count} of {total}")
-        for word, count in tally(findings)
+        word_badge(word, word if total == 1 else f"{word} {count} of {total}") for word, count in tally(findings)
     )
 
 
@@ -205,7 +209,7 @@ def counted_lines(lines: Sequence[LineEffect]) -> tuple[Badge, ...]:
     """One badge a role, with how many of the lines have it."""
     own = {role: [line for line in lines if line.role == role] for role in get_args(Role)}
     return tuple(
-        Badge(having[0].verdict, LOOKS[having[0].verdict].sign, f"{role}: {len(having)} of {len(lines)} lines")
+        word_badge(having[0].verdict, f"{role}: {len(having)} of {len(lines)} lines")
         for role, having in own.items()
         if having
     )

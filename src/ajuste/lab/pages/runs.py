@@ -24,7 +24,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.wording import visible_line
 from ajuste.report.document import Badge
 from ajuste.report.side_by_side import SideBySide, side_by_side, side_by_side_document, side_by_side_report
-from ajuste.report.verdicts import LOOKS, ORDER
+from ajuste.report.verdicts import ORDER, word_badge
 from ajuste.store.head import PINNED, Head
 
 KEPT: Final = "keep"
@@ -136,7 +136,7 @@ def row_of(head: Head, facts: RunFacts, going_on: bool) -> RunRowShown:
 def badges_of(verdicts: Mapping[str, int]) -> tuple[Badge, ...]:
     """A badge for each word, with how often it was said."""
     counted = [(word, verdicts[word]) for word in ORDER if verdicts.get(word)]
-    return tuple(Badge(word, LOOKS[word].sign, f"{count} {word}" if count > 1 else word) for word, count in counted)
+    return tuple(word_badge(word, f"{count} {word}" if count > 1 else word) for word, count in counted)
 
 
 def change(request: Request, form: Form) -> Response:
