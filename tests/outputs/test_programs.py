@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ajuste.model.error import RequestError
 from ajuste.outputs.base import ParseError
-from ajuste.outputs.programs import frames, hackbench, jitter, linpack, matrix, pages, parser, parsers, paths
+from ajuste.outputs.programs import bundled, hackbench, linpack, parser, parsers
 
 HACKBENCH = """\
 Running in threaded mode with 10 groups using 40 file descriptors each (== 400 tasks)
@@ -42,7 +42,7 @@ FRAMES = (
 
 
 def test_frames_have_a_rate_a_share_that_was_missed_and_times_in_milliseconds() -> None:
-    assert frames.parse(FRAMES) == {
+    assert bundled.frames(FRAMES) == {
         "frames.rate": 58.0,
         "frames.missed": 10.0,
         "frames.p50": 7.0,
@@ -60,27 +60,27 @@ PATHS = (
 
 
 def test_pages_are_shares_and_times() -> None:
-    parsed = pages.parse(PAGES)
+    parsed = bundled.pages(PAGES)
     assert parsed == {"pages.nodes": 2, "pages.local": 75.0, "pages.fill": 1.5, "pages.read": 0.25}
     unknown = PAGES.replace("nodes=2", "nodes=0").replace("local=6 remote=2 unknown=0", "local=0 remote=0 unknown=8")
-    assert "pages.local" not in pages.parse(unknown), "a kernel without nodes does not say where its pages are"
+    assert "pages.local" not in bundled.pages(unknown), "a kernel without nodes does not say where its pages are"
 
 
 def test_paths_are_a_rate_a_silence_and_a_share() -> None:
-    assert paths.parse(PATHS) == {"paths.goodput": 10.0, "paths.stall": 12.0, "paths.second": 25.0}
+    assert bundled.paths(PATHS) == {"paths.goodput": 10.0, "paths.stall": 12.0, "paths.second": 25.0}
     one = PATHS.splitlines()[0].replace("paths=2", "paths=1").replace("300,100", "300")
-    assert paths.parse(one)["paths.second"] == 0
+    assert bundled.paths(one)["paths.second"] == 0
 
 
 @pytest.mark.parametrize(
     ("parse", "output"),
     [
-        (pages.parse, PAGES.replace("local=6", "local=5")),
-        (pages.parse, PAGES * 2),
-        (pages.parse, ""),
-        (paths.parse, PATHS.replace("300,100", "300")),
-        (paths.parse, PATHS.replace("elapsed_ns=2000000000", "elapsed_ns=0")),
-        (paths.parse, PATHS.replace("paths protocol", "pathss protocol")),
+        (bundled.pages, PAGES.replace("local=6", "local=5")),
+        (bundled.pages, PAGES * 2),
+        (bundled.pages, ""),
+        (bundled.paths, PATHS.replace("300,100", "300")),
+        (bundled.paths, PATHS.replace("elapsed_ns=2000000000", "elapsed_ns=0")),
+        (bundled.paths, PATHS.replace("paths protocol", "pathss protocol")),
     ],
 )
 def test_figures_of_pages_and_paths_that_contradict_each_other_are_refused(
@@ -103,11 +103,11 @@ def test_linpack_may_have_counted_interrupts() -> None:
 
 
 def test_a_finished_matrix_product_is_accepted_and_has_no_figure() -> None:
-    assert matrix.parse("matrix size=200 repetitions=40 checksum=-1.5e3\n") == {}
+    assert bundled.matrix("matrix size=200 repetitions=40 checksum=-1.5e3\n") == {}
 
 
 def test_delays_of_sleeps_are_in_microseconds() -> None:
-    assert jitter.parse(JITTER) == {
+    assert bundled.jitter(JITTER) == {
         "jitter.min": 1.89,
         "jitter.p50": 2.71,
         "jitter.p90": 4.12,
@@ -120,14 +120,14 @@ def test_delays_of_sleeps_are_in_microseconds() -> None:
 @pytest.mark.parametrize(
     ("parse", "output"),
     [
-        (jitter.parse, ""),
-        (jitter.parse, JITTER * 2),
-        (jitter.parse, JITTER.replace("p99_ns=9330", "p99_ns=-1")),
-        (frames.parse, ""),
-        (frames.parse, FRAMES * 2),
-        (frames.parse, FRAMES.replace("drawn=290", "drawn=301")),
-        (frames.parse, FRAMES.replace("due=300", "due=0").replace("=290", "=0").replace("=270", "=0")),
-        (frames.parse, FRAMES.replace("elapsed_ns=5000000000", "elapsed_ns=0")),
+        (bundled.jitter, ""),
+        (bundled.jitter, JITTER * 2),
+        (bundled.jitter, JITTER.replace("p99_ns=9330", "p99_ns=-1")),
+        (bundled.frames, ""),
+        (bundled.frames, FRAMES * 2),
+        (bundled.frames, FRAMES.replace("drawn=290", "drawn=301")),
+        (bundled.frames, FRAMES.replace("due=300", "due=0").replace("=290", "=0").replace("=270", "=0")),
+        (bundled.frames, FRAMES.replace("elapsed_ns=5000000000", "elapsed_ns=0")),
         (hackbench.parse, ""),
         (hackbench.parse, "Time: soon\n"),
         (hackbench.parse, "Time: nan\n"),
@@ -138,8 +138,8 @@ def test_delays_of_sleeps_are_in_microseconds() -> None:
         (linpack.parse, LINPACK + LINPACK),
         (linpack.parse, "\n".join(line for line in LINPACK.split("\n") if "." not in line or "Res" in line)),
         (linpack.parse, LINPACK.replace("546888.889", "5.4.6")),
-        (matrix.parse, ""),
-        (matrix.parse, "matrix size=2 repetitions=1 checksum=inf\n"),
+        (bundled.matrix, ""),
+        (bundled.matrix, "matrix size=2 repetitions=1 checksum=inf\n"),
     ],
 )
 def test_what_is_no_such_output_is_refused(parse: Callable[[str], dict[str, float]], output: str) -> None:

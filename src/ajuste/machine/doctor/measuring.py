@@ -17,7 +17,7 @@ from ajuste.model.plan import Command, Plan
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
 from ajuste.outputs.base import ParseError
-from ajuste.outputs.programs import jitter, matrix
+from ajuste.outputs.programs import bundled
 
 
 class PlanRunner(Protocol):
@@ -82,7 +82,7 @@ def measure(
 def _jitter(executor: PlanRunner, sleeps: int) -> Jitter:
     said = _run(executor, "jitter", "--sleeps", str(sleeps), "--interval-us", "1000")
     try:
-        figures = jitter.parse(_output(said))
+        figures = bundled.jitter(_output(said))
     except ParseError as error:
         raise RunError(f"could not measure the jitter of sleeps: {error}") from error
     names = ("p50", "p99", "p999", "max")
@@ -100,7 +100,7 @@ def _repetitions(executor: PlanRunner, job_s: float) -> int:
 def _job(executor: PlanRunner, repetitions: int) -> Exited:
     said = _run(executor, "matrix", "--size", str(_SIZE), "--repetitions", str(repetitions))
     try:
-        matrix.parse(_output(said))
+        bundled.matrix(_output(said))
     except ParseError as error:
         raise RunError(f"the job failed: {error}") from error
     return next(event for event in said.events if isinstance(event, Exited) and event.role == "workload")

@@ -1,7 +1,8 @@
 """Readers of what programs write, one file each, which nothing lists.
 
-``parse`` reads the output of a workload; the catalogue calls it by the file's name (``parser``). ``TEXTS`` and
-``DOCUMENTS`` are the formats of files that ``ajuste analyse`` reads.
+``parse`` reads the output of a workload; the catalogue calls it by the file's name (``parser``), or those of a file
+with several by their names in ``PARSERS``. ``TEXTS`` and ``DOCUMENTS`` are the formats of files that ``ajuste analyse``
+reads.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ def _modules() -> Mapping[str, ModuleType]:
 
 @cache
 def parsers() -> Mapping[str, Parser]:
-    """The function ``parse`` of each file that has one, by the file's name, as the catalogue gives it."""
-    found = _modules().items()
-    return MappingProxyType({name: module.parse for name, module in found if hasattr(module, "parse")})
+    """Of each file the function ``parse`` by the file's name, or its ``PARSERS``, as the catalogue calls them."""
+    found: dict[str, Parser] = {}
+    for name, module in _modules().items():
+        found |= {name: module.parse} if hasattr(module, "parse") else getattr(module, "PARSERS", {})
+    return MappingProxyType(dict(sorted(found.items())))
 
 
 def parser(name: str) -> Parser:
