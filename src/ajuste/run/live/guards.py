@@ -13,8 +13,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.live import Guard, LiveDesign
 from ajuste.model.metric import Metric
 from ajuste.model.wording import amount, number, percent
-from ajuste.run.live.inputs import read_file
-from ajuste.run.live.reading import CounterResetError, Fold, NothingShownError, Reading, latest
+from ajuste.run.live.reading import CounterResetError, Fold, NothingShownError, Reading, latest, read_file
 
 BLIND_LOOKS: Final = 2
 """So many times in a row a guarded metric may show nothing."""

@@ -10,8 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from ajuste.model.error import RequestError
-from ajuste.run.live.inputs import field_of, read_file
-from ajuste.run.live.reading import NothingShownError, Shown, Source, level, rate
+from ajuste.run.live.reading import NothingShownError, Shown, Source, field_of, level, rate, read_file
 
 KIND: Final = "cgroup"
 

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from ajuste.model.error import RequestError
 from ajuste.model.metric import split_percentile
-from ajuste.run.live.inputs import FollowedLog
-from ajuste.run.live.reading import Shown, Source, mean_of_values, quantile_of_values
+from ajuste.run.live.reading import FollowedLog, Shown, Source, mean_of_values, quantile_of_values
 
 KIND: Final = "json"
 

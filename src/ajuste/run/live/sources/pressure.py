@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.model.error import RequestError
-from ajuste.run.live.inputs import read_file
-from ajuste.run.live.reading import NothingShownError, Shown, Source, rate
+from ajuste.run.live.reading import NothingShownError, Shown, Source, rate, read_file
 
 KIND: Final = "psi"
 

@@ -10,8 +10,7 @@ from typing import Final
 
 from ajuste.catalogue.loader import figure_sources
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
-from ajuste.run.live.inputs import field_of, read_file
-from ajuste.run.live.reading import NothingShownError, Shown, Source, level, rate
+from ajuste.run.live.reading import NothingShownError, Shown, Source, field_of, level, rate, read_file
 
 KIND: Final = "proc"
 

@@ -17,7 +17,6 @@ from prometheus_client.samples import Sample
 
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.model.metric import split_percentile
-from ajuste.run.live.inputs import page, require_web
 from ajuste.run.live.reading import (
     Fold,
     NothingShownError,
@@ -25,8 +24,10 @@ from ajuste.run.live.reading import (
     Source,
     level,
     mean_of_events,
+    page,
     quantile_of_buckets,
     rate,
+    require_web,
 )
 
 KIND: Final = "prometheus"

@@ -10,8 +10,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from ajuste.model.error import RequestError
-from ajuste.run.live.inputs import page, require_web
-from ajuste.run.live.reading import PAST_SECONDS, NothingShownError, Shown, Source, level
+from ajuste.run.live.reading import PAST_SECONDS, NothingShownError, Shown, Source, level, page, require_web
 
 KIND: Final = "promql"
 _DAY_S: Final = 86_400.0
