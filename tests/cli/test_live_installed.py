@@ -18,7 +18,7 @@ from typing import Self
 
 import pytest
 
-from ajuste.run.live.state import unit_name
+from ajuste.run.live.unit import unit_name
 
 ROOT = Path(__file__).resolve().parents[2]
 UNIT = unit_name("live")

@@ -112,7 +112,7 @@ def live(
     from ajuste.catalogue.loader import catalogue
     from ajuste.cli.measuring import check_report
     from ajuste.run.live.experiment import LiveOptions, conduct_live, prepare_live, require_free
-    from ajuste.run.live.state import PATIENCE_SECONDS, install_unit, is_unit, leave_unit, require_systemd
+    from ajuste.run.live.unit import PATIENCE_SECONDS, install_unit, is_unit, leave_unit, require_systemd
     from ajuste.run.outcome import results_of
     from ajuste.store.store import Store
     from ajuste.study.command_line.live import LiveRequest, live_design, live_study
@@ -228,7 +228,8 @@ def _status_line(state: LiveState, *, going: bool) -> str:
 def stop() -> None:
     """End the live experiment: restore the old values and give the verdict so far."""
     from ajuste.run.live.experiment import require_free
-    from ajuste.run.live.state import ask_to_stop, is_installed, kept_state, remove_unit, systemctl, unit_name
+    from ajuste.run.live.state import ask_to_stop, kept_state
+    from ajuste.run.live.unit import is_installed, remove_unit, systemctl, unit_name
 
     place = home()
     state = kept_state(place)

@@ -8,7 +8,7 @@ import pytest
 
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
-from ajuste.run.live.state import ENDED, install_unit, is_installed, leave_unit, require_systemd, unit_text
+from ajuste.run.live.unit import ENDED, install_unit, is_installed, leave_unit, require_systemd, unit_text
 
 COMMAND = ("/opt/ajuste", "live", "--metric", 'a,s,lower=regex:/log#^"(\\d+) %s$')
 

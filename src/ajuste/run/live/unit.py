@@ -1,0 +1,155 @@
+"""A live experiment as a service of systemd: it survives a log-out, goes on after a crash, and is gone at its end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from ajuste.machine.files import make_directory, write_text
+from ajuste.machine.home import Home
+from ajuste.model.error import RequestError, RunError
+from ajuste.run.live.state import directory
+
+UNITS: Final = Path("/etc/systemd/system")
+BOOTED: Final = Path("/run/systemd/system")
+"""Is there where systemd is the init system (sd_booted(3))."""
+ENDED: Final = "AJUSTE_LIVE_ENDED"
+"""Names the file that says that the experiment of a unit has ended: it is not begun anew, whatever happens then."""
+PATIENCE_SECONDS: Final = 300.0
+"""After a boot, the service that is measured may come up later than the experiment."""
+_PASSED_ON: Final = ("AJUSTE_HOME", "AJUSTE_STORE", "AJUSTE_NATIVE", "HOME", "PATH", "XDG_DATA_HOME", "XDG_STATE_HOME")
+_STUDY_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+_LOG: Final = logging.getLogger(__name__)
+
+Systemctl = Callable[..., None]
+
+
+def systemctl(*words: str) -> None:
+    """Raises RunError."""
+    done = subprocess.run(["systemctl", *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        raise RunError(f"systemctl {' '.join(words)} failed: {said[-1] if said else done.returncode}")
+
+
+def require_systemd(booted: Path = BOOTED) -> None:
+    """Raises RequestError where no unit can be installed."""
+    if not booted.is_dir():
+        raise RequestError(
+            "--install requires systemd, which is not the init system here",
+            hint="run the command without --install, in tmux or screen",
+        )
+    if os.geteuid() != 0:
+        raise RequestError("--install requires root", hint="run it with sudo")
+
+
+def unit_name(study: str) -> str:
+    """That of the experiment ``study``."""
+    assert _STUDY_NAME.fullmatch(study), study
+    return f"ajuste-live-{study}.service"
+
+
+def install_unit(
+    command: Sequence[str],
+    study: str,
+    home: Home,
+    environment: Mapping[str, str],
+    units: Path = UNITS,
+    call: Systemctl = systemctl,
+) -> str:
+    """Write the unit that carries out ``command`` and start it; returns its name. Raises RunError, and leaves no unit
+    then.
+    """
+    unit = unit_name(study)
+    ended = directory(home) / f"{study}.ended"
+    make_directory(ended.parent)
+    ended.unlink(missing_ok=True)
+    try:
+        write_text(units / unit, unit_text(command, study, ended, environment))
+    except OSError as error:
+        raise RequestError(f"cannot write {units / unit}: {error.strerror}", hint="run it without --install") from None
+    try:
+        call("daemon-reload")
+        call("enable", unit)
+        call("restart", unit)
+    except RunError:
+        remove_unit(study, units, call)
+        raise
+    return unit
+
+
+def unit_text(command: Sequence[str], study: str, ended: Path, environment: Mapping[str, str]) -> str:
+    """The unit. It goes on after a crash, and not after a wrong request or once its experiment ``ended``.
+
+    The agent outlives a crash, for it restores then: systemd must not kill it. If it was killed all the same, what it
+    left is restored before the experiment goes on.
+    """
+    own = {key: environment[key] for key in _PASSED_ON if key in environment} | {ENDED: str(ended)}
+    return "\n".join(
+        [
+            "[Unit]",
+            f"Description=Ajuste: live experiment {study}",
+            "Wants=network-online.target",
+            "After=network-online.target",
+            f"ConditionPathExists=!{_escaped(str(ended))}",
+            "",
+            "[Service]",
+            "Type=exec",
+            f"ExecStartPre={_word(command[0])} restore",
+            f"ExecStart={' '.join(map(_word, command))}",
+            *(f"Environment={_word(f'{key}={value}')}" for key, value in own.items()),
+            "Restart=on-failure",
+            "RestartPreventExitStatus=2 130",
+            "RestartSec=10",
+            "KillMode=process",
+            "TimeoutStopSec=90",
+            "",
+            "[Install]",
+            "WantedBy=multi-user.target",
+            "",
+        ]
+    )
+
+
+def _word(text: str) -> str:
+    """One word of a command line (systemd.service(5)): no variable and no specifier in it is replaced."""
+    quoted = _escaped(text).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$").replace("\n", "\\n")
+    return f'"{quoted}"'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%%")
+
+
+def is_installed(study: str, units: Path = UNITS) -> bool:
+    """Whether there is a unit of the experiment ``study``."""
+    return bool(_STUDY_NAME.fullmatch(study)) and (units / unit_name(study)).exists()
+
+
+def remove_unit(study: str, units: Path = UNITS, call: Systemctl = systemctl) -> None:
+    """It is not begun at the next boot. What runs now ends by itself, or was ended by ``systemctl stop`` before."""
+    unit = unit_name(study)
+    for words in (("disable", unit), ("daemon-reload",)):
+        try:
+            call(*words)
+        except RunError as failure:  # What matters is that the file is gone.
+            _LOG.warning("unit not removed in full", extra={"unit": unit, "because": failure.message})
+        (units / unit).unlink(missing_ok=True)
+
+
+def is_unit(environment: Mapping[str, str]) -> bool:
+    """Whether systemd runs this process as the unit of an experiment."""
+    return ENDED in environment
+
+
+def leave_unit(environment: Mapping[str, str], units: Path = UNITS, call: Systemctl = systemctl) -> None:
+    """The experiment of the unit that runs this process, if one does, has ended: it is removed."""
+    if is_unit(environment):
+        ended = Path(environment[ENDED])
+        ended.touch()
+        remove_unit(ended.stem, units, call)
