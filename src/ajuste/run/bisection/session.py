@@ -17,9 +17,8 @@ from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.verdict import Verdict
 from ajuste.report.format import duration
 from ajuste.report.html import write_report
-from ajuste.report.progress import Progress
 from ajuste.report.results import report_of
-from ajuste.run.experiment import conduct, prepare
+from ajuste.run.experiment import conduct, prepare, progress_of
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Store
@@ -265,15 +264,8 @@ class Measuring:
         """Raises RequestError for a kernel that does not boot or a study that it cannot carry out, RunError where
         measuring failed.
         """
-        budget = study.budget
         metric = measures(study, self.catalogue).deciding[0]
-        with Progress(
-            min_blocks=budget.min_blocks,
-            max_blocks=budget.max_blocks,
-            max_seconds=60 * budget.max_minutes,
-            metric=metric,
-            quiet=self.quiet,
-        ) as progress:
+        with progress_of(study, self.catalogue, quiet=self.quiet) as progress:
             means = replace(self.means, say=progress.say)
             experiment = prepare(study, self.catalogue, means)
             with Store(means.home.store_url) as store:
