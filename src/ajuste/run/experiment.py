@@ -215,7 +215,7 @@ def _begun(experiment: Experiment, store: Store, alike: Sequence[Run], named: st
         ajuste=ajuste_version(),
         named=named,
         resolved=_document(experiment, base),
-        environment=_surroundings() if base is None else base.environment,
+        environment=surroundings() if base is None else base.environment,
         kernel=resolved.kernels_named,
         workload=resolved.workload_named,
         base="" if base is None else base.id,
@@ -258,7 +258,7 @@ def _document(experiment: Experiment, kept: Run | None) -> str:
     return resolved.model_dump_json()
 
 
-def _surroundings() -> dict[str, Any]:
+def surroundings() -> dict[str, Any]:
     """What this machine is, in short and in full."""
     inventory = take_inventory()
     return {"this machine": summary_of(inventory), "inventory": inventory.model_dump(mode="json")}

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, Final, Self
 
 from ajuste.analysis.live import breaches_of, in_order, judge_live, live_answer, readings_of
+from ajuste.design.stopping import Stop
 from ajuste.design.switchback import StepResponse, WashOut, estimate_wash_out, order_of_block
 from ajuste.executor.executor import Executor, now
 from ajuste.machine.session import boot_id
@@ -91,14 +92,6 @@ _SETTLE_SECONDS: Final = 30.0
 """For the agent beyond the slice."""
 
 
-@dataclass(frozen=True)
-class LiveStop:
-    """Why a run ended: as the store has it, and in words."""
-
-    why: str
-    words: str
-
-
 class StopAskedError(Exception):
     """A person wants the run to end."""
 
@@ -161,7 +154,7 @@ class Conductor:
         """As asked for, or as it was estimated, or as long as may be needed until then."""
         return float(self.about.get("washout_s", self._live.first_washout_s))
 
-    def carry_out(self) -> LiveStop:
+    def carry_out(self) -> Stop:
         """Measure until there is a reason to stop. Raises what the executor raises."""
         number = max((one.slot.block for one in self.trials), default=0)
         self._predict()
@@ -171,28 +164,28 @@ class Conductor:
                 self._learn(number)
                 number += 1
         except StopAskedError:
-            return LiveStop("time", f"stopped by ajuste live stop after {self._counted()}")
+            return Stop("time", f"stopped by ajuste live stop after {self._counted()}")
         return stop
 
     def _counted(self) -> str:
         count = len(in_order(self.trials))
         return f"{count} slice{'' if count == 1 else 's'}"
 
-    def _stop_before(self, number: int) -> LiveStop | None:
+    def _stop_before(self, number: int) -> Stop | None:
         names = self._members(number)
         verdicts = self._verdicts()
         if self._broken_in_a_row >= MOST_BROKEN:
             why = next(one.reason for one in reversed(self.trials) if one.metrics.get(BREACH))
-            return LiveStop("failed", f"a guard was broken {MOST_BROKEN} times in a row under the baseline: {why}")
+            return Stop("failed", f"a guard was broken {MOST_BROKEN} times in a row under the baseline: {why}")
         if len(names) < 2:
             broken = breaches_of(self.trials)
             if all(name in broken for name in self.study.names if name != self.study.baseline):
-                return LiveStop("decided", f"no configuration is left that keeps the guards, after {self._counted()}")
-            return LiveStop("decided", f"all verdicts decided after {self._counted()}")
+                return Stop("decided", f"no configuration is left that keeps the guards, after {self._counted()}")
+            return Stop("decided", f"all verdicts decided after {self._counted()}")
         if number and verdicts and not any(one.is_open for one in self._open_for(verdicts)):
-            return LiveStop("decided", f"all verdicts decided after {self._counted()}")
+            return Stop("decided", f"all verdicts decided after {self._counted()}")
         if self.now_s + self._live.slice_s > self._live.for_s:
-            return LiveStop("time", f"the time of {duration(self._live.for_s)} is over after {self._counted()}")
+            return Stop("time", f"the time of {duration(self._live.for_s)} is over after {self._counted()}")
         return None
 
     def _open_for(self, verdicts: Sequence[Verdict]) -> list[Verdict]:

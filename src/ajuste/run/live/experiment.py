@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ajuste.catalogue.loader import Catalogue, catalogue
+from ajuste.design.stopping import Stop
 from ajuste.executor.host.journals import require_none_left
 from ajuste.executor.host.kept_state import keeper
 from ajuste.executor.host.machine_lock import MachineLock
@@ -18,14 +19,13 @@ from ajuste.executor.host.prepared import prepared_for
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import WATCH, Home, native_program
 from ajuste.machine.installation import ajuste_version
-from ajuste.machine.inventory.inventory import summary_of, take_inventory
 from ajuste.machine.session import boot_id
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.live import LiveDesign
 from ajuste.model.trial import Trial
 from ajuste.model.wording import Say
-from ajuste.run.experiment import prepare
-from ajuste.run.live.conduct import Conductor, LiveHooks, LiveStop, rebooted
+from ajuste.run.experiment import prepare, surroundings
+from ajuste.run.live.conduct import Conductor, LiveHooks, rebooted
 from ajuste.run.live.guards import require_pressure
 from ajuste.run.live.monitor import Heart
 from ajuste.run.live.prediction import Known, SlicesPrediction, known_before
@@ -156,7 +156,7 @@ def _measured(
     about: dict[str, Any],
     known: Mapping[str, Known],
     note: Callable[[Mapping[str, Any]], None],
-) -> LiveStop:
+) -> Stop:
     home, resolved = options.home, experiment.resolved
     state = own_state(run.id, run.study)
     forget_stop(home)
@@ -194,7 +194,6 @@ def _measured(
 
 def _begun(experiment: Experiment, store: Store, named: str) -> Run:
     resolved = experiment.resolved
-    inventory = take_inventory()
     return store.new_run(
         study=resolved.study.name,
         fingerprint=experiment.fingerprint,
@@ -202,7 +201,7 @@ def _begun(experiment: Experiment, store: Store, named: str) -> Run:
         ajuste=ajuste_version(),
         named=named,
         resolved=resolved.model_dump_json(),
-        environment={"this machine": summary_of(inventory), "inventory": inventory.model_dump(mode="json")},
+        environment=surroundings(),
         kernel=resolved.kernels_named,
         workload="live",
     )
