@@ -135,8 +135,6 @@ def _fetch(folder: Path, suite: str, home: Home, say: Say) -> None:
 
 Read = Callable[[Sequence[Tunable]], Mapping[str, PlacedProfile]]
 
-_INTERFACES: Final = ("lo",)
-
 
 @dataclass(frozen=True)
 class _Asked:
@@ -158,7 +156,7 @@ def placed_profiles(
     RunError where a machine or a mirror is lost.
     """
     _require_once(specs)
-    ask = _this_machine(catalogue) if target.on_host else _guest(target, catalogue, means)
+    ask = _this_machine(catalogue) if target.on_host else _guest(target, means)
     with ask as asked:
         sources = Sources(
             fetch=partial(_tuned, asked.suite, means),
@@ -236,7 +234,7 @@ def _this_machine(catalogue: Catalogue) -> Iterator[_Asked]:
 
 
 @contextmanager
-def _guest(table: TargetTable, _: Catalogue, means: RunOptions) -> Iterator[_Asked]:
+def _guest(table: TargetTable, means: RunOptions) -> Iterator[_Asked]:
     from ajuste.executor.guest.guest import GuestExecutor
 
     if table.kernel is None:
@@ -270,7 +268,7 @@ def _guest(table: TargetTable, _: Catalogue, means: RunOptions) -> Iterator[_Ask
 
 def _in_guest(cpus: Sequence[int], tunable: Tunable) -> Sequence[str]:
     """A guest has its CPUs, one node and the loopback interface; disks it has none."""
-    there = {"cpu": [f"cpu{cpu}" for cpu in cpus], "interface": list(_INTERFACES), "node": ["node0"]}
+    there = {"cpu": [f"cpu{cpu}" for cpu in cpus], "interface": ["lo"], "node": ["node0"]}
     return there.get(tunable.instances, [])
 
 

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ajuste.analysis.explanation import deciding_configuration
-from ajuste.design.blocks import block
 from ajuste.executor.executor import TrialRequest, Untrusted
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.event import Exited, Failed, Traced
 from ajuste.model.explanation import Recorded
 from ajuste.model.plan import Trace
-from ajuste.model.trial import Observation, Slot
+from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
 from ajuste.run.outcome import results_of
 from ajuste.run.runner import Executors
@@ -54,14 +53,10 @@ def record_trials(run: Run, names: Sequence[str], store: Store, executors: Execu
     instructions are counted, also what one costs that is not recorded.
     """
     study = ResolvedStudy.model_validate_json(run.resolved)
-    design = study.study.design
-    slots = {slot.configuration: slot for slot in block(design.warm_up, study.names, design.seed)}
     for name in names:
         say(f"recording what the scheduler does under {name}")
-        executor = executors.prepared(study.find(name).machine)
-        request = TrialRequest(executor, study, slots[name], 0, trace=Trace(buffer_bytes=BUFFER_BYTES))
-        observation = _carried_out(request)
-        recorded = _recorded(slots[name], executor.hello.kernel, observation)
+        request = executors.first_trial(study, name)._replace(trace=Trace(buffer_bytes=BUFFER_BYTES))
+        recorded = _recorded(request, _carried_out(request))
         if study.study.target.clock == "virtual":
             say(f"counting what {name} costs")
             recorded = recorded.model_copy(update=_costs(request._replace(trace=None)))
@@ -102,11 +97,9 @@ def to_follow(run: Run, configuration: str, store: Store, *, fresh: bool = False
 def follow_decisions(run: Run, names: Sequence[str], store: Store, executors: Executors, say: Say) -> None:
     """Carry out one trial of each, as it was recorded, and keep what the scheduler decides in it."""
     study = ResolvedStudy.model_validate_json(run.resolved)
-    design = study.study.design
-    slots = {slot.configuration: slot for slot in block(design.warm_up, study.names, design.seed)}
     for name in names:
         say(f"following what the scheduler decides under {name}")
-        request = TrialRequest(executors.prepared(study.find(name).machine), study, slots[name], 0)
+        request = executors.first_trial(study, name)
         store.keep_recorded(run, store.recorded(run)[name].model_copy(update=_decisions(request)))
 
 
@@ -155,7 +148,7 @@ def _carried_out(request: TrialRequest) -> Observation:
         return done.observation
 
 
-def _recorded(slot: Slot, kernel: str, observation: Observation) -> Recorded:
+def _recorded(request: TrialRequest, observation: Observation) -> Recorded:
     """What was seen of a recorded trial. It is read from the guest, and never raises for anything in it."""
     exits = [event for event in observation.events if isinstance(event, Exited) and event.role == "workload"]
     traced = [event for event in observation.events if isinstance(event, Traced)]
@@ -164,10 +157,10 @@ def _recorded(slot: Slot, kernel: str, observation: Observation) -> Recorded:
     if not problem and traced and traced[0].recording is None:
         problem = traced[0].not_supported or "the agent gave no reason"
     return Recorded(
-        configuration=slot.configuration,
-        block=slot.block,
-        seed=slot.seed,
-        kernel=kernel,
+        configuration=request.slot.configuration,
+        block=request.slot.block,
+        seed=request.slot.seed,
+        kernel=request.executor.hello.kernel,
         wall_ns=exits[0].wall_ns if exits and 0 <= exits[0].wall_ns < 2**64 else None,
         recording=traced[0].recording if traced and not problem else None,
         problem=problem or ("" if traced else "nothing was recorded"),

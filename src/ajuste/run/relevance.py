@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 
 from ajuste.analysis.relevance import Activity, conditions_for, difference, is_level, no_chances, settings_of
 from ajuste.catalogue.loader import Catalogue, figure_sources
-from ajuste.design.blocks import block
 from ajuste.executor.executor import TrialRequest
 from ajuste.machine.activity import facts_here, read_figures, texts_of
 from ajuste.machine.inventory.source import InventorySource
@@ -125,7 +124,7 @@ class GuestObserver(ActivityObserver):
         samplers = _samplers(self.figures)
         activity = self.standing()
         if samplers or self._counts:
-            requests = self._requests(names, executors)
+            requests = [executors.first_trial(self.resolved, name) for name in names]
             with ThreadPoolExecutor(min(len(requests), requests[0].executor.parallel)) as pool:
                 seen = list(pool.map(lambda request: self._probe(request, samplers), requests))
             known = [one for one in seen if one is not None]
@@ -152,14 +151,6 @@ class GuestObserver(ActivityObserver):
         """Whether there is a condition that only functions can tell of in a guest."""
         found = conditions_for(self.resolved, self.catalogue)
         return any(condition.functions and not any(map(_samplers, groups)) for condition, groups in found)
-
-    def _requests(self, names: Sequence[str], executors: Executors) -> list[TrialRequest]:
-        design = self.resolved.study.design
-        slots = {slot.configuration: slot for slot in block(design.warm_up, self.resolved.names, design.seed)}
-        return [
-            TrialRequest(executors.prepared(self.resolved.find(name).machine), self.resolved, slots[name], 0)
-            for name in names
-        ]
 
     def _probe(self, request: TrialRequest, samplers: tuple[Sampler, ...]) -> Activity | None:
         """What one more trial moves; None if it fails."""

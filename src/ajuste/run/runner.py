@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
+from ajuste.design.blocks import block
 from ajuste.design.stopping import MOST_ATTEMPTS, Pace, Stop, wants_repeat
 from ajuste.executor.executor import Executor, TrialDone, TrialRequest, Untrusted
 from ajuste.model.event import Restored, Written
@@ -76,6 +77,13 @@ class Executors:
             self._entered[machine] = self._stack.enter_context(self._open(machine))
             self._ready(machine, self._entered[machine])
         return self._entered[machine]
+
+    def first_trial(self, study: ResolvedStudy, configuration: str) -> TrialRequest:
+        """The trial of a configuration in the first block that counts."""
+        design = study.study.design
+        slots = block(design.warm_up, study.names, design.seed)
+        slot = next(slot for slot in slots if slot.configuration == configuration)
+        return TrialRequest(self.prepared(study.find(configuration).machine), study, slot, 0)
 
     def told(self) -> None:
         """What describes the executors may have changed."""

@@ -124,11 +124,7 @@ def _measured(resolved: ResolvedStudy, trials: Sequence[Trial], executors: Execu
         for begin in range(0, len(trials), _AT_ONCE):
             requests = [
                 TrialRequest(
-                    executors.prepared(resolved.find(one.slot.configuration).machine),
-                    resolved,
-                    one.slot,
-                    one.attempt,
-                    "",
+                    executors.prepared(resolved.find(one.slot.configuration).machine), resolved, one.slot, one.attempt
                 )
                 for one in trials[begin : begin + _AT_ONCE]
             ]
