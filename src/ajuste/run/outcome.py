@@ -22,14 +22,8 @@ if TYPE_CHECKING:
 
 UNFINISHED: Final = "the run is not finished; run the same `ajuste run` command to resume"
 LIVE_UNFINISHED: Final = "the run is not finished; give the same `ajuste live` command again to resume"
-COMMANDS: Final = ("ajuste compare ", "ajuste ablate ", "ajuste suite ")
-"""How a run is named that no study file is behind: by its whole command."""
-LIVE: Final = "ajuste live "
-"""How an experiment on a running service is named, likewise."""
-TUNE: Final = "ajuste tune "
-"""How a search is named: by its whole command."""
-BISECT: Final = "ajuste kernel bisect "
-"""How a step of a bisection is named, likewise: which kernels it takes follows from that."""
+_WITH_KERNELS: Final = frozenset({"compare", "ablate", "suite", "tune"})
+"""Commands that take the very kernels that were measured; those of others follow from what they are given."""
 _STOPPED: dict[str, Why] = {
     "decided": "decided",
     "budget": "budget",
@@ -118,16 +112,18 @@ def _notes(run: Run) -> list[str]:
 
 
 def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
-    """The command that measures the same again. A series of kernels moves on, so the very release is named."""
-    study = resolved.study
-    if run.named.startswith((BISECT, LIVE)):
-        return [run.named]
-    if run.named.startswith(TUNE):
-        words = [word for word in shlex.split(run.named) if word != "--fresh"]
+    """The command that measures the same again. A series of kernels moves on, so the very release is named.
+
+    A run that no study file is behind has its whole command for a name.
+    """
+    study, named = resolved.study, shlex.split(run.named)
+    if named[:1] == ["ajuste"]:
+        if named[1] not in _WITH_KERNELS:
+            return [run.named]
+        if named[1] != "tune":
+            return [shlex.join(_compared_again(named, run, resolved))]
+        words = [word for word in named if word != "--fresh"]
         return [shlex.join([*(_compared_again(words, run, resolved) if study.target.kernel else words), "--fresh"])]
-    if run.named.startswith(COMMANDS):
-        return [shlex.join(_compared_again(shlex.split(run.named), run, resolved))]
-    named = shlex.split(run.named)
     command = ["ajuste", "run", *named, "--seed", str(study.design.seed), "--fresh"]
     if study.target.kernel and "--kernel" not in named:
         command[3:3] = ["--kernel", _exact(study.target.kernel, run)]
