@@ -10,7 +10,6 @@ import traceback
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from ajuste.catalogue.loader import catalogue
@@ -71,9 +70,7 @@ class PlayedTrials(Executor):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
     def run(self, plan: Plan) -> Observation:
         self._step("trial")

@@ -9,7 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from queue import SimpleQueue
 from threading import Event, Semaphore
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeVar
 
 from ajuste.design.stopping import Pace, StoppingLimits, up_to_a_look
@@ -131,9 +130,7 @@ class Executor(ABC):
     def __enter__(self) -> Self: ...
 
     @abstractmethod
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
     def run(self, plan: Plan) -> Observation:
         """Carry out one plan from the initial state. Safe to call from several threads at once.

@@ -16,7 +16,6 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from ajuste.machine.files import make_directory, read_kept
@@ -132,9 +131,7 @@ class MachineSession:
         )
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # The guardian ends the machines that still run, for whoever was interrupted while threads wait for them.
         if self._guardian is not None:
             assert self._guardian.stdin is not None

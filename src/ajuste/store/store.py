@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from ajuste.model.error import RequestError
@@ -90,9 +89,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._database.close()
 
     def new_run(

@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import pytest
@@ -37,9 +36,7 @@ class Host(PlayedExecutor):
         self.entered += 1
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.left += 1
         self.released.set()
 

@@ -8,7 +8,6 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from ajuste.design.stopping import Pace, StoppingLimits, on_each
@@ -109,9 +108,7 @@ class BenchExecutor(Executor):
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._connection.cancel(list(self._flying))
         self._stack.close()
 

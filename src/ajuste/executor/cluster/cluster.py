@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from ajuste.executor.cluster.answer import PIECE_BYTES, Answer, Piece, Said, carried_out, observed_in, require
@@ -106,9 +105,7 @@ class ClusterExecutor(Executor):
             self._entered = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._left.set()
         for flying in self._flights:
             self._connection.cancel(list(flying))

@@ -9,7 +9,6 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self, TypedDict
 
 import psutil
@@ -163,11 +162,9 @@ class GuestExecutor(Executor):
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._left = True
-        self._stack.__exit__(kind, error, traceback)
+        self._stack.close()
 
     def run(self, plan: Plan) -> Observation:
         return self._run(plan, None)

@@ -16,7 +16,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 import psutil
@@ -163,10 +162,8 @@ class RunningMachine:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, traceback)
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
 
     @property
     def monitor(self) -> Monitor:

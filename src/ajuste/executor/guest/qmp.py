@@ -11,7 +11,6 @@ import contextlib
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Coroutine
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from qemu.qmp import EventListener, QMPClient, QMPError
@@ -52,9 +51,7 @@ class Monitor:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close()
 
     def execute(self, command: str, arguments: dict[str, object] | None = None, *, timeout_s: float = 60) -> Any:

@@ -18,7 +18,6 @@ import shutil
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from ajuste.executor.guest.command_line import Channels, GuestMachine, command_line
@@ -211,9 +210,7 @@ class Snapshot:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

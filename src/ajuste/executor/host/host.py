@@ -15,7 +15,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from ajuste.catalogue.loader import catalogue
@@ -112,9 +111,7 @@ class HostExecutor(Executor):
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def run(self, plan: Plan) -> Observation:

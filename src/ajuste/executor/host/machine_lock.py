@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Literal, Self, get_args
 
 from ajuste.machine.files import user_name
@@ -221,9 +220,7 @@ class MachineLock:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._let_go()
 
     def _take(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Self
 
 from ajuste.catalogue.loader import Catalogue
@@ -60,9 +59,7 @@ class PreparedHost(HostExecutor):
             self._prepared = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._prepared.close()
 
     def _try(self, plan: Plan) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Final, Self
 
 from ajuste.executor.executor import Begun, Executor, TrialDone, TrialRequest
@@ -44,10 +43,8 @@ class RebootingExecutor(Executor):
         self._inner.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._inner.__exit__(kind, error, traceback)
+    def __exit__(self, *exception: object) -> None:
+        self._inner.__exit__(*exception)
 
     def run(self, plan: Plan) -> Observation:
         return self._inner.run(plan)

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Final, Self
 
 from ajuste.machine.doctor.diagnosis import Busy
@@ -226,9 +225,7 @@ class MachineWatch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end.set()
         self._thread.join()
         seconds = time.monotonic() - self._began

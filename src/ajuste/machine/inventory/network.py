@@ -6,7 +6,6 @@ import array
 import fcntl
 import socket
 import struct
-from types import TracebackType
 from typing import Final, Protocol, Self
 
 from pydantic import Field
@@ -157,9 +156,7 @@ class KernelEthtool:
         self._strings: dict[str, list[str]] = {}
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._socket.close()
 
     def driver(self, name: str) -> str | None:
