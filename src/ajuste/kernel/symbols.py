@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from ajuste.kernel.cache import keeping_in
 from ajuste.kernel.unpack import read_release
 from ajuste.machine.cache import SYMBOLS, make_room
-from ajuste.machine.files import make_directory, read_kept, replaced
+from ajuste.machine.files import make_directory, read_kept, replace_file
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
@@ -204,8 +204,7 @@ def kernel_symbols(image: KernelImage, home: Home) -> tuple[KernelSymbol, ...]:
     with keeping_in(kept.parent, "symbols of kernels"):
         make_directory(kept.parent)
         text = "".join(f"{address:016x} {kind} {name}\n" for address, kind, name in found)
-        with replaced(kept) as new:
-            new.write_bytes(gzip.compress(text.encode(), 1))
+        replace_file(kept, gzip.compress(text.encode(), 1), mode=0o600)
         make_room(SYMBOLS, home)
     return _symbols(found)
 

@@ -191,6 +191,15 @@ def replace_file(path: Path, content: bytes, *, mode: int = 0o666, on_disk: bool
             os.fsync(file.fileno())
 
 
+def sync_to_disk(path: Path) -> None:
+    """What was written to a file, or made and removed in a directory, is on the disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def open_named(path: Path) -> BufferedWriter:
     """The file that a person named, to write; as root through no link and into no file of another user's making.
 

@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from ajuste.kernel.qemu import fetch_qemu
-from ajuste.machine.files import make_directory, read_kept, replaced
+from ajuste.machine.files import make_directory, read_kept, replace_file
 from ajuste.machine.home import Home
 from ajuste.machine.session import boot_id
 from ajuste.model.base import BaseModel
@@ -183,8 +183,7 @@ def choose_accelerator(
     found = _probe(boots)
     answer = _Answer(boot=boot, emulator=emulator, kernel=kernel, accelerator=found)
     make_directory(kept.parent)
-    with replaced(kept) as new:
-        new.write_text(answer.model_dump_json() + "\n")
+    replace_file(kept, answer.model_dump_json().encode() + b"\n", mode=0o600)
     return found
 
 

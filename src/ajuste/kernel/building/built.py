@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from ajuste.kernel.cache import RECORD, find_damage, read_checksums, read_inventory
 from ajuste.kernel.spec import BUILT, check_name
-from ajuste.machine.files import make_directory, read_kept, replaced
+from ajuste.machine.files import make_directory, read_kept, replace_file
 from ajuste.machine.home import Home
 from ajuste.machine.lock import hold, locked
 from ajuste.model.base import BaseModel
@@ -200,8 +200,7 @@ def give_name(kernel: BuiltKernel, name: str, home: Home) -> BuiltKernel:
     """Let ``name`` mean this kernel from now on, whatever it meant before."""
     folder = kept_by(home) / "names"
     make_directory(folder)
-    with replaced(folder / check_name(name)) as new:
-        new.write_text(kernel.key + "\n", encoding="ascii")
+    replace_file(folder / check_name(name), f"{kernel.key}\n".encode("ascii"), mode=0o600)
     return _named(kernel, name)
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from ajuste.machine.boot.loader import BootEntry, BootLoader, program_of
-from ajuste.machine.boot.mounts import content_of, remove_durably, sync_to_disk, why_not_written_by_grub, write_durably
+from ajuste.machine.boot.mounts import content_of, remove_durably, why_not_written_by_grub, write_durably
+from ajuste.machine.files import sync_to_disk
 from ajuste.model.boot import name_of_word
 from ajuste.model.error import RequestError, RunError
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from ajuste.machine.files import sync_to_disk
 from ajuste.model.error import RequestError
 
 
@@ -33,15 +34,6 @@ def remove_durably(path: Path) -> None:
     with suppress(FileNotFoundError):
         path.unlink()
         sync_to_disk(path.parent)
-
-
-def sync_to_disk(path: Path) -> None:
-    """What was written to a file, or made and removed in a directory, is on the disk. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def content_of(path: Path) -> bytes | None:

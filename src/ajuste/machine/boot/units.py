@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.machine.boot.loader import MARK
-from ajuste.machine.boot.mounts import content_of, remove_durably, sync_to_disk, write_durably
+from ajuste.machine.boot.mounts import content_of, remove_durably, write_durably
+from ajuste.machine.files import sync_to_disk
 
 DIRECTORY: Final = "etc/systemd/system"
 CAME_UP: Final = "came-up"

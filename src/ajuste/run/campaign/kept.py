@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.blocks import SEED_BITS
 from ajuste.kernel.spec import parse_study_spec
-from ajuste.machine.files import make_directory, read_kept
+from ajuste.machine.files import make_directory, read_kept, replace_file, sync_to_disk
 from ajuste.machine.home import Home
 from ajuste.model.base import ClosedModel
 from ajuste.model.campaign import CAMPAIGN_NAME, Campaign, CampaignEntry, CampaignEvent
@@ -66,7 +66,7 @@ class CampaignLedger:
         finally:
             os.close(descriptor)
         if is_new:
-            _sync_directory(self.file.parent)
+            sync_to_disk(self.file.parent)
         self.entries = [*self.entries, entry]
         return entry
 
@@ -106,14 +106,6 @@ def _damaged(file: Path, why: str) -> RunError:
         f"the ledger {file} is damaged: {why}",
         hint="begin a new campaign with ajuste campaign new; the verdicts of this one cannot be trusted",
     )
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 FOLDER: Final = "campaigns"
@@ -213,8 +205,8 @@ def new_campaign(home: Home, wanted: Campaign, hidden: tuple[str, ...], known: C
     )
     make_directory(directory)
     told = campaign.model_dump_json()
-    _write(directory / "sealed.json", sealed)
-    _write(directory / "campaign.json", told)
+    for name, text in (("sealed.json", sealed), ("campaign.json", told)):
+        replace_file(directory / name, text.encode(), mode=0o600, on_disk=True)
     CampaignLedger(directory / "ledger.jsonl").add("begun", reason=_sha256(told.encode()))
     return KeptCampaign(directory)
 
@@ -255,11 +247,3 @@ def _lasting(name: str) -> str:
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _write(file: Path, text: str) -> None:
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as opened:
-        opened.write(text.encode())
-        opened.flush()
-        os.fsync(opened.fileno())
