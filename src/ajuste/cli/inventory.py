@@ -20,6 +20,7 @@ from ajuste.machine.inventory.inventory import (
     compare,
     take_inventory,
 )
+from ajuste.model.base import first_problem
 from ajuste.model.error import RequestError
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.console import Console
@@ -103,10 +104,8 @@ def _from_document(document: Any, name: str, otherwise: str) -> Inventory:
     try:
         return Inventory.model_validate(document)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
         raise RequestError(
-            f"the inventory of {name} is malformed: {where}: {first['msg']}",
+            f"the inventory of {name} is malformed: {first_problem(error)}",
             hint="write it again with ajuste inventory --json > FILE",
         ) from error
 

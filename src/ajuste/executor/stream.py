@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from ajuste.model.base import first_problem
 from ajuste.model.event import (
     Accepted,
     Counter,
@@ -150,10 +151,7 @@ def _parse(number: int, raw: bytes) -> Event:
     except UnicodeDecodeError as error:
         raise _Wrong(f"line {number} of the events is not UTF-8: {_shown(raw)}") from error
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        reason = f"{where}: {first['msg']}" if where else first["msg"]
-        raise _Wrong(f"line {number} of the events is malformed ({reason}): {_shown(raw)}") from error
+        raise _Wrong(f"line {number} of the events is malformed ({first_problem(error)}): {_shown(raw)}") from error
 
 
 def _shown(raw: bytes) -> str:

@@ -21,6 +21,13 @@ class ClosedModel(BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid")
 
 
+def first_problem(error: pydantic.ValidationError) -> str:
+    """The first thing that is wrong with a document, such as ``levels.0: Input should be a valid string``."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(map(str, first["loc"]))
+    return f"{where}: {first['msg']}" if where else first["msg"]
+
+
 def rare(module: str, name: str) -> pydantic.BeforeValidator:
     """For the ``Any`` of a field that few documents have: it is validated as ``name`` of ``module``, which takes long
     to load, when it comes.

@@ -19,7 +19,7 @@ from ajuste.executor.guest.emulator import choose_emulator
 from ajuste.executor.guest.guest import GuestOptions
 from ajuste.executor.guest.initramfs import GuestFiles, build_initramfs
 from ajuste.machine.installation import ajuste_version
-from ajuste.model.base import BaseModel, ClosedModel
+from ajuste.model.base import BaseModel, ClosedModel, first_problem
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import MemoryNode
 from ajuste.model.results import Clock, InstructionNs, TurnUs
@@ -197,15 +197,8 @@ def read_as(model: type[M], said: bytes, what: str) -> M:
     try:
         return model.model_validate_json(said)
     except (ValidationError, RecursionError, UnicodeDecodeError) as error:
-        raise Broken(f"{what} is malformed: {_reason(error)}") from None
-
-
-def _reason(error: Exception) -> str:
-    if not isinstance(error, ValidationError):
-        return type(error).__name__
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"])[:100]
-    return visible_line(f"{where}: {first['msg'][:200]}" if where else first["msg"][:200])
+        reason = first_problem(error) if isinstance(error, ValidationError) else type(error).__name__
+        raise Broken(f"{what} is malformed: {visible_line(reason[:300])}") from None
 
 
 def frame(header: Header, body: bytes = b"") -> tuple[bytes, bytes]:

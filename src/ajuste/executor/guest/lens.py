@@ -20,7 +20,7 @@ from ajuste.executor.guest.machine import RunningMachine
 from ajuste.kernel.symbols import kernel_symbols
 from ajuste.machine.files import replace_file
 from ajuste.machine.home import LENS, Home, native_program
-from ajuste.model.base import BaseModel
+from ajuste.model.base import BaseModel, first_problem
 from ajuste.model.cost import Costs
 from ajuste.model.decision import Decisions
 from ajuste.model.error import RequestError
@@ -190,6 +190,4 @@ def _read(document: type[_Document], named: str, file: Path, complaint: str) -> 
     except OSError as error:
         return None, f"cannot read what the lens wrote: {error.strerror}"
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        return None, f"what the lens wrote is malformed ({f'{where}: ' if where else ''}{first['msg']})"
+        return None, f"what the lens wrote is malformed ({first_problem(error)})"
