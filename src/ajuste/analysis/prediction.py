@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ajuste.model.metric import Metric, PredictionRule
-from ajuste.model.plan import Attributes
+from ajuste.model.plan import REAL_TIME, Attributes
 from ajuste.model.results import Measured, Prediction
 from ajuste.model.wording import in_sentence, number, quantity
 from ajuste.outputs.base import CPU_SHARE
@@ -74,7 +74,6 @@ def weight_of(attributes: Attributes) -> int:
 # The share of the CPU that a task gets beside others that always want to run too, by the scheduler's weights.
 
 
-REAL_TIME: Final = ("fifo", "rr")
 LEFT_BY_REAL_TIME: Final = 5.0
 """Per cent of each second that a real-time task leaves to others that wait: sched_rt_runtime_us, or the fair server's
 runtime from Linux 6.12 on. A bound: a window that is no whole number of seconds can have less of it."""

@@ -130,6 +130,10 @@ CgroupFile = Annotated[str, Field(pattern=r"^(cpu|memory|io|pids)\.[a-z]+(\.[a-z
 """A control file of a cgroup v2 controller."""
 
 
+REAL_TIME: Final = ("fifo", "rr")
+"""Policies whose processes run before all others, by their priority (sched(7))."""
+
+
 class Attributes(ClosedModel):
     """How a process is run. ``None`` leaves what the kernel would do by itself.
 

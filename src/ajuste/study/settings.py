@@ -10,7 +10,7 @@ from ajuste.design.combinations import of_block, subsets
 from ajuste.model.boot import BOOT_PREFIX
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import Attributes, Location, location_words
+from ajuste.model.plan import REAL_TIME, Attributes, Location, location_words
 from ajuste.model.topology import parse_cpus
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.model.tunable import SERVICE_PREFIX, Marker, Tunable, marker_words
@@ -151,9 +151,6 @@ def ablation_names(resolved: ResolvedStudy, block: int) -> tuple[str, ...]:
 
 
 # How a process is run.
-
-
-REAL_TIME = ("fifo", "rr")
 
 
 def process_attributes(table: AttributesTable, varied: Mapping[str, str]) -> Attributes:

@@ -11,7 +11,7 @@ from ajuste.catalogue.place import kind, missing, needed_options
 from ajuste.executor.host.machine import CAP_NET_ADMIN, CAP_SYS_ADMIN, HostMachine, instances_here
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import Attributes, Command, Plan
+from ajuste.model.plan import REAL_TIME, Attributes, Command, Plan
 from ajuste.model.tunable import DEVICE_KINDS, PATH_KINDS, Tunable, Where
 
 NEEDS_ROOT = "needs root"
@@ -168,7 +168,6 @@ WITHOUT_ROOT = (
     "run Ajuste with sudo; without root it sets nice from 0 to 19, affinity and the policies batch and idle, and "
     'in a guest everything (--vm, or kind = "vm" in a study)'
 )
-_REAL_TIME = ("fifo", "rr")
 
 
 def require_rights(plan: Plan) -> None:
@@ -198,7 +197,7 @@ def _beyond_rights(attributes: Attributes) -> str:
     """What of it needs root; empty if nothing does."""
     if attributes.nice is not None and attributes.nice < _least_nice():
         return f"nice {attributes.nice}"
-    if attributes.policy in _REAL_TIME and (attributes.priority or 1) > _limit(resource.RLIMIT_RTPRIO):
+    if attributes.policy in REAL_TIME and (attributes.priority or 1) > _limit(resource.RLIMIT_RTPRIO):
         return f"the policy {attributes.policy}"
     if attributes.cgroup_weight is not None or attributes.cgroup_limits:
         return "a control group of its own"

@@ -14,7 +14,7 @@ from ajuste.executor.host.machine import HostMachine
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Failed
-from ajuste.model.plan import Command, Plan, Write
+from ajuste.model.plan import REAL_TIME, Command, Plan, Write
 from ajuste.model.wording import Say
 from ajuste.outputs.services import with_advice
 from ajuste.outputs.trial import with_last_words
@@ -110,7 +110,6 @@ def prepared_for(
 # Whether a study may be carried out on this machine at all, known before anything is run.
 
 
-REAL_TIME = ("fifo", "rr")
 REAL_TIME_NOTE = "a real-time process that never sleeps blocks every other process on its CPU"
 
 
