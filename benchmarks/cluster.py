@@ -25,10 +25,9 @@ import psutil
 from ajuste.catalogue.loader import catalogue
 from ajuste.design.search.goal import Standing
 from ajuste.executor.cluster.answer import Answer, Said, WorkRequest, from_here
-from ajuste.executor.cluster.channel import Channel, open_channel
+from ajuste.executor.cluster.channel import Channel, make_keys, open_channel
 from ajuste.executor.cluster.cluster import ClusterExecutor
 from ajuste.executor.cluster.connection import Cluster, Connection
-from ajuste.executor.cluster.keys import make_keys
 from ajuste.executor.cluster.serving import Working
 from ajuste.executor.cluster.wire import GuestJob, Introduction, PackedGuest, What
 from ajuste.machine.home import Home

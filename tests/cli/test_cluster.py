@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from ajuste.executor.cluster.answer import Answer
-from ajuste.executor.cluster.keys import make_keys
+from ajuste.executor.cluster.channel import make_keys
 from ajuste.executor.cluster.serving import Duties
 from ajuste.executor.cluster.wire import What
 from ajuste.executor.executor import LEFT_OUT

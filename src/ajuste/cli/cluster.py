@@ -31,7 +31,7 @@ def keys(
 
     Give every machine authority.pem and the file of what it is, and no other: a worker's key gives no orders.
     """
-    from ajuste.executor.cluster.keys import make_keys
+    from ajuste.executor.cluster.channel import make_keys
 
     for path in make_keys(directory or home().cluster_keys):
         typer.echo(path)
@@ -85,6 +85,6 @@ def scheduler(
     Needs no privileges and stores nothing. Only holders of a cluster key can connect.
     """
     channel = chosen_channel("--listen", listen, cluster_keys, insecure=insecure)
-    from ajuste.executor.cluster.channel import listen_at
+    from ajuste.executor.cluster.scheduler import listen_at
 
     listen_at(channel, lambda text: typer.echo(text, err=True))

@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 
 from ajuste.executor.cluster.answer import Answer, from_here
-from ajuste.executor.cluster.channel import Channel, channel_to
+from ajuste.executor.cluster.channel import AUTHORITY, SCHEDULER_NAME, SIDES, Channel, channel_to, make_keys
 from ajuste.executor.cluster.connection import Cluster, Connection
-from ajuste.executor.cluster.keys import AUTHORITY, SCHEDULER_NAME, SIDES, make_keys
 from ajuste.executor.cluster.serving import Duties
 from ajuste.executor.cluster.wire import LARGEST_BODY, LARGEST_HEADER, Broken, Header, What, connected, receive
 from ajuste.machine.home import Home, home

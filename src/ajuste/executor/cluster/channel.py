@@ -5,17 +5,148 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import signal
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Literal
 
-from ajuste.executor.cluster.keys import SCHEDULER_NAME, Side, context_of
-from ajuste.executor.cluster.scheduler import Scheduler
-from ajuste.executor.cluster.wire import HELLO_SECONDS, Broken, Header, Introduction, Peer, expect_losses
+from ajuste.executor.cluster.wire import HELLO_SECONDS, Broken, Header, Introduction, Peer, Role
+from ajuste.machine.files import make_directory
 from ajuste.model.error import RequestError
-from ajuste.model.wording import Say, visible_line
+from ajuste.model.wording import visible_line
+
+# Keys of a cluster: who has one of a role, signed by the cluster's own authority, may play that role, and no other.
+#
+# The name in a certificate is the role, not the host: a worker's key cannot pass for a scheduler's or a coordinator's.
+
+
+Side = Literal["scheduler", "coordinator", "worker"]
+SIDES: Final[tuple[Side, ...]] = ("scheduler", "coordinator", "worker")
+AUTHORITY: Final = "authority.pem"
+"""The certificate of the authority. Its key is thrown away as soon as all are signed: nobody can make more."""
+DAYS: Final = 3650
+_SUFFIX: Final = ".ajuste"
+
+
+def make_keys(directory: Path) -> tuple[Path, ...]:
+    """An authority, and a key with its certificate for every side. Raises RequestError for a directory in use."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+    def name(words: str) -> x509.Name:
+        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, words)])
+
+    def certificate(whose: str, own: ec.EllipticCurvePrivateKey, *, authority: bool) -> x509.Certificate:
+        now = datetime.now(UTC)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(name(whose))
+            .issuer_name(name("Ajuste cluster"))
+            .public_key(own.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=1))
+            .not_valid_after(now + timedelta(days=DAYS))
+            .add_extension(x509.BasicConstraints(ca=authority, path_length=0 if authority else None), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(own.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
+            .add_extension(
+                x509.KeyUsage(
+                    digital_signature=not authority,
+                    key_cert_sign=authority,
+                    crl_sign=authority,
+                    content_commitment=False,
+                    key_encipherment=False,
+                    data_encipherment=False,
+                    key_agreement=False,
+                    encipher_only=False,
+                    decipher_only=False,
+                ),
+                critical=True,
+            )
+        )
+        if not authority:
+            usage = ExtendedKeyUsageOID.SERVER_AUTH if whose == "scheduler" else ExtendedKeyUsageOID.CLIENT_AUTH
+            builder = builder.add_extension(
+                x509.SubjectAlternativeName([x509.DNSName(whose + _SUFFIX)]), critical=False
+            )
+            builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        return builder.sign(key, hashes.SHA256())
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    pem = serialization.Encoding.PEM
+    contents = {AUTHORITY: certificate("Ajuste cluster", key, authority=True).public_bytes(pem)}
+    for side in SIDES:
+        own = ec.generate_private_key(ec.SECP256R1())
+        secret = own.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        contents[f"{side}.pem"] = secret + certificate(side, own, authority=False).public_bytes(pem)
+    return _written(directory, contents)
+
+
+def _written(directory: Path, contents: Mapping[str, bytes]) -> tuple[Path, ...]:
+    paths = tuple(directory / name for name in contents)
+    try:
+        make_directory(directory)
+        if there := [path for path in paths if path.exists()]:
+            raise RequestError(
+                f"{there[0]} exists already",
+                hint="choose another directory; new keys would lock out machines that have these",
+            )
+        for path, content in zip(paths, contents.values(), strict=True):
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
+                file.write(content)
+    except OSError as error:
+        raise RequestError(
+            f"cannot write keys to {directory}: {error.strerror}", hint="choose a directory that you can write to"
+        ) from error
+    return paths
+
+
+def context_of(directory: Path, side: Side) -> ssl.SSLContext:
+    """For connections of that side, by which only the others of the same keys get in. Raises RequestError."""
+    authority, own = directory / AUTHORITY, directory / f"{side}.pem"
+    for path in (authority, own):
+        if not path.is_file():
+            raise RequestError(
+                f"cluster key {path} not found",
+                hint="make keys with `ajuste cluster keys DIRECTORY`, or name their directory with --cluster-keys "
+                "(docs/how-to/several-machines.md)",
+            )
+    status = own.stat()
+    if status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o077:
+        raise RequestError(
+            f"the key {own} can be read or changed by others",
+            hint=f"restrict it: chmod 600 {own}; if others have seen it, make new keys",
+        )
+    purpose = ssl.PROTOCOL_TLS_SERVER if side == "scheduler" else ssl.PROTOCOL_TLS_CLIENT
+    context = ssl.SSLContext(purpose)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    try:
+        context.load_verify_locations(cafile=authority)
+        context.load_cert_chain(own)
+    except (OSError, ssl.SSLError) as error:
+        raise RequestError(
+            f"the keys in {directory} are damaged: {error.strerror or error}",
+            hint="copy them again, or make new keys: ajuste cluster keys DIRECTORY",
+        ) from error
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.check_hostname = side != "scheduler"
+    return context
+
+
+SCHEDULER_NAME: Final = "scheduler" + _SUFFIX
+"""What a scheduler's certificate must say, wherever it runs."""
+
+
+def role_in(certificate: Mapping[str, Any] | None) -> Role | None:
+    """The role that a certificate, which was verified, gives; None if it gives none."""
+    names = {name for kind, name in (certificate or {}).get("subjectAltName", ()) if kind == "DNS"}
+    roles: tuple[Role, ...] = ("coordinator", "worker")
+    return next((role for role in roles if role + _SUFFIX in names), None)
+
 
 CONNECT_SECONDS: Final = 10.0
 """So long a scheduler may take to answer."""
@@ -104,32 +235,3 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, OSError) and error.errno and error.errno > 0:
         return os.strerror(error.errno)
     return str(error) or type(error).__name__
-
-
-# Being a scheduler: this process listens until a person ends it.
-
-
-def listen_at(channel: Channel, say: Say) -> None:
-    """Bring workers and coordinators together. Raises RequestError for an address of no use, KeyboardInterrupt when a
-    person ends it.
-    """
-    asyncio.run(_listen(channel, say))
-    raise KeyboardInterrupt
-
-
-async def _listen(channel: Channel, say: Say) -> None:
-    expect_losses()
-    context = channel.context("scheduler")
-    try:
-        server = await Scheduler(say).listen(channel.host, channel.port, context)
-    except OSError as error:
-        raise RequestError(
-            f"cannot listen at {channel.address}: {error.strerror or error}",
-            hint="choose an address of this machine and a free port",
-        ) from error
-    interrupted = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, interrupted.set)
-    say(f"scheduler at {channel.address}")
-    await interrupted.wait()
-    server.close()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import signal
 import ssl
 import time
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ajuste.executor.cluster.answer import LARGEST_REQUEST
-from ajuste.executor.cluster.keys import role_in
+from ajuste.executor.cluster.channel import Channel, role_in
 from ajuste.executor.cluster.wire import (
     HELLO_SECONDS,
     LARGEST_BODY,
@@ -22,8 +23,10 @@ from ajuste.executor.cluster.wire import (
     Role,
     Roster,
     Worker,
+    expect_losses,
     read_as,
 )
+from ajuste.model.error import RequestError
 from ajuste.model.wording import Say
 
 MOST_PEERS: Final = 8192
@@ -192,3 +195,32 @@ class Scheduler:
 
         more = {"ssl_handshake_timeout": HELLO_SECONDS} if context else {}
         return await asyncio.start_server(come, host, port, ssl=context, limit=1 << 20, **more)
+
+
+# Being a scheduler: this process listens until a person ends it.
+
+
+def listen_at(channel: Channel, say: Say) -> None:
+    """Bring workers and coordinators together. Raises RequestError for an address of no use, KeyboardInterrupt when a
+    person ends it.
+    """
+    asyncio.run(_listen(channel, say))
+    raise KeyboardInterrupt
+
+
+async def _listen(channel: Channel, say: Say) -> None:
+    expect_losses()
+    context = channel.context("scheduler")
+    try:
+        server = await Scheduler(say).listen(channel.host, channel.port, context)
+    except OSError as error:
+        raise RequestError(
+            f"cannot listen at {channel.address}: {error.strerror or error}",
+            hint="choose an address of this machine and a free port",
+        ) from error
+    interrupted = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, interrupted.set)
+    say(f"scheduler at {channel.address}")
+    await interrupted.wait()
+    server.close()
