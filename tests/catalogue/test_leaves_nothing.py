@@ -13,7 +13,7 @@ import pytest
 from ajuste.catalogue.loader import catalogue
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.executor.host.current import current_values
+from ajuste.executor.host.availability import current_values
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import home
 from ajuste.model.event import Output

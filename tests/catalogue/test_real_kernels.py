@@ -15,7 +15,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import initial_value, needed_options
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.executor.host.current import Current, current_values
+from ajuste.executor.host.availability import Current, current_values
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import home
 from ajuste.model.event import Output

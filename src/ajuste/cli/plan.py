@@ -11,8 +11,8 @@ from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.cli import options
 from ajuste.cli.choice import chosen_study, require_disk_wanted
 from ajuste.cli.options import example
+from ajuste.executor.host.availability import current_values
 from ajuste.executor.host.caller import user_here
-from ajuste.executor.host.current import current_values
 from ajuste.executor.host.disk import disk_in_plan
 from ajuste.executor.host.host import HostExecutor
 from ajuste.machine.home import home

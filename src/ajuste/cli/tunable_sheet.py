@@ -17,7 +17,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import ALWAYS_ON, initial_value, kernels, kind, location, span
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.executor.host.current import Current, Here, current_values, tunables_here
+from ajuste.executor.host.availability import Current, Here, current_values, tunables_here
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.machine import HostMachine
 from ajuste.kernel.fetch import fetch_kernel

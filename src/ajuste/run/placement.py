@@ -22,8 +22,7 @@ from ajuste.catalogue.place import sysctl_name
 from ajuste.catalogue.programs import install_hint
 from ajuste.executor.executor import Executor
 from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.executor.host.availability import NEEDS_ROOT
-from ajuste.executor.host.current import current_values, tunables_here
+from ajuste.executor.host.availability import NEEDS_ROOT, current_values, tunables_here
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.machine import HostMachine, instances_here
 from ajuste.kernel.archive.archive import PackageGone

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.executor.host.current import Current, current_values
+from ajuste.executor.host.availability import Current, current_values
 from ajuste.model.event import Failed, Hello, ReadBack
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation

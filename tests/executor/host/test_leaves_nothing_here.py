@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.executor.host.current import Here, tunables_here
+from ajuste.executor.host.availability import Here, tunables_here
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.machine import HostMachine, of_this_machine
 from ajuste.machine.home import Home

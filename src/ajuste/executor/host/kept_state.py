@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.executor import Executor
+from ajuste.executor.host.availability import current_values
 from ajuste.executor.host.caller import Completion
-from ajuste.executor.host.current import current_values
 from ajuste.executor.host.machine import instances_here, of_this_machine
 from ajuste.machine.files import make_directory, replace_file
 from ajuste.machine.home import Home
