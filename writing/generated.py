@@ -15,15 +15,25 @@ from ajuste.lab.agents.operations import OPERATIONS, schema_of
 from ajuste.model.metric import FigureSource
 from ajuste.model.workload import WorkloadKind
 from ajuste.study.read import json_schema
+from writing.lists import file_tables, formats_page, metrics_page
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 REFERENCE: Final = ROOT / "docs" / "reference"
 NOTE: Final = "<!-- Written by `python -m writing` from the program itself. Do not edit. -->\n"
-PROGRAM: Final = ("command-line.md", "study-fields.md", "workloads.md", "sampler-figures.md", "api.md")
+PROGRAM: Final = (
+    "command-line.md",
+    "study-fields.md",
+    "file-fields.md",
+    "workloads.md",
+    "metrics.md",
+    "sampler-figures.md",
+    "formats.md",
+    "api.md",
+)
 """Pages of REFERENCE that are generated from the program."""
 
-GENERATED: Final = (*PROGRAM, "simulated-verdicts.md")
-"""All of REFERENCE that nobody writes by hand: the last one is made by `python -m benchmarks verdicts`."""
+GENERATED: Final = (*PROGRAM, "simulated-verdicts.md", "simulated-switchbacks.md")
+"""All of REFERENCE that nobody writes by hand: the last two are made by `python -m benchmarks`."""
 
 TABLES: Final = {
     "FactorTable": "[[factor]]",
@@ -53,8 +63,11 @@ def pages() -> dict[Path, str]:
     return {
         REFERENCE / "command-line.md": command_line(),
         REFERENCE / "study-fields.md": study_fields(),
+        REFERENCE / "file-fields.md": file_fields(),
         REFERENCE / "workloads.md": workloads(),
+        REFERENCE / "metrics.md": metrics_page(NOTE),
         REFERENCE / "sampler-figures.md": sampler_figures(),
+        REFERENCE / "formats.md": formats_page(NOTE),
         REFERENCE / "api.md": api(),
     }
 
@@ -125,6 +138,18 @@ def study_fields() -> str:
     return "\n".join(parts)
 
 
+def file_fields() -> str:
+    """The fields of the other files that people write."""
+    parts = [
+        "# Fields of other files\n\nThis page lists the fields of [suite files](../how-to/suite.md) and of "
+        "[ajuste.toml](../how-to/gate.md), whose `[[benchmark]]` tables say what is measured.\n",
+        NOTE,
+    ]
+    for title, table in file_tables().items():
+        parts += [f"## {title}\n", _fields(table)]
+    return "\n".join(parts)
+
+
 def workloads() -> str:
     """The workloads of the catalogue with parameters and metrics."""
     parts = [
@@ -181,8 +206,10 @@ def _options(command: Any, context: typer.Context) -> str:
 
 
 def _fields(table: dict[str, Any]) -> str:
+    required = table.get("required", ())
     rows = [
-        f"| `{name}` | {_default(field)} | {_cell(_plain(field.get('description') or 'A table, see below.'))} |"
+        f"| `{name}` | {'required' if name in required else _default(field)} | "
+        f"{_cell(_plain(field.get('description') or 'A table, see below.'))} |"
         for name, field in table["properties"].items()
     ]
     return "\n".join(["| Field | Default | Meaning |", "|---|---|---|", *rows]) + "\n"

@@ -1,6 +1,6 @@
 """Switchbacks on simulated services: Ajuste beside a comparison of before and after.
 
-Writes the tables of docs/explanation/switchback.md.
+Writes the tables of docs/reference/simulated-switchbacks.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchmarks.switchback.experiments import ALPHA
 from benchmarks.switchback.services import SERVICES
 from benchmarks.verdicts.page import write
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "explanation" / "switchback.md"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "simulated-switchbacks.md"
 COMMAND: Final = "switchback"
 MOST_OFF: Final = 2.0
 """By what factor a plan may be off."""

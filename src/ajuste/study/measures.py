@@ -169,7 +169,7 @@ def _modelled(name: str, title: str, what: str, unit: str = "") -> Metric:
         direction="lower",
         scale="ratio" if unit else "difference",
         resolution=0 if unit else 1,
-        what=f"{what}, by the workload's tasks in user space and in the kernel, on the modelled machine.",
+        what=f"{what}, on the modelled machine.",
     )
 
 

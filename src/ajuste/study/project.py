@@ -38,7 +38,7 @@ SIDES: Final = ("base", "head")
 CONFIDENCE: Final = 0.95
 """Of all metrics of a benchmark together."""
 
-HINT: Final = "see docs/how-to/gate.md for every field"
+HINT: Final = "see docs/reference/file-fields.md for every field"
 
 _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)\s*%")
 _LIMIT_EXPECTED: Final = 'expected a percentage above 0% and below 100%, such as "1%"'
@@ -95,17 +95,33 @@ Metrics = Annotated[
 class BenchmarkTable(StudyTable):
     """A command that is measured in two revisions, and how much worse it may be in the second."""
 
-    name: str = Field(pattern=r"^[a-z0-9-]+$", max_length=60)
-    build: CommandText | None = None
-    command: CommandText
-    metric: Metrics
-    limit: Limit
-    kernel: str | None = None
-    files: tuple[Argument, ...] = ()
-    programs: tuple[Argument, ...] = ()
-    packages: tuple[PackageName, ...] = ()
-    timeout: Seconds | None = None
-    max_time: Seconds = DEFAULT_MAX_SECONDS
+    name: str = Field(pattern=r"^[a-z0-9-]+$", max_length=60, description="Lower-case letters, digits and hyphens.")
+    build: CommandText | None = Field(
+        default=None,
+        description="Builds a revision, in the directory of ajuste.toml; commands that are alike run once.",
+    )
+    command: CommandText = Field(
+        description="What is measured: a text, split as a shell would, or a list. No shell runs it; write sh -c '…' "
+        "for one. A path with a slash is a file of the revision."
+    )
+    metric: Metrics = Field(description="A metric, or a list.")
+    limit: Limit = Field(description='By how much each metric may get worse: "1%".')
+    kernel: str | None = Field(
+        default=None,
+        description='The kernel of a guest, such as "debian:6.12" or "mine:NAME" (default with instructions: '
+        "debian:6.12).",
+    )
+    files: tuple[Argument, ...] = Field(
+        default=(), description="Files of the revision that the command needs in a guest."
+    )
+    programs: tuple[Argument, ...] = Field(
+        default=(), description="More programs of this machine that it needs in a guest."
+    )
+    packages: tuple[PackageName, ...] = Field(
+        default=(), description="Debian packages that a guest has; the benchmark runs in one then."
+    )
+    timeout: Seconds | None = Field(default=None, description='The limit of one trial, such as "90s".')
+    max_time: Seconds = Field(default=DEFAULT_MAX_SECONDS, description='How long to measure, such as "5m".')
 
     @property
     def in_guest(self) -> bool:

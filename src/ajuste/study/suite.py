@@ -24,7 +24,7 @@ from ajuste.study.schema import AnalysisTable, Study
 from ajuste.study.site import is_own
 
 FOLDER: Final = "suites"
-HINT: Final = "see docs/how-to/suite.md for every field"
+HINT: Final = "see docs/reference/file-fields.md for every field"
 DEFAULT_METRIC: Final = "elapsed"
 """Of a command, and of a workload without a main metric."""
 

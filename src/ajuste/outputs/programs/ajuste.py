@@ -1,5 +1,5 @@
-"""Ajuste's own files: its JSON (``ajuste report RUN --json``, also ``--trials``), and the CSV of every trial that its
-reports hold (see ``report.trials``). Of both the clean trials are read, in their blocks.
+"""Ajuste's JSON (``ajuste report RUN --json``, also ``--trials``), and the CSV of every trial of its reports: each
+clean trial, in its block and configuration; others are counted.
 """
 
 from __future__ import annotations

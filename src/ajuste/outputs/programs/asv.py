@@ -1,4 +1,5 @@
-"""airspeed velocity's results: of each benchmark and its parameters the samples, or one result where there are none.
+"""airspeed velocity's results: each sample of each benchmark and its parameters (``asv run --record-samples``), or its
+one result.
 
 Source: asv 0.6, asv/results.py: result_columns, results (version 2); ``asv run --record-samples`` keeps the samples.
 The units of what is tracked are in another file, benchmarks.json.

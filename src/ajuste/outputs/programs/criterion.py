@@ -1,4 +1,5 @@
-"""Criterion.rs: the samples of a benchmark (``sample.json``), or the messages of ``cargo criterion``.
+"""Criterion.rs: ``sample.json``, or the messages of ``cargo criterion --message-format=json``; the time per iteration
+of each sample, a metric for each benchmark.
 
 Source: criterion.rs 0.5, src/analysis and src/benchmark.rs; its book, "External Tools". Each sample is the time of
 some iterations, and so a value of the time of one.

@@ -1,4 +1,5 @@
-"""fio's JSON (``--output-format=json`` or ``json+``): each job by its name, and all jobs of a group together.
+"""fio's JSON (``--output-format=json`` or ``json+``): one value of each figure of all jobs together; percentiles of the
+worst job.
 
 Source: fio's HOWTO, "JSON output"; stat.c, show_thread_status_json and show_run_stats.
 """

@@ -1,4 +1,5 @@
-"""``go test -bench``, which benchstat reads too: each line is a value; ``-count`` gives several.
+"""``go test -bench``, which benchstat reads too: each line (``-count`` gives several), a metric for each benchmark and
+unit, named as benchstat does.
 
 Source: golang.org/design/14313-benchmark-format and golang.org/x/perf/benchfmt (Unit lines, names without Benchmark).
 """

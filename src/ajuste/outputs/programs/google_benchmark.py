@@ -1,4 +1,4 @@
-"""The JSON of Google Benchmark: each benchmark's repetitions are values; its own aggregates are left to us.
+"""Google Benchmark's JSON: each repetition, a metric for each benchmark; its own aggregates are left to Ajuste.
 
 Source: google/benchmark, docs/user_guide.md, "Output formats": benchmarks[].run_type, run_name, real_time, cpu_time,
 time_unit.

@@ -1,4 +1,4 @@
-"""Hackbench of rt-tests: it ends with ``Time: 0.123`` (seconds)."""
+"""hackbench of rt-tests and ``perf bench sched messaging``: each printed time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON that hyperfine exports: each command of it is a configuration, each run a value.
+"""hyperfine's JSON (``--export-json``): each run; each command is a configuration, or the file if it has one.
 
 Source: hyperfine 1.x, --export-json: results[].command, times, user, system, exit_codes.
 """

@@ -1,4 +1,5 @@
-"""The Java Microbenchmark Harness' JSON (``-rf json``): each iteration of each fork is a value.
+"""JMH's JSON (``-rf json``): each iteration of each fork, also of profilers; in mode ``sample`` its mean, and
+percentiles of all.
 
 Source: JMH 1.37, org.openjdk.jmh.results.format.JSONResultFormat: primaryMetric and secondaryMetrics with scoreUnit and
 rawData (forks of iterations); in the mode ``sample`` rawDataHistogram (pairs of a time and how often it was seen).

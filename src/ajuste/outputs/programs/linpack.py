@@ -1,4 +1,4 @@
-"""The table of the bundled LINPACK: a row for each number of repetitions, then the residual of the solution."""
+"""The table of LINPACK, which ends with the residual of the solution: the KFLOPS of each row."""
 
 from __future__ import annotations
 

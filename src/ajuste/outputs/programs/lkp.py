@@ -1,4 +1,5 @@
-"""lkp-tests: the comparison of commits in reports of the kernel test robot, and the statistics of a test as JSON.
+"""lkp-tests: ``matrix.json`` and ``stats.json``, the value of each run; or the comparison of commits in reports of the
+kernel test robot (``%stddev``), a summary of each commit, with ``--runs N``.
 
 Source: lkp-tests, lib/compare.rb (show_group_header, show_perf_change, show_failure_change), lib/matrix.rb: the JSON
 has a number for each statistic of a run, or a list with one of each run.

@@ -1,4 +1,5 @@
-"""mmtests: the comparison of kernels as a text, and the samples that ``extract-mmtests.pl`` prints, as text or JSON.
+"""mmtests: the samples of each iteration from ``extract-mmtests.pl``, as text or ``--print-json`` (each run of a list
+is a configuration); or the text of ``compare-kernels.sh``, one value of each summary (each kernel is a configuration).
 
 Source: mmtests, bin/lib/MMTests/Compare.pm (_generateRenderTable), Extract.pm (addData, printReport), Stat.pm (pdiff
 and pndiff: what is better is positive).

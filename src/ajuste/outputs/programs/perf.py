@@ -1,4 +1,6 @@
-"""The output of ``perf stat`` in its three forms: text, separated lines (``-x``) and JSON (``-j``)."""
+"""``perf stat`` as text, ``-x`` or ``-j``: each run; ``-r N`` summarises N runs, and ``+-`` is the standard error of
+the mean.
+"""
 
 from __future__ import annotations
 

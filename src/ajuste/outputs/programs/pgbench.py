@@ -1,4 +1,5 @@
-"""pgbench of PostgreSQL: its report, and its log of transactions (``-l``).
+"""pgbench of PostgreSQL: each report (also ``-r``), with ``tps``, latency, statements and scripts; of its log of
+transactions (``-l``) the mean and the percentiles.
 
 Source: PostgreSQL 9.6 to 17, src/bin/pgbench/pgbench.c (printResults, doLog).
 """

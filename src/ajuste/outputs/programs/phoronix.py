@@ -1,4 +1,5 @@
-"""Phoronix Test Suite's composite.xml: each test's result of each system or run, and its single runs.
+"""Phoronix Test Suite's composite.xml: each run of a test (``RawString``), or its ``Value``; each identifier is a
+configuration.
 
 Source: phoronix-test-suite, pts-core/objects/pts_result_file_writer.php: PhoronixTestSuite/Result/Data/Entry with
 Identifier, Value and RawString, where the values of the runs are separated by colons.

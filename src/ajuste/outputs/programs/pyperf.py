@@ -1,4 +1,4 @@
-"""The JSON of pyperf: each benchmark's values, all runs together (calibration and warm-ups have none).
+"""pyperf's JSON: each value of each benchmark, all runs together (calibration and warm-ups have none).
 
 Source: pyperf's documentation, "pyperf JSON": benchmarks[].runs[].values, metadata.name and metadata.unit.
 """

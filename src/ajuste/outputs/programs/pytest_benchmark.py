@@ -1,4 +1,5 @@
-"""pytest-benchmark's JSON: the time of each round of each test.
+"""pytest-benchmark's JSON (``--benchmark-json``): the time of each round of each test; a saved file without rounds is a
+summary.
 
 Source: pytest-benchmark 5, docs/usage, "--benchmark-json": benchmarks[].name, fullname, stats.data. Saved results
 without data have the mean and the standard deviation of their rounds.

@@ -1,4 +1,4 @@
-"""``prometheus:URL#SERIES``: an endpoint in Prometheus' text format.
+"""``prometheus:URL#SERIES``, or ``URL#SERIES{label="value"}``: an endpoint in Prometheus' text format.
 
 A counter becomes its rate, a summary or histogram the mean of its events, with ``@p99`` a quantile; a gauge its mean.
 """

@@ -1,0 +1,96 @@
+"""Pages of the reference that list what plug-ins, the catalogue and tables of files say of themselves."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from types import ModuleType
+from typing import Any, Final
+
+import ajuste.outputs.programs
+import ajuste.run.live.sources
+from ajuste.catalogue.loader import catalogue
+from ajuste.model.metric import Metric
+from ajuste.model.plug_in import modules_of
+from ajuste.outputs.services import service_metrics
+from ajuste.study.measures import MODELLED, PARTS_OF_INSTRUCTIONS
+from ajuste.study.project import BenchmarkTable
+from ajuste.study.suite import GuestTable, MemberTable, SuiteTable
+
+_SOURCE: Final = re.compile(r"(?:^|\s)Sources?: .*", re.DOTALL)
+"""Where a module has its knowledge from: for those who read its code."""
+
+
+def metrics_page(note: str) -> str:
+    """What a trial can yield, whatever it runs."""
+    return "\n".join(
+        [
+            "# Metrics\n\nThis page lists the metrics that trials have besides those of their "
+            "[workload](workloads.md). `elapsed@p95` is a [quantile](../explanation/statistics.md#quantiles) of one.\n",
+            note,
+            "## Of every trial\n\nThe last ones need a CPU that counts them, or a guest with the virtual clock.\n",
+            _metric_rows(catalogue().metrics.values()),
+            "`cpu-share` and, for each background load, `cpu-share.background-1` … are the share of one CPU in per "
+            "cent.\n",
+            "## Of services\n\nWith several services each has its own too: `service-cpu.redis-server`. CPU time of "
+            "processes that ended earlier is in steps of 10 ms; memory and switches are of those that live at the "
+            "end.\n",
+            _metric_rows(service_metrics(("NAME",))),
+            "## Of the virtual clock\n\nCounted by [the lens](../explanation/lens.md), as are `instructions` and "
+            "`branches` there.\n",
+            _metric_rows(PARTS_OF_INSTRUCTIONS),
+            "## Of a modelled machine\n\nComputed by [its model](../explanation/modelled-machine.md), for the "
+            "workload's tasks in user space and in the kernel. An access of memory that crosses two lines is one.\n",
+            _metric_rows(MODELLED),
+            "| Machine | What |",
+            "|---|---|",
+            *(f"| `{name}` | {one.title} |" for name, one in catalogue().machines.items()),
+            "",
+        ]
+    )
+
+
+def formats_page(note: str) -> str:
+    """What `ajuste analyse` and `ajuste live` read."""
+    files = [
+        (kinds, module)
+        for module in modules_of(sys.modules[ajuste.outputs.programs.__name__]).values()
+        if (kinds := {one.name for one in (*getattr(module, "TEXTS", ()), *getattr(module, "DOCUMENTS", ()))})
+    ]
+    sources = modules_of(sys.modules[ajuste.run.live.sources.__name__]).values()
+    return "\n".join(
+        [
+            "# Formats\n\nThis page lists the files that [`ajuste analyse`](../how-to/analyse.md) reads, and the "
+            "sources of [`ajuste live`](../how-to/live.md).\n",
+            note,
+            "## Files\n\nA file is one configuration, unless it says otherwise.\n",
+            "| `--format` | What is read |",
+            "|---|---|",
+            *(f"| {', '.join(f'`{kind}`' for kind in sorted(kinds))} | {_said(module)} |" for kinds, module in files),
+            "\n## Live sources\n",
+            "\n".join(f"- {_said(module, whole=True)}" for module in sources) + "\n",
+        ]
+    )
+
+
+def file_tables() -> dict[str, dict[str, Any]]:
+    """The tables of files other than studies, by the title of their section."""
+    return {
+        "Suite files": SuiteTable.model_json_schema(),
+        "`[[member]]` of a suite": MemberTable.model_json_schema(),
+        "`guest` of a suite or member": GuestTable.model_json_schema(),
+        "ajuste.toml": BenchmarkTable.model_json_schema(),
+    }
+
+
+def _metric_rows(metrics: Iterable[Metric]) -> str:
+    rows = [f"| `{one.name}` | {one.unit} | {one.what} |" for one in metrics]
+    return "\n".join(["| Metric | Unit | Meaning |", "|---|---|---|", *rows]) + "\n"
+
+
+def _said(module: ModuleType, whole: bool = False) -> str:
+    """What a module says of itself: its first paragraph, or all."""
+    text = str(module.__doc__)
+    text = _SOURCE.sub("", text if whole else text.partition("\n\n")[0])
+    return " ".join(text.replace("``", "`").split()).replace("|", "\\|")
