@@ -16,6 +16,7 @@ from ajuste.model.metric import FigureSource
 from ajuste.model.workload import WorkloadKind
 from ajuste.study.read import json_schema
 from writing.lists import file_tables, formats_page, metrics_page
+from writing.results import results_page
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 REFERENCE: Final = ROOT / "docs" / "reference"
@@ -28,6 +29,7 @@ PROGRAM: Final = (
     "metrics.md",
     "sampler-figures.md",
     "formats.md",
+    "results.md",
     "api.md",
 )
 """Pages of REFERENCE that are generated from the program."""
@@ -68,6 +70,7 @@ def pages() -> dict[Path, str]:
         REFERENCE / "metrics.md": metrics_page(NOTE),
         REFERENCE / "sampler-figures.md": sampler_figures(),
         REFERENCE / "formats.md": formats_page(NOTE),
+        REFERENCE / "results.md": results_page(NOTE),
         REFERENCE / "api.md": api(),
     }
 

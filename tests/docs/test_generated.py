@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from writing import completion
 from writing.generated import PROGRAM, REFERENCE, ROOT, TABLES, pages
+from writing.results import tables
 
 from ajuste.catalogue.loader import catalogue, figure_sources
 from ajuste.cli.main import COMMANDS
@@ -35,6 +36,15 @@ def test_every_table_of_a_study_has_a_heading() -> None:
 def test_a_page_has_a_section_for_each(page: str, names: tuple[str, ...]) -> None:
     heads = re.findall(r"^## (?:ajuste )?([\w-]+)(?::.*)?$", PAGES[REFERENCE / page], re.MULTILINE)
     assert heads == list(names)
+
+
+def test_every_table_of_the_results_says_what_it_is() -> None:
+    assert [table.__name__ for table in tables() if not table.__dict__.get("__doc__")] == []
+
+
+@pytest.mark.parametrize("page", ["formats.md", "metrics.md", "file-fields.md"])
+def test_every_row_of_a_list_says_what_it_is(page: str) -> None:
+    assert [line for line in PAGES[REFERENCE / page].splitlines() if re.search(r"\|\s*\|$|: *\|$", line)] == []
 
 
 def test_the_pages_are_those_that_the_check_of_words_leaves_out() -> None:

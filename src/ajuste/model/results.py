@@ -166,7 +166,7 @@ def tally_of(points: Iterable[Point]) -> Tally:
 
 
 class ThreeSigma(BaseModel):
-    """What the 3-sigma rule says of one configuration on one metric (see ``analysis.three_sigma`` for its source).
+    """What the 3-sigma rule says of one configuration on one metric.
 
     ``values`` is mean ± 3 standard deviations of single values, ``means`` mean ± 3 standard deviations of the mean, in
     the metric's unit; None below two values. ``values_differ`` and ``means_differ`` tell whether the rule calls it
@@ -281,7 +281,7 @@ class Results(BaseModel):
     versions).
     ``reproduce`` are the exact commands, a line each. ``notes`` are sentences the reader must know (emulated CPU,
     clamped values, …).
-    ``tally`` counts all trials; of very many ``trials`` has only some, see ``analysis.points``.
+    ``tally`` counts all trials; of very many ``trials`` has only some.
     ``effects`` are those of the factors, where combinations of several were tried, a family of their own with
     ``effects_correction``; ``cells`` show the interactions of a full factorial.
     ``rankings`` are there of three configurations or more, one for each deciding metric with a better direction.
