@@ -14,7 +14,10 @@ import pytest
 import ajuste
 from ajuste.machine.home import AGENT, native_program
 
-PAGE = (Path(__file__).parents[2] / "docs/how-to/extend.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "how-to/extend.md").read_text()
+EXAMPLES = DOCS / "examples/extend"
+COPIED = "cp -r docs/examples/extend/src ."
 EXPECTED = {
     "ajuste tunables show kernel.printk_ratelimit_burst": "Burst of rate-limited kernel messages",
     "ajuste compare --dry-run --set workload.file=true,false -- count-bytes": "wc.bytes",
@@ -26,20 +29,20 @@ EXPECTED = {
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package with the files of the page."""
+    """A copy of the package with the example files."""
     root = tmp_path_factory.mktemp("extended")
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(Path(ajuste.__file__).parent, root / "src/ajuste", ignore=ignored)
-    added = re.findall(r"^`(src/\S+)`:\n\n```\w+\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    added = [path.relative_to(EXAMPLES) for path in EXAMPLES.rglob("*.*") if path.is_file()]
     assert len(added) == 6
-    for name, text in added:
+    for name in added:
         assert not (root / name).exists()
-        (root / name).write_text(text)
+        shutil.copy(EXAMPLES / name, root / name)
     return root
 
 
 def test_every_command_of_the_page_is_known() -> None:
-    assert re.findall(r"^```sh\n(.*)\n```", PAGE, re.MULTILINE) == list(EXPECTED)
+    assert re.findall(r"^```sh\n(.*)\n```", PAGE, re.MULTILINE) == [COPIED, *EXPECTED]
 
 
 @pytest.mark.vm

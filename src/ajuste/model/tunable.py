@@ -89,13 +89,14 @@ def marker_words(marker: Marker) -> str:
 class Where(ClosedModel):
     """A place of a tunable for kernels ``since`` ≤ version < ``before`` (major.minor; ``None``: from ever, for ever).
 
-    ``kind``: ``sysctl``, ``debugfs``, ``sysfs``, ``procfs`` (a ``path``), ``flag`` (``path`` and ``flag``), ``choice``
-    (``path``); ``feature``, ``ring``, ``coalesce`` (what ethtool(8) calls ``attribute``), ``qdisc`` of the network
-    interface ``device``; ``latency`` (/dev/cpu_dma_latency); and of the trial's own ``process`` (an ``attribute``),
-    ``cgroup`` (the file ``attribute``), ``scratch`` (an ``attribute`` of its file system) and ``scheduler`` (a program
-    that loads one).
+    ``kind``: ``sysctl``, ``debugfs``, ``sysfs``, ``procfs`` (``path``: a file with the value), ``flag`` (one word of
+    the file ``path``: ``flag`` or NO_``flag``), ``choice`` (``path``: a file that marks one word); ``feature``,
+    ``ring``, ``coalesce`` (what ethtool(8) calls ``attribute``), ``qdisc`` of the network interface ``device``;
+    ``latency`` (/dev/cpu_dma_latency); and of the trial's own ``process`` (an ``attribute``), ``cgroup`` (the file
+    ``attribute``), ``scratch`` (an ``attribute`` of its file system) and ``scheduler`` (a program that loads one).
 
-    ``needs`` names the kernel options that must be on, separated by blanks. ``note`` is a sentence on these kernels.
+    ``needs`` names the kernel options that must be on, separated by blanks (SCHED_DEBUG always is from 6.15 on).
+    ``note`` is a sentence on these kernels.
     ``initial`` is the value after boot of the series' latest stable release where it can be said (see
     ``Tunable.scaled``); ``choices`` are those of these kernels where they differ from the tunable's.
     """
@@ -155,17 +156,19 @@ class Tunable(ClosedModel):
     the range, or be words). ``integers`` are ``count`` of them, each in the range (any number if 0). The words of a
     ``boolean`` are ``choices``, off first, if they are not 0 and 1. A ``choice`` is one of ``choices`` or what the
     regular expression ``also`` matches as a whole. ``scaled``: ``initial`` is for one CPU and grows with the CPUs as
-    the kernel's tunable scaling says.
+    the kernel's tunable scaling says, by 1 + log2(CPUs).
 
-    ``instances`` names the parts by which one of several is chosen, as in ``cpu/domain``; its name is
-    then ``NAME[cpu0/domain0]``, and ``chosen`` has these parts. ``companions`` are other tunables, of the same instance
-    where they have one, that the kernel changes along with this one, ``companion_directories`` directories of files
-    that it does. ``aliases`` are other names that people know it by.
+    ``instances`` names the parts by which one of several is chosen, as in ``cpu/domain`` (parts.toml has their forms);
+    paths contain ``{cpu}`` and ``{domain}``, its name is then ``NAME[cpu0/domain0]``, and ``chosen`` has these parts.
+    ``companions`` are other tunables, of the same instance where they have one, that the kernel changes along with
+    this one, ``companion_directories`` directories of files that it does. ``aliases`` are other names that people know
+    it by.
 
     ``matters_if`` names conditions (see ``model.relevance``) that must all be met, or it cannot matter.
 
-    ``removed`` says when and why it went, ``successor`` names a related but different tunable of later kernels,
-    ``predecessor`` the like of earlier ones.
+    ``removed`` says when and why it went, ``successor`` names a related but different tunable of later kernels, with
+    the same type, unit and range, ``predecessor`` the like of earlier ones. ``where`` has its places, the oldest
+    first.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+(\[[^\[\]]+\])?$")
