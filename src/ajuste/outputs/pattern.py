@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ConfigDict
 
@@ -17,11 +21,20 @@ from ajuste.model.error import RequestError
 from ajuste.outputs.base import ParseError, excerpt, finite
 from ajuste.outputs.units import amount
 
+if TYPE_CHECKING:
+    import socket
+
 SECONDS: Final = 5
 """A search that takes longer has a pattern that backtracks without end."""
 
 LONGEST_LINE: Final = 4096
 """Characters of a line that are searched."""
+
+_CHUNK_BYTES = 1 << 16
+_COMPLAINT_BYTES = 1 << 16
+_SHOWN = 200
+_ENDING_SECONDS = 1.0
+"""For a process that ends by itself to be gone."""
 
 
 class Pattern(BaseModel):
@@ -49,28 +62,21 @@ def check_pattern(pattern: str) -> None:
 def search(patterns: Sequence[Pattern], streams: dict[str, str]) -> dict[str, float]:
     """The metrics of ``patterns`` in the text of each stream; the last line that matches counts.
 
-    Python's ``re`` cannot be stopped, and a pattern such as ``(a+)+b`` runs for ever on the wrong text. So the search
-    is done in a process of its own (``search_lines.py``), which has a limit of processor time. Raises ParseError.
+    Python's ``re`` cannot be stopped, and a pattern such as ``(a+)+b`` runs for ever on the wrong text. So a process of
+    its own (``search_lines.py``) searches, within a limit of processor time. Raises ParseError.
     """
-    request = json.dumps(
-        {"patterns": [(p.pattern, p.stream) for p in patterns], "streams": streams, "longest": LONGEST_LINE}
-    )
-    script = Path(__file__).with_name("search_lines.py")
+    request = {
+        "patterns": [(p.pattern, p.stream) for p in patterns],
+        "streams": streams,
+        "longest": LONGEST_LINE,
+        "seconds": SECONDS,
+    }
     try:
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", str(script), str(SECONDS)],
-            input=request.encode("ascii"),
-            capture_output=True,
-            timeout=10 * SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+        found: list[str | None] = json.loads(_SEARCHER.ask(json.dumps(request).encode("ascii"), 10 * SECONDS))
+    except _SearcherLostError as lost:
+        if lost.crashed:
+            raise ParseError(f"the search for patterns failed: {lost}") from None
         raise _too_slow(patterns) from None
-    if done.returncode < 0:
-        raise _too_slow(patterns)
-    if done.returncode:
-        raise ParseError(f"the search for patterns failed: {done.stderr.decode(errors='replace').strip()[-200:]}")
-    found: list[str | None] = json.loads(done.stdout)
     metrics = {}
     for pattern, text in zip(patterns, found, strict=True):
         if text is None:
@@ -79,6 +85,102 @@ def search(patterns: Sequence[Pattern], streams: dict[str, str]) -> dict[str, fl
             )
         metrics[pattern.metric] = amount(text, pattern.unit, f'"{pattern.metric}"')
     return metrics
+
+
+class _SearcherLostError(Exception):
+    """The process that searches is gone, or says nothing for too long. The message is what it said last."""
+
+    def __init__(self, said: str, *, crashed: bool) -> None:
+        super().__init__(said)
+        self.crashed = crashed
+        """It ended by itself, not by a limit."""
+
+
+class _Searcher:
+    """The process that searches for all of this one, begun when it is first needed, and anew after it was lost.
+
+    It ends when its input does: whatever ends Ajuste ends it, at the latest when its search is at the limit. A group
+    of its own keeps the terminal's signals away.
+    """
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._link: socket.socket | None = None
+        self._complaints = -1
+
+    def ask(self, request: bytes, limit_s: float) -> bytes:
+        """The answer to ``request``. Raises _SearcherLostError."""
+        with self._turn:
+            if self._process is None or self._process.poll() is not None:
+                self.end()
+                self._begin()
+            assert self._link is not None
+            answer = bytearray()
+            try:
+                self._link.settimeout(limit_s)
+                self._link.sendall(request + b"\n")
+                while not answer.endswith(b"\n"):
+                    some = self._link.recv(_CHUNK_BYTES)
+                    if not some:
+                        raise self._lost()
+                    answer += some
+            except OSError:  # It ended while it was being asked, or the time is up.
+                raise self._lost() from None
+            except BaseException:  # What it says now would be taken for another answer.
+                self.end()
+                raise
+            return bytes(answer)
+
+    def _begin(self) -> None:
+        import socket  # few studies have patterns
+
+        self._link, theirs = socket.socketpair()
+        self._complaints = os.memfd_create("complaints")
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(Path(__file__).with_name("search_lines.py"))],
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=self._complaints,
+                process_group=0,
+            )
+
+    def _lost(self) -> _SearcherLostError:
+        """What became of a process that does not answer; it is ended."""
+        assert self._process is not None
+        assert self._link is not None
+        self._link.close()  # Else it may wait for more.
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_ENDING_SECONDS)
+        code = self._process.poll()
+        said = os.pread(self._complaints, _COMPLAINT_BYTES, 0).decode(errors="replace").strip()[-_SHOWN:]
+        self.end()
+        return _SearcherLostError(said, crashed=code is not None and code > 0)
+
+    def end(self) -> None:
+        """End the process at once, if there is one."""
+        if self._process is None or self._link is None:
+            return
+        self._link.close()
+        self._process.kill()
+        self._process.wait()
+        os.close(self._complaints)
+        self._process = None
+
+    def let_go(self) -> None:
+        """In a fork: the process belongs to the one that was forked."""
+        if self._process is not None and self._link is not None:
+            self._link.close()
+            os.close(self._complaints)
+            self._process.poll()  # It is no child of this one, and so it counts as waited for.
+        self._turn = threading.Lock()  # A thread that is not here may have the other one.
+        self._process = None
+
+
+_SEARCHER: Final = _Searcher()
+atexit.register(_SEARCHER.end)
+os.register_at_fork(after_in_child=_SEARCHER.let_go)
 
 
 def _too_slow(patterns: Sequence[Pattern]) -> ParseError:

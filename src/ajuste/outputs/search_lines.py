@@ -1,7 +1,8 @@
 """The program that searches lines for patterns (see ``outputs.pattern``). It knows nothing of Ajuste.
 
-``search_lines.py SECONDS``, with a request as JSON on its standard input; the last match of each pattern, or null, goes
-to its standard output. The kernel ends it after SECONDS of processor time.
+Each line of its standard input is a request as JSON; a line of its standard output has the last match of each pattern,
+or null. A search that takes more than the request's ``seconds`` of processor time ends the program (SIGPROF), and so
+does the end of its input.
 """
 
 from __future__ import annotations
@@ -9,20 +10,29 @@ from __future__ import annotations
 import json
 import re
 import resource
+import signal
 import sys
+from typing import Any
 
 
 def main() -> None:
-    """Search the lines of standard input, within so many seconds of CPU time."""
-    seconds = int(sys.argv[1])
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    """Answer one request after another."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    request = json.load(sys.stdin)
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        signal.setitimer(signal.ITIMER_PROF, request["seconds"])
+        found = answer(request)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        sys.stdout.write(json.dumps(found) + "\n")
+        sys.stdout.flush()
+
+
+def answer(request: dict[str, Any]) -> list[str | None]:
+    """What the patterns of ``request`` find in its streams."""
     lines = {
         name: [line[: request["longest"]] for line in text.split("\n")] for name, text in request["streams"].items()
     }
-    found = [last(re.compile(pattern), lines.get(stream, [])) for pattern, stream in request["patterns"]]
-    json.dump(found, sys.stdout)
+    return [last(re.compile(pattern), lines.get(stream, [])) for pattern, stream in request["patterns"]]
 
 
 def last(pattern: re.Pattern[str], lines: list[str]) -> str | None:
