@@ -29,6 +29,7 @@ from ajuste.machine.cache import QEMU as CACHED
 from ajuste.machine.cache import make_room
 from ajuste.machine.files import read_kept, sha256_of
 from ajuste.machine.home import Home
+from ajuste.machine.installation import c_library
 from ajuste.machine.lock import hold, locked
 from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
@@ -143,10 +144,7 @@ def _suites_for_others(source: QemuSource) -> tuple[str, ...]:
     """Those whose QEMU runs with the C library of this machine, which is none of the distribution's own. Raises
     RequestError where there are none.
     """
-    try:
-        name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
-    except (OSError, ValueError):
-        name, version = "", ""
+    name, _, version = (c_library() or "").partition(" ")
     if name == "glibc" and Version(version) >= Version(source.oldest_libc):
         return source.suites["other"]
     here = f"glibc {version}" if name == "glibc" else "another C library"

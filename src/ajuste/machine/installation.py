@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
+import re
 import shlex
 import struct
 import sys
@@ -151,3 +153,30 @@ def require_runnable(program: Path) -> None:
             f"{program} is a program for {found}; expected one for {expected}, this machine",
             hint=f"install the wheel for {expected}: ajuste-VERSION-py3-none-manylinux_2_17_{expected}.whl",
         )
+
+
+def c_library() -> str | None:
+    """The name and version of this machine's C library, such as ``glibc 2.36``; ``None`` if it does not say them."""
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION")
+    except (ValueError, OSError):
+        return None
+
+
+def require_c_library(library: Path) -> None:
+    """Raises RequestError where a shared ``library`` needs a newer C library than this machine has.
+
+    All programs are static: only what QEMU loads has such a need.
+    """
+    needed = max(_versions(rb"GLIBC_(\d+)\.(\d+)", library.read_bytes()), default=(0, 0))
+    here = c_library()
+    if needed > max(_versions(rb"^glibc (\d+)\.(\d+)", (here or "").encode()), default=(0, 0)):
+        raise RequestError(
+            f"{library.name}, which QEMU loads, requires glibc {needed[0]}.{needed[1]} or later; this machine has "
+            f"{here or 'another C library'}",
+            hint="name metrics that do not count instructions, or use a newer release of the distribution",
+        )
+
+
+def _versions(pattern: bytes, content: bytes) -> list[tuple[int, int]]:
+    return [(int(major), int(minor)) for major, minor in re.findall(pattern, content)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -155,6 +156,26 @@ def test_a_qemu_without_plugins_is_refused(tmp_path: Path) -> None:
     program.chmod(0o755)
     with pytest.raises(RequestError, match="without plugins"):
         lens.require_plugins(Emulator(binary=program, version="7.2.0"))
+
+
+@pytest.mark.parametrize(
+    ("library", "said"),
+    [("glibc 2.31", "glibc 2.31"), ("glibc 2.9", "glibc 2.9"), (None, "another C library")],
+    ids=str,
+)
+def test_a_c_library_that_is_older_than_the_lens_is_told_and_its_guests_do_without(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, library: str | None, said: str
+) -> None:
+    program = tmp_path / "qemu"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    qemu = Emulator(binary=program, version="10.0.2")
+    monkeypatch.setattr(os, "confstr", lambda _: library)
+    assert lens.lens_of_turns(qemu, None) is None
+    with pytest.raises(RequestError, match=rf"requires glibc 2\.\d+ or later; this machine has {said}$"):
+        lens.lens_of_turns(qemu, 100)
+    monkeypatch.setattr(os, "confstr", lambda _: "glibc 2.100")
+    assert lens.lens_of_turns(qemu, 100) == native_program(LENS)
 
 
 TASK: dict[str, Any] = {"number": 0, "parent": None, "role": "workload", "user": 3, "kernel": 2, "entry": None}

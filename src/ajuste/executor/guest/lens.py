@@ -20,6 +20,7 @@ from ajuste.executor.guest.machine import RunningMachine
 from ajuste.kernel.symbols import kernel_symbols
 from ajuste.machine.files import replace_file
 from ajuste.machine.home import LENS, Home, native_program
+from ajuste.machine.installation import require_c_library
 from ajuste.model.base import BaseModel, first_problem
 from ajuste.model.cost import Costs
 from ajuste.model.decision import Decisions
@@ -59,7 +60,7 @@ def lens_for(
     if machine is not None:
         description = directory / f"machine-{machine.name}.json"
         _put(description, machine_text(machine, layout))
-    return Lens(native_program(LENS), depth=deep, symbols=symbols, decides=decides, machine=description)
+    return Lens(_library(), depth=deep, symbols=symbols, decides=decides, machine=description)
 
 
 def _put(file: Path, text: str) -> None:
@@ -132,6 +133,12 @@ def require_plugins(emulator: Emulator) -> None:
         )
 
 
+def _library() -> Path:
+    library = native_program(LENS)
+    require_c_library(library)
+    return library
+
+
 def lens_of_turns(emulator: Emulator, turn_us: int | None) -> Path | None:
     """The lens for guests with several CPUs, which without it halt a few nanoseconds early or late now and then
     (native/lens/src/halts.rs); ``None`` where there is none, or QEMU takes none. Raises RequestError where it is
@@ -139,7 +146,7 @@ def lens_of_turns(emulator: Emulator, turn_us: int | None) -> Path | None:
     """
     try:
         require_plugins(emulator)
-        return native_program(LENS)
+        return _library()
     except RequestError:
         if turn_us is not None:
             raise

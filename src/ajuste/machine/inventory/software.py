@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import shutil
 import subprocess
 from typing import Final
 
-from ajuste.machine.installation import ajuste_version
+from ajuste.machine.installation import ajuste_version, c_library
 from ajuste.machine.inventory.source import InventorySection, InventorySource, Missing, SourceReading
 
 _QEMU = "qemu-system-x86_64"
@@ -35,7 +34,7 @@ def take_software(source: InventorySource, *, programs: bool) -> Software:
     reading = SourceReading(source)
     return Software(
         system=_system(source) or reading.lacks("system", "/etc/os-release does not say"),
-        c_library=_c_library() or reading.lacks("c_library", "not the GNU C library"),
+        c_library=c_library() or reading.lacks("c_library", "not the GNU C library"),
         python=platform.python_version(),
         ajuste=ajuste_version(),
         qemu=_qemu(reading) if programs and source.is_this_machine else reading.lacks("qemu", "not asked for"),
@@ -51,13 +50,6 @@ def _system(source: InventorySource) -> str | None:
             if match:
                 return match[1].strip("\"'") or None
     return None
-
-
-def _c_library() -> str | None:
-    try:
-        return os.confstr("CS_GNU_LIBC_VERSION")
-    except (ValueError, OSError):
-        return None
 
 
 def _qemu(reading: SourceReading) -> str | None:
