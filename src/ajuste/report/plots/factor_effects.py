@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ajuste.model.metric import Metric, Scale
+from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.verdict import FactorCell, FactorEffect
 from ajuste.model.wording import visible_line
 from ajuste.report.format import Labels, ShownNumber, in_unit, shown_as
-from ajuste.report.plots.forest import SYMBOLS, EffectAxis, axis_of, in_words, neutral, x_axis, zone_shapes
+from ajuste.report.plots.forest import (
+    SYMBOLS,
+    EffectAxis,
+    axis_of,
+    by_scale,
+    in_words,
+    neutral,
+    words_legend,
+    x_axis,
+    zone_shapes,
+)
 from ajuste.report.plots.plot import (
     SERIES,
     LegendEntry,
@@ -26,13 +36,10 @@ from ajuste.report.plots.plot import (
 )
 from ajuste.report.verdicts import (
     EffectStyle,
-    effect_band,
     effect_name,
     effect_size,
-    effect_style,
     effects_of,
     known,
-    tally,
     verdict_text,
 )
 
@@ -44,30 +51,23 @@ _FEWEST: Final = 3
 
 def pareto_plots(results: Results, metric: Metric, labels: Labels, name: str) -> tuple[Plot, ...]:
     """A chart for each scale among the effects on ``metric``; nothing for fewer than three effects."""
-    by_scale: dict[Scale, list[FactorEffect]] = {}
-    for effect in effects_of(results, metric.name):
-        if known(effect.estimate) is not None:
-            by_scale.setdefault(effect.scale, []).append(effect)
     return tuple(
         _plot(results, metric, sorted(effects, key=effect_size, reverse=True)[:_MOST], labels, f"{name}-{scale}")
-        for scale, effects in by_scale.items()
+        for scale, effects in by_scale(effects_of(results, metric.name)).items()
         if len(effects) >= _FEWEST
     )
 
 
 def _plot(results: Results, metric: Metric, effects: list[FactorEffect], labels: Labels, name: str) -> Plot:
-    style = effect_style(effects, metric.unit)[effects[0].scale]
-    axis = axis_of(results, metric, effects, style)
+    axis = axis_of(results, metric, effects)
     traces: list[dict[str, Any]] = []
     for place, effect in enumerate(effects):
         traces += _row(len(effects) - 1 - place, effect, axis, labels, results)
     names = [effect_name(effect, labels) for effect in reversed(effects)]
     lines = max(plain_lines(name, _LABEL_WIDTH).count("<br>") + 1 for name in names)
-    said = tuple(LegendEntry(word, SYMBOLS[word], word) for word, _ in tally(effects))
-    band = f"too small to matter ({effect_band(results.smallest_effect)})"
     return Plot(
         name=name,
-        title=f"Effects of the factors by size{in_words(style)}",
+        title=f"Effects of the factors by size{in_words(axis.style)}",
         description=f"{metric.title}: the effect of each factor, averaged over the others, from the largest to the "
         f"smallest, with {100 * results.level:g} % intervals for all together; the band is too small to matter.",
         figure=figure(
@@ -77,7 +77,7 @@ def _plot(results: Results, metric: Metric, effects: list[FactorEffect], labels:
             shapes=zone_shapes(axis),
         ),
         height=max(260, 70 + (10 + _LINE_HEIGHT * lines) * len(effects)),
-        legend=(*said, LegendEntry(band, "band", "band")),
+        legend=words_legend(effects, results.smallest_effect),
     )
 
 
@@ -85,17 +85,11 @@ def _row(height: int, effect: FactorEffect, axis: EffectAxis, labels: Labels, re
     estimate = known(effect.estimate)
     if estimate is None:
         return []
-    text = (
-        f"<b>{plain_lines(effect_name(effect, labels), 40)}</b><br>{plain(axis.style.estimate(effect))} "
-        f"({plain(axis.style.interval(effect))})<br>{plain(verdict_text(effect, results.smallest_effect))}"
-        f"<br>{plain_lines(effect.reason, 48)}"
-    )
-    low = axis.low if (bound := known(effect.low)) is None else max(axis.low, axis.place(bound))
-    high = axis.high if (bound := known(effect.high)) is None else min(axis.high, axis.place(bound))
+    text = axis.said(effect, effect_name(effect, labels), verdict_text(effect, results.smallest_effect))
     at = axis.place(estimate)
     return [
         _line(axis.place(neutral(axis.style)), at, height, effect.verdict, 12, 0.35, text),
-        _line(low, high, height, effect.verdict, 2, 1.0, text),
+        _line(*axis.interval(effect), height, effect.verdict, 2, 1.0, text),
         scatter(
             "markers",
             [at],

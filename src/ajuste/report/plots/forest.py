@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.results import Measured, Results
@@ -33,6 +33,7 @@ SYMBOLS: Final = {
     "equivalent": "square",
     "undecided": "circle-open",
 }
+Found = TypeVar("Found", bound=Finding)
 BETTER: Final = {"lower": "← better", "higher": "better →"}
 _FAR: Final = 20.0  # intervals that reach this many times further than the estimates are cut, with an arrow
 
@@ -52,21 +53,41 @@ class EffectAxis:
             return 100 * (value - 1)
         return value if self.style.kind == "factor" else self.style.shown.scaled(value)
 
+    def interval(self, finding: Finding) -> tuple[float, float]:
+        """Where it begins and ends, cut where it reaches beyond the axis."""
+        low, high = known(finding.low), known(finding.high)
+        return (
+            self.low if low is None else max(self.low, self.place(low)),
+            self.high if high is None else min(self.high, self.place(high)),
+        )
+
+    def said(self, finding: Finding, name: str, word: str) -> str:
+        """What a finding says of itself: ``name``, estimate, interval, verdict and reason."""
+        return (
+            f"<b>{plain_lines(name, 40)}</b><br>{plain(self.style.estimate(finding))} "
+            f"({plain(self.style.interval(finding))})<br>{plain(word)}<br>{plain_lines(finding.reason, 48)}"
+        )
+
 
 def forest_plots(results: Results, metric: Metric, labels: Labels, name: str) -> tuple[Plot, ...]:
     """A plot for each scale among the verdicts (some may have fallen back to differences) that has an estimate."""
-    by_scale: dict[Scale, list[Verdict]] = {}
-    for verdict in verdicts_of(results, metric.name):
-        if known(verdict.estimate) is not None:
-            by_scale.setdefault(verdict.scale, []).append(verdict)
     return tuple(
-        _plot(results, metric, tuple(verdicts), labels, f"{name}-{scale}") for scale, verdicts in by_scale.items()
+        _plot(results, metric, verdicts, labels, f"{name}-{scale}")
+        for scale, verdicts in by_scale(verdicts_of(results, metric.name)).items()
     )
 
 
-def _plot(results: Results, metric: Metric, verdicts: tuple[Verdict, ...], labels: Labels, name: str) -> Plot:
-    style = effect_style(verdicts, metric.unit)[verdicts[0].scale]
-    axis = axis_of(results, metric, verdicts, style)
+def by_scale(findings: Iterable[Found]) -> dict[Scale, list[Found]]:
+    """Those that have an estimate."""
+    found: dict[Scale, list[Found]] = {}
+    for one in findings:
+        if known(one.estimate) is not None:
+            found.setdefault(one.scale, []).append(one)
+    return found
+
+
+def _plot(results: Results, metric: Metric, verdicts: list[Verdict], labels: Labels, name: str) -> Plot:
+    axis = axis_of(results, metric, verdicts)
     rows = _rows(results, verdicts)
     traces: list[dict[str, Any]] = []
     for place, (configuration, verdict) in enumerate(rows):
@@ -74,16 +95,16 @@ def _plot(results: Results, metric: Metric, verdicts: tuple[Verdict, ...], label
     ticks = [labels.named(configuration) for configuration, _ in reversed(rows)]
     return Plot(
         name=name,
-        title=f"Effect against the baseline{in_words(style)}",
+        title=f"Effect against the baseline{in_words(axis.style)}",
         description=f"{metric.title}: estimate and {100 * results.level:g} % interval for each configuration against "
         f"the baseline; the band is {effect_band(results.smallest_effect)}, too small to matter.",
         figure=figure(traces, xaxis=x_axis(axis, metric), yaxis=level_axis(ticks), shapes=zone_shapes(axis)),
         height=340 if len(rows) <= MOST_MARKED else 70 + ROW_HEIGHT * len(rows),
-        legend=_legend(verdicts, results.smallest_effect),
+        legend=words_legend(verdicts, results.smallest_effect),
     )
 
 
-def _rows(results: Results, verdicts: tuple[Verdict, ...]) -> list[tuple[Measured, Verdict | None]]:
+def _rows(results: Results, verdicts: list[Verdict]) -> list[tuple[Measured, Verdict | None]]:
     by_name = {verdict.configuration: verdict for verdict in verdicts}
     return [(c, by_name.get(c.name)) for c in results.configurations if c.baseline or c.name in by_name]
 
@@ -91,22 +112,14 @@ def _rows(results: Results, verdicts: tuple[Verdict, ...]) -> list[tuple[Measure
 def _row(
     height: int, configuration: Measured, verdict: Verdict | None, axis: EffectAxis, labels: Labels, results: Results
 ) -> list[dict[str, Any]]:
-    label = plain_lines(labels.short(configuration), 40)
     if verdict is None:
-        return [_point(axis.place(neutral(axis.style)), height, "circle", "series-0", f"<b>{label}</b><br>baseline")]
-    word = plain(verdict_text(verdict, results.smallest_effect))
-    text = (
-        f"<b>{label}</b><br>{plain(axis.style.estimate(verdict))} ({plain(axis.style.interval(verdict))})<br>{word}"
-        f"<br>{plain_lines(verdict.reason, 48)}"
-    )
-    low = axis.low if (known_low := known(verdict.low)) is None else max(axis.low, axis.place(known_low))
-    high = axis.high if (known_high := known(verdict.high)) is None else min(axis.high, axis.place(known_high))
+        text = f"<b>{plain_lines(labels.short(configuration), 40)}</b><br>baseline"
+        return [_point(axis.place(neutral(axis.style)), height, "circle", "series-0", text)]
+    text = axis.said(verdict, labels.short(configuration), verdict_text(verdict, results.smallest_effect))
+    low, high = axis.interval(verdict)
     traces = [_line(low, high, height, verdict.verdict, text)]
-    for end, symbol, cut in (
-        (low, "triangle-left", known_low is None or axis.place(known_low) < axis.low),
-        (high, "triangle-right", known_high is None or axis.place(known_high) > axis.high),
-    ):
-        if cut:
+    for bound, end, symbol in ((verdict.low, low, "triangle-left"), (verdict.high, high, "triangle-right")):
+        if (value := known(bound)) is None or axis.place(value) != end:  # cut there
             traces.append(_point(end, height, symbol, verdict.verdict, text))
     estimate = known(verdict.estimate)
     if estimate is not None:
@@ -134,8 +147,11 @@ def _point(x: float, height: int, symbol: str, role: str, text: str) -> dict[str
     )
 
 
-def axis_of(results: Results, metric: Metric, findings: Sequence[Finding], style: EffectStyle) -> EffectAxis:
-    """Wide enough for all estimates, and for intervals as far as they are not very much wider."""
+def axis_of(results: Results, metric: Metric, findings: Sequence[Finding]) -> EffectAxis:
+    """For findings of one scale, wide enough for all estimates, and for intervals as far as they are not very much
+    wider.
+    """
+    style = effect_style(findings, metric.unit)[findings[0].scale]
     band = _band(results, metric, style)
     bare = EffectAxis(style, -math.inf, math.inf, band)
     estimates = [bare.place(v) for verdict in findings if (v := known(verdict.estimate)) is not None]
@@ -213,9 +229,14 @@ def in_words(style: EffectStyle) -> str:
     return f", difference in {style.unit}" if style.unit else ", difference"
 
 
-def _legend(verdicts: tuple[Verdict, ...], smallest_effect: float) -> tuple[LegendEntry, ...]:
-    said = tuple(LegendEntry(word, SYMBOLS[word], word) for word, _ in tally(verdicts))
-    return (*said, LegendEntry(f"too small to matter ({effect_band(smallest_effect)})", "band", "band"))
+def words_legend(findings: Iterable[Finding], smallest_effect: float) -> tuple[LegendEntry, ...]:
+    """The words of the findings, and the zone of what does not matter."""
+    said = tuple(LegendEntry(word, SYMBOLS[word], word) for word, _ in tally(findings))
+    return (*said, _zone_legend(smallest_effect))
+
+
+def _zone_legend(smallest_effect: float) -> LegendEntry:
+    return LegendEntry(f"too small to matter ({effect_band(smallest_effect)})", "band", "band")
 
 
 # What the whole profile does and each line's share of it, as bars with intervals.
@@ -231,16 +252,14 @@ def lines_plot(results: Results, metric: Metric, name: str) -> Plot | None:
     found = [one for one in lines_on(results, metric.name) if known(one.estimate) is not None][: _MOST + 1]
     if len(found) < 2:
         return None
-    style = effect_style(found, metric.unit)[found[0].scale]
     found = [one for one in found if one.scale == found[0].scale]
-    axis = axis_of(results, metric, found, style)
+    axis = axis_of(results, metric, found)
     traces = [trace for place, one in enumerate(found) for trace in _bar(len(found) - 1 - place, one, axis)]
     names = ["the whole profile" if one.kind == "whole" else visible_line(one.line) for one in reversed(found)]
     roles = {one.role: LegendEntry(one.role, "square", one.verdict) for one in found if one.kind == "line"}
-    band = f"too small to matter ({effect_band(results.smallest_effect)})"
     return Plot(
         name=name,
-        title=f"Effect of the whole profile, divided among its lines{in_words(style)}",
+        title=f"Effect of the whole profile, divided among its lines{in_words(axis.style)}",
         description=f"{metric.title}: the effect of the whole profile, and below it each line's share (its Shapley "
         f"value), from the largest to the smallest, with {100 * results.level:g} % intervals for all together; the "
         f"band is too small to matter.",
@@ -252,7 +271,7 @@ def lines_plot(results: Results, metric: Metric, name: str) -> Plot | None:
             bargap=0.35,
         ),
         height=max(240, 80 + _ROW * len(found)),
-        legend=(*roles.values(), LegendEntry("interval", "line", "ink"), LegendEntry(band, "band", "band")),
+        legend=(*roles.values(), LegendEntry("interval", "line", "ink"), _zone_legend(results.smallest_effect)),
         wide=True,
     )
 
@@ -261,34 +280,19 @@ def _bar(height: int, line: LineEffect, axis: EffectAxis) -> list[dict[str, Any]
     estimate = known(line.estimate)
     if estimate is None:
         return []
-    low = axis.low if (bound := known(line.low)) is None else max(axis.low, axis.place(bound))
-    high = axis.high if (bound := known(line.high)) is None else min(axis.high, axis.place(bound))
-    text = (
-        f"<b>{plain_lines(line.line, 40)}</b><br>{plain(axis.style.estimate(line))} "
-        f"({plain(axis.style.interval(line))})<br>{plain(role_text(line))}"
-        f"<br>{plain_lines(line.reason, 48)}"
-    )
+    text = axis.said(line, line.line, role_text(line))
     start, end = sorted((axis.place(neutral(axis.style)), axis.place(estimate)))
-    common = {"hoverinfo": "text", "hovertext": text}
-    half = 0.3
+    below, above = height - 0.3, height + 0.3
     return [
-        {
-            **common,
-            "type": "scatter",
-            "mode": "lines",
-            "x": [start, end, end, start, start],
-            "y": [height - half, height - half, height + half, height + half, height - half],
-            "fill": "toself",
-            "fillcolor": variable(line.verdict),
-            "line": {"color": variable(line.verdict), "width": 1},
-            "opacity": 1.0 if line.kind == "whole" else 0.8,
-        },
-        {
-            **common,
-            "type": "scatter",
-            "mode": "lines",
-            "x": [low, high],
-            "y": [height, height],
-            "line": {"color": variable("ink"), "width": 2},
-        },
+        scatter(
+            "lines",
+            [start, end, end, start, start],
+            [below, below, above, above, below],
+            text,
+            fill="toself",
+            fillcolor=variable(line.verdict),
+            line={"color": variable(line.verdict), "width": 1},
+            opacity=1.0 if line.kind == "whole" else 0.8,
+        ),
+        scatter("lines", axis.interval(line), [height, height], text, line={"color": variable("ink"), "width": 2}),
     ]
