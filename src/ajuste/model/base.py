@@ -1,9 +1,11 @@
-"""The base of all models."""
+"""What all models, and all folders of plug-ins, rest on."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import pydantic
@@ -38,3 +40,14 @@ def rare(module: str, name: str) -> pydantic.BeforeValidator:
         return pydantic.TypeAdapter(getattr(import_module(module), name))
 
     return pydantic.BeforeValidator(lambda value: adapter().validate_python(value))
+
+
+# Plug-ins: a file in their folder is enough, nothing lists it.
+
+
+def modules_of(package: ModuleType) -> Mapping[str, ModuleType]:
+    """The modules of ``package`` by name, in the order of their names."""
+    from pkgutil import iter_modules  # plug-ins are seldom looked for
+
+    names = sorted(found.name for found in iter_modules(package.__path__))
+    return MappingProxyType({name: import_module(f"{package.__name__}.{name}") for name in names})

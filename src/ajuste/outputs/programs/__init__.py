@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from types import MappingProxyType, ModuleType
 
+from ajuste.model.base import modules_of
 from ajuste.model.error import RequestError
-from ajuste.model.plug_in import modules_of
 from ajuste.outputs.format import DocumentFormat, TextFormat
 
 Parser = Callable[[str], dict[str, float]]

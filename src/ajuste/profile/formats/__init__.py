@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from types import MappingProxyType
 
-from ajuste.model.plug_in import modules_of
+from ajuste.model.base import modules_of
 from ajuste.profile.export import Export, Rendered
 
 

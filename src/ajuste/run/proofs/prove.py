@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.machine.home import Home
+from ajuste.model.base import modules_of
 from ajuste.model.error import RequestError, RunError, nearest_names
 from ajuste.model.event import Exited, Failed, Output, ReadBack, Written
 from ajuste.model.kernel import KernelImage, Proof, Shown
 from ajuste.model.plan import Choice, Command, FileLocation, Plan, Read, Write
-from ajuste.model.plug_in import modules_of
 from ajuste.model.trial import KERNEL_FACTOR, Observation
 from ajuste.model.wording import Say
 from ajuste.run.proofs import features

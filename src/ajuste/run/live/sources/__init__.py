@@ -10,9 +10,9 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final
 
+from ajuste.model.base import modules_of
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.live import LiveDesign, LiveMetric
-from ajuste.model.plug_in import modules_of
 from ajuste.model.wording import Say, visible_line
 from ajuste.run.live.reading import NothingShownError, Source
 
