@@ -46,8 +46,8 @@ def test_every_page_has_a_place_for_each_of_its_runs_and_it_is_filled(page: Any)
         assert "Digest" in content(text, one.mark)
 
 
-BY_OTHER_BENCHMARKS = {"live.md", "reboots.md"}
-"""Of a live service and of a machine that reboots, which no command of the gallery measures."""
+BY_OTHER_BENCHMARKS = {"live.md", "reboots.md", "how-to-examples.md"}
+"""Of a live service, of a machine that reboots and of what takes hours, which no command of the gallery measures."""
 
 
 def test_every_page_is_made_and_every_experiment_has_one() -> None:
