@@ -11,8 +11,8 @@ from typing import Any, Final
 import ajuste.outputs.programs
 import ajuste.run.live.sources
 from ajuste.catalogue.loader import catalogue
+from ajuste.model.base import modules_of
 from ajuste.model.metric import Metric
-from ajuste.model.plug_in import modules_of
 from ajuste.outputs.services import service_metrics
 from ajuste.study.measures import MODELLED, PARTS_OF_INSTRUCTIONS
 from ajuste.study.project import BenchmarkTable
