@@ -21,6 +21,7 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import LARGEST, MOST_METRICS, Collector, require_computable, require_possible
+from ajuste.outputs.format import ResultSource
 
 FORMAT: Final = "CSV"
 CONFIGURATION: Final = "configuration"
@@ -33,13 +34,14 @@ _LONGEST_FIELD: Final = 4096
 _FEWER: Final = "split the file, or leave out what is not compared"
 
 
-def read(text: str, name: str, file: Path) -> MeasuredTable:
+def read(source: ResultSource) -> MeasuredTable:
     """A column is called ``time`` or, with its unit, ``time [ms]``.
 
     An empty field is a value that was not measured: an error, since nothing is dropped silently.
     """
-    separator = _separator(text)
-    rows = rows_of(text, separator, file)
+    file = source.file
+    separator = _separator(source.text)
+    rows = rows_of(source.text, separator, file)
     line, first = next(rows, (1, []))
     head = [_column_name(field.strip()) for field in first]
     _check_head(head, Place(file, line))
@@ -54,7 +56,7 @@ def read(text: str, name: str, file: Path) -> MeasuredTable:
         raise RequestError("the metric column is missing; expected at least one", place=Place(file, line))
     _check_names(list(metrics.values()), Place(file, line))
     columns, lines = _columns(rows, len(head), file)
-    groups = _groups(_column(columns, head, CONFIGURATION), name, lines, file)
+    groups = _groups(_column(columns, head, CONFIGURATION), source.name, lines, file)
     blocks = _column(columns, head, BLOCK)
     if blocks is not None and "" in blocks:
         raise RequestError(

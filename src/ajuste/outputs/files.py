@@ -22,7 +22,7 @@ from ajuste.outputs.programs import document_formats, text_formats
 
 TEXTS: Final[tuple[TextFormat, ...]] = (
     *text_formats(),
-    TextFormat("csv", "CSV", lambda text: True, lambda s: comma_separated.read(s.text, s.name, s.file)),
+    TextFormat("csv", "CSV", lambda text: True, comma_separated.read),
 )
 """Asked in this order; the last takes what no other knows."""
 DOCUMENTS: Final[tuple[DocumentFormat, ...]] = document_formats()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, Final
 
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
-from ajuste.outputs.collector import utf8
+from ajuste.outputs.collector import LOOKED_AT, utf8
 
 _WHOLE: Final = "give one complete JSON document"
 
@@ -122,6 +123,21 @@ class DocumentFormat:
     title: str
     recognise: Callable[[DocumentNode], bool]
     read: Callable[[DocumentNode, str, Path], MeasuredTable]
+
+
+def in_beginning(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    """Recognises a text by what is in its beginning."""
+    return lambda text: pattern.search(text[:LOOKED_AT]) is not None
+
+
+def lists(name: str, field: str) -> Callable[[DocumentNode], bool]:
+    """Recognises a document whose member ``name`` is a list of objects that have ``field``."""
+
+    def recognise(document: DocumentNode) -> bool:
+        found = document.value.get(name) if isinstance(document.value, dict) else None
+        return isinstance(found, list) and all(isinstance(one, dict) and field in one for one in found)
+
+    return recognise
 
 
 def require_runs(runs: int | None, file: Path) -> None:

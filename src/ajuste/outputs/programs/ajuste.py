@@ -18,7 +18,7 @@ from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import Collector, utf8
 from ajuste.outputs.comma_separated import CONFIGURATION, MOST_COLUMNS, metric_of, number, rows_of
-from ajuste.outputs.format import DocumentFormat, DocumentNode, TextFormat
+from ajuste.outputs.format import DocumentFormat, DocumentNode, ResultSource, TextFormat
 
 _RESULTS: Final = frozenset({"schema_version", "run", "digest", "metrics", "trials"})
 _TRIAL: Final = frozenset({"slot", "attempt", "status", "metrics"})
@@ -96,11 +96,12 @@ def _is_trials(text: str) -> bool:
     return first.startswith(f"{CONFIGURATION},") and f",{','.join(_DESIGN)}" in first
 
 
-def _trials(text: str, file: Path) -> MeasuredTable:
+def _trials(source: ResultSource) -> MeasuredTable:
     """Warm-up trials and those that were not clean are left out and counted in a note, and so are figures that a trial
     does not have. Metrics of the catalogue bring their direction.
     """
-    rows = rows_of(text, ",", file)
+    file = source.file
+    rows = rows_of(source.text, ",", file)
     _, head = next(rows, (1, []))
     if len(head) > MOST_COLUMNS:
         raise RequestError(f"{len(head)} columns; expected at most {MOST_COLUMNS}", place=Place(file, 1))
@@ -178,5 +179,5 @@ def _without(found: Collector, left_out: Counter[str], file: Path) -> MeasuredTa
     return found.table()
 
 
-TEXTS: Final = (TextFormat("ajuste", "Ajuste's own CSV", _is_trials, lambda source: _trials(source.text, source.file)),)
+TEXTS: Final = (TextFormat("ajuste", "Ajuste's own CSV", _is_trials, _trials),)
 DOCUMENTS: Final = (DocumentFormat("ajuste", "Ajuste's JSON", _is_document, _document),)

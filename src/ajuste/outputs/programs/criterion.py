@@ -15,8 +15,8 @@ from typing import Final
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
-from ajuste.outputs.collector import LOOKED_AT, Collector, utf8
-from ajuste.outputs.format import DocumentFormat, DocumentNode, ResultSource, TextFormat, parse_document
+from ajuste.outputs.collector import Collector, utf8
+from ajuste.outputs.format import DocumentFormat, DocumentNode, ResultSource, TextFormat, in_beginning, parse_document
 
 FORMAT: Final = "Criterion.rs"
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -63,11 +63,6 @@ def _benchmark(file: Path) -> str:
     return utf8(file.absolute().parent.parent.name) or "time"
 
 
-def recognise_messages(text: str) -> bool:
-    """Whether a text has messages of ``cargo criterion --message-format=json``."""
-    return _MESSAGE.search(text[:LOOKED_AT]) is not None
-
-
 def read_messages(source: ResultSource) -> MeasuredTable:
     """Each benchmark is a metric; other lines are of the tests that ran too."""
     found = Collector(FORMAT, source.file)
@@ -102,7 +97,9 @@ def _add(found: Collector, name: str, title: str, counts: DocumentNode, times: D
         found.add(name, metric, time.number() * factor / count.number())
 
 
-TEXTS: Final = (TextFormat("criterion", "cargo criterion --message-format=json", recognise_messages, read_messages),)
+TEXTS: Final = (
+    TextFormat("criterion", "cargo criterion --message-format=json", in_beginning(_MESSAGE), read_messages),
+)
 DOCUMENTS: Final = (
     DocumentFormat("criterion", "Criterion.rs sample.json", recognise, read),
     DocumentFormat("criterion", "Criterion.rs estimates.json", recognise_estimates, refuse_estimates),

@@ -21,7 +21,7 @@ from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs.base import ParseError, excerpt
 from ajuste.outputs.collector import LOOKED_AT, Collector
-from ajuste.outputs.format import DocumentFormat, DocumentNode, TextFormat, parse_document
+from ajuste.outputs.format import DocumentFormat, DocumentNode, ResultSource, TextFormat, parse_document
 
 DIRECTIONS: Final = ("read", "write", "trim")
 LATENCIES: Final = {"latency": "lat_ns", "submission": "slat_ns", "completion": "clat_ns"}
@@ -265,15 +265,15 @@ def recognise_beside_text(text: str) -> bool:
     return not text.lstrip().startswith("{") and _BESIDE.search(text[:LOOKED_AT]) is not None
 
 
-def read_beside_text(text: str, name: str, file: Path) -> MeasuredTable:
+def read_beside_text(source: ResultSource) -> MeasuredTable:
     """The document between the first and the last line that is a brace, read as if it were alone."""
-    lines = text.split("\n")
+    lines = source.text.split("\n")
     start = next(place for place, line in enumerate(lines) if line.rstrip() == "{")
     end = next((place for place in range(start, len(lines)) if lines[place].rstrip() == "}"), len(lines))
-    document = parse_document("\n" * start + "\n".join(lines[start : end + 1]), file)
+    document = parse_document("\n" * start + "\n".join(lines[start : end + 1]), source.file)
     if not recognise(document):
         raise document.wrong("what fio --output-format=json writes")
-    return read(document, name, file)
+    return read(document, source.name, source.file)
 
 
 def recognise(document: DocumentNode) -> bool:
@@ -338,5 +338,5 @@ def _file_metric(name: str, unit: str, direction: Direction) -> Metric:
     return Metric(name=name, title=f"fio {name.replace('.', ' ')}", unit=unit, direction=direction)
 
 
-TEXTS: Final = (TextFormat("fio", "fio", recognise_beside_text, lambda s: read_beside_text(s.text, s.name, s.file)),)
+TEXTS: Final = (TextFormat("fio", "fio", recognise_beside_text, read_beside_text),)
 DOCUMENTS: Final = (DocumentFormat("fio", "fio --output-format=json", recognise, read),)

@@ -15,8 +15,8 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs.base import excerpt
-from ajuste.outputs.collector import LOOKED_AT, Collector, number_at
-from ajuste.outputs.format import ResultSource, TextFormat
+from ajuste.outputs.collector import Collector, number_at
+from ajuste.outputs.format import ResultSource, TextFormat, in_beginning
 
 FORMAT: Final = "go test -bench"
 _NUMBER: Final = r"[0-9.eE+-]{1,40}"
@@ -46,11 +46,6 @@ class _Result:
     unit: str
     value: float
     line: int
-
-
-def recognise(text: str) -> bool:
-    """Whether a text is of this kind."""
-    return _RECOGNISED.search(text[:LOOKED_AT]) is not None
 
 
 def read(source: ResultSource) -> MeasuredTable:
@@ -96,4 +91,4 @@ def _metric(name: str, unit: str, better: dict[str, Direction]) -> tuple[Metric,
     return made, factor
 
 
-TEXTS: Final = (TextFormat("go", FORMAT, recognise, read),)
+TEXTS: Final = (TextFormat("go", FORMAT, in_beginning(_RECOGNISED), read),)

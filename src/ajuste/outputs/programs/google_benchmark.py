@@ -12,16 +12,10 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import Collector
-from ajuste.outputs.format import DocumentFormat, DocumentNode
+from ajuste.outputs.format import DocumentFormat, DocumentNode, lists
 
 FORMAT = "Google Benchmark JSON"
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-
-
-def recognise(document: DocumentNode) -> bool:
-    """Whether a document is of this kind."""
-    benchmarks = document.value.get("benchmarks") if isinstance(document.value, dict) else None
-    return isinstance(benchmarks, list) and all(isinstance(one, dict) and "real_time" in one for one in benchmarks)
 
 
 def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
@@ -56,4 +50,4 @@ def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     return found.table()
 
 
-DOCUMENTS = (DocumentFormat("google-benchmark", "Google Benchmark's JSON", recognise, read),)
+DOCUMENTS = (DocumentFormat("google-benchmark", "Google Benchmark's JSON", lists("benchmarks", "real_time"), read),)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Final
 
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.base import ParseError, excerpt, figure
-from ajuste.outputs.collector import LOOKED_AT, Collector
-from ajuste.outputs.format import TextFormat
+from ajuste.outputs.collector import Collector
+from ajuste.outputs.format import ResultSource, TextFormat, in_beginning
 
 _TIME = re.compile(r"^Time:[ \t]*(\S{1,40})[ \t]*$", re.MULTILINE)
 
@@ -39,20 +38,15 @@ TIME: Final = Metric(
 )
 
 
-def recognise(text: str) -> bool:
-    """Whether a text is of this kind."""
-    return _BEGUN.search(text[:LOOKED_AT]) is not None
-
-
-def read(text: str, name: str, file: Path) -> MeasuredTable:
-    """Every line with a time is a value of the configuration ``name``."""
-    found = Collector(FORMAT, file)
-    for number, line in enumerate(text.splitlines(), start=1):
+def read(source: ResultSource) -> MeasuredTable:
+    """Every line with a time is a value of the configuration."""
+    found = Collector(FORMAT, source.file)
+    for number, line in enumerate(source.text.splitlines(), start=1):
         if time := _RUN.match(line[:200]):
-            found.add(name, TIME, float(time["seconds"]), line=number)
+            found.add(source.name, TIME, float(time["seconds"]), line=number)
         elif _BEGUN.match(line):
-            raise RequestError(f"found {line.strip()[:60]!r}; expected a time", place=Place(file, number))
+            raise RequestError(f"found {line.strip()[:60]!r}; expected a time", place=Place(source.file, number))
     return found.table()
 
 
-TEXTS: Final = (TextFormat("hackbench", "hackbench", recognise, lambda s: read(s.text, s.name, s.file)),)
+TEXTS: Final = (TextFormat("hackbench", "hackbench", in_beginning(_BEGUN), read),)

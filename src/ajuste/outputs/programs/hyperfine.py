@@ -11,16 +11,10 @@ from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import Collector
-from ajuste.outputs.format import DocumentFormat, DocumentNode
+from ajuste.outputs.format import DocumentFormat, DocumentNode, lists
 
 FORMAT = "hyperfine JSON"
 TIME = Metric(name="time", title="Time", unit="s", direction="lower", what="Wall-clock time of a run, by hyperfine.")
-
-
-def recognise(document: DocumentNode) -> bool:
-    """Whether a document is of this kind."""
-    results = document.value.get("results") if isinstance(document.value, dict) else None
-    return isinstance(results, list) and all(isinstance(one, dict) and "command" in one for one in results)
 
 
 def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
@@ -49,4 +43,4 @@ def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     return found.table()
 
 
-DOCUMENTS = (DocumentFormat("hyperfine", "hyperfine --export-json", recognise, read),)
+DOCUMENTS = (DocumentFormat("hyperfine", "hyperfine --export-json", lists("results", "command"), read),)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Final
 
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.base import ParseError, excerpt, figure
-from ajuste.outputs.collector import LOOKED_AT, Collector
-from ajuste.outputs.format import TextFormat
+from ajuste.outputs.collector import Collector
+from ajuste.outputs.format import ResultSource, TextFormat, in_beginning
 
 _SHARE = r"[\d.]{1,20}%[ \t]+"
 _ROW = re.compile(
@@ -65,27 +64,22 @@ SPEED: Final = Metric(
 )
 
 
-def recognise(text: str) -> bool:
-    """Whether a text is of this kind."""
-    return _HEAD.search(text[:LOOKED_AT]) is not None
-
-
-def read(text: str, name: str, file: Path) -> MeasuredTable:
+def read(source: ResultSource) -> MeasuredTable:
     """Every row is a value. Rows of a table repeat ever more work, and so are not quite alike; where several tables
     are in one file, rows of as many repetitions are too.
     """
-    found = Collector(FORMAT, file)
+    found = Collector(FORMAT, source.file)
     inside = False
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(source.text.splitlines(), start=1):
         if _HEAD.match(line[:200]):
             inside = True
         elif row := _CLASSIC_ROW.match(line[:200]):
-            found.add(name, SPEED, float(row["kflops"].replace(",", ".")), line=number)
+            found.add(source.name, SPEED, float(row["kflops"].replace(",", ".")), line=number)
         elif inside and _BEGUN.match(line):
             raise RequestError(
-                f"found {line.strip()[:60]!r}; expected a complete row of the table", place=Place(file, number)
+                f"found {line.strip()[:60]!r}; expected a complete row of the table", place=Place(source.file, number)
             )
     return found.table()
 
 
-TEXTS: Final = (TextFormat("linpack", "LINPACK's table", recognise, lambda s: read(s.text, s.name, s.file)),)
+TEXTS: Final = (TextFormat("linpack", "LINPACK's table", in_beginning(_HEAD), read),)

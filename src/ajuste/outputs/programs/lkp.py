@@ -17,8 +17,8 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable, Summarised
 from ajuste.model.metric import Metric
 from ajuste.outputs.base import excerpt
-from ajuste.outputs.collector import LOOKED_AT, Collector, number_at, utf8
-from ajuste.outputs.format import DocumentFormat, DocumentNode, ResultSource, TextFormat
+from ajuste.outputs.collector import Collector, number_at, utf8
+from ajuste.outputs.format import DocumentFormat, DocumentNode, ResultSource, TextFormat, in_beginning
 
 COMPARED: Final = "lkp's comparison"
 _LEAST_SHOWN: Final = 2.0
@@ -32,11 +32,6 @@ _FAILURES: Final = re.compile(r"\s*\d{0,9}:\d{1,9}\s")
 _HEAD: Final = re.compile(r"^[ \t]*%stddev(?:[ \t]+%change[ \t]+%stddev)+[ \t]*$", re.MULTILINE)
 _RULE: Final = re.compile(r"-{8,}(?:\s+-{8,})+\s*")
 _LONGEST: Final = 1000
-
-
-def recognise_comparison(text: str) -> bool:
-    """Whether a text has such a table."""
-    return _HEAD.search(text[:LOOKED_AT]) is not None
 
 
 def read_comparison(source: ResultSource) -> MeasuredTable:
@@ -125,5 +120,5 @@ def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     return found.table()
 
 
-TEXTS: Final = (TextFormat("lkp", COMPARED, recognise_comparison, read_comparison),)
+TEXTS: Final = (TextFormat("lkp", COMPARED, in_beginning(_HEAD), read_comparison),)
 DOCUMENTS: Final = (DocumentFormat("lkp", FORMAT, recognise, read),)

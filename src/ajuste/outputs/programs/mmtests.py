@@ -18,7 +18,7 @@ from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs.base import excerpt
 from ajuste.outputs.collector import LOOKED_AT, Collector, number_at, utf8
-from ajuste.outputs.format import DocumentFormat, DocumentNode, ResultSource, TextFormat
+from ajuste.outputs.format import DocumentFormat, DocumentNode, ResultSource, TextFormat, in_beginning
 
 _NUMBER: Final = r"-?\d{1,20}(?:\.\d{1,12})?"
 _LONGEST: Final = 2000
@@ -43,11 +43,6 @@ class _Row:
     values: tuple[float, ...]
     better: tuple[float, ...]
     line: int
-
-
-def recognise_comparison(text: str) -> bool:
-    """Whether a text is a comparison of kernels."""
-    return _RECOGNISED.search(text[:LOOKED_AT]) is not None
 
 
 def read_comparison(source: ResultSource) -> MeasuredTable:
@@ -185,7 +180,7 @@ def _values(module: DocumentNode) -> Iterator[tuple[str, float]]:
 
 
 TEXTS: Final = (
-    TextFormat("mmtests", COMPARED, recognise_comparison, read_comparison),
+    TextFormat("mmtests", COMPARED, in_beginning(_RECOGNISED), read_comparison),
     TextFormat("mmtests", EXTRACTED, recognise_samples, read_samples),
 )
 DOCUMENTS: Final = (DocumentFormat("mmtests", "extract-mmtests.pl --print-json", recognise, read),)

@@ -5,15 +5,14 @@ the mean.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Final
 
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable, Summarised
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs.collector import Collector, utf8
-from ajuste.outputs.format import DocumentNode, TextFormat, parse_document
+from ajuste.outputs.format import DocumentNode, ResultSource, TextFormat, parse_document
 
 FORMAT: Final = "perf stat"
 _SECONDS: Final = {"sec": 1.0, "seconds": 1.0, "msec": 1e-3, "usec": 1e-6, "ns": 1e-9}
@@ -23,66 +22,71 @@ _LOWER: Final = frozenset(
 )
 
 
-@dataclass
-class NotCounted:
-    """The events of a file that perf could not count, which are told and not passed over."""
+class _Events:
+    """The events of a file as they are found. Those that perf could not count are told, and not passed over."""
 
-    file: Path
-    _events: dict[str, None] = field(default_factory=dict)
+    def __init__(self, source: ResultSource) -> None:
+        self.source = source
+        self._found = Collector(FORMAT, source.file)
+        self._not_counted: dict[str, None] = {}
 
-    def add(self, event: str) -> None:
-        self._events.setdefault(event)
+    def skip(self, event: str) -> None:
+        """``event`` was not counted."""
+        self._not_counted.setdefault(event)
 
-    def noted(self, found: Collector) -> Collector:
-        """``found`` with a note of them."""
-        if self._events:
-            found.notes.append(f"{utf8(self.file.name)}: perf did not count {', '.join(self._events)}.")
-        return found
+    def add(
+        self,
+        event: str,
+        unit: str,
+        value: float,
+        *,
+        spread_percent: float | None,
+        line: int,
+        runs: int | None = None,
+        step: float = 0.0,
+    ) -> None:
+        """Add an event's value, or with a spread the summary of ``runs`` runs, where the person did not say of how
+        many; ``step`` is the last place printed.
 
-
-def add_event(
-    found: Collector,
-    configuration: str,
-    event: str,
-    unit: str,
-    value: float,
-    *,
-    spread_percent: float | None,
-    runs: int | None,
-    line: int,
-    step: float = 0.0,
-) -> None:
-    """Add an event's value, or with a spread the summary of ``runs`` runs; ``step`` is the last place printed.
-
-    ``spread_percent`` is what perf prints after ±: the standard error of the mean, relative to the mean, in per cent
-    (stddev_stats and rel_stddev_stats of tools/perf/util/stat.c). Raises RequestError where runs are not known.
-    """
-    if value < 0 or (spread_percent is not None and spread_percent < 0):
-        wrong = value if value < 0 else f"{spread_percent} %"
-        raise RequestError(f"{event} is {wrong}; expected at least 0", place=Place(found.file, line))
-    event, _, modifier = event.partition(":")
-    seconds = _SECONDS.get(unit)
-    factor = 1.0 if seconds is None else seconds
-    scaled = value * factor
-    metric = Metric(
-        name=event,
-        title=event + (f" ({modifier})" if modifier else ""),
-        unit="s" if seconds is not None else unit,
-        direction=_direction(event),
-        scale="ratio" if seconds is not None else "difference",
-        resolution=step * factor if seconds is not None else 1.0,
-    )
-    if spread_percent is None:
-        found.add(configuration, metric, scaled, line=line)
-        return
-    if runs is None:
-        raise RequestError(
-            "found a summary of several runs; the number of runs is missing",
-            place=Place(found.file, line),
-            hint="give it with --runs N: the N of perf stat -r N",
+        ``spread_percent`` is what perf prints after ±: the standard error of the mean, relative to the mean, in per
+        cent (stddev_stats and rel_stddev_stats of tools/perf/util/stat.c). Raises RequestError where runs are not
+        known.
+        """
+        place = Place(self.source.file, line)
+        if value < 0 or (spread_percent is not None and spread_percent < 0):
+            wrong = value if value < 0 else f"{spread_percent} %"
+            raise RequestError(f"{event} is {wrong}; expected at least 0", place=place)
+        event, _, modifier = event.partition(":")
+        seconds = _SECONDS.get(unit)
+        factor = 1.0 if seconds is None else seconds
+        scaled = value * factor
+        metric = Metric(
+            name=event,
+            title=event + (f" ({modifier})" if modifier else ""),
+            unit="s" if seconds is not None else unit,
+            direction=_direction(event),
+            scale="ratio" if seconds is not None else "difference",
+            resolution=step * factor if seconds is not None else 1.0,
         )
-    sem = abs(scaled) * spread_percent / 100
-    found.add_summary(configuration, metric, Summarised(runs, scaled, sem), line)
+        if spread_percent is None:
+            self._found.add(self.source.name, metric, scaled, line=line)
+            return
+        runs = self.source.runs or runs
+        if runs is None:
+            raise RequestError(
+                "found a summary of several runs; the number of runs is missing",
+                place=place,
+                hint="give it with --runs N: the N of perf stat -r N",
+            )
+        sem = abs(scaled) * spread_percent / 100
+        self._found.add_summary(self.source.name, metric, Summarised(runs, scaled, sem), line)
+
+    def table(self) -> MeasuredTable:
+        """Raises RequestError if nothing was found."""
+        if self._not_counted:
+            name = utf8(self.source.file.name)
+            self._found.notes.append(f"{name}: perf did not count {', '.join(self._not_counted)}.")
+        return self._found.table()
 
 
 def _direction(event: str) -> Direction:
@@ -115,19 +119,18 @@ def recognise_text(text: str) -> bool:
     return "Performance counter stats for" in text or _INTERVALS.search(text[:65536]) is not None
 
 
-def read_text(text: str, name: str, file: Path, runs: int | None) -> MeasuredTable:
-    """Each block of the text is one value of each event, or with ``-r N`` a summary of N runs (``runs``, if given,
-    is believed rather than what perf printed).
+def read_text(source: ResultSource) -> MeasuredTable:
+    """Each block of the text is one value of each event, or with ``-r N`` a summary of N runs (what the person says is
+    believed rather than what perf printed).
     """
-    if _INTERVALS.search(text):
+    if _INTERVALS.search(source.text):
         raise RequestError(
             "perf stat -I is not supported: intervals of a run are not repetitions",
-            place=Place(file),
+            place=Place(source.file),
             hint="use perf stat -r N",
         )
-    found = Collector(FORMAT, file)
-    skipped = NotCounted(file)
-    lines = text.splitlines()
+    found = _Events(source)
+    lines = source.text.splitlines()
     comma = _decimal_comma(lines)
     counted: int | None = None
     inside = False
@@ -137,25 +140,23 @@ def read_text(text: str, name: str, file: Path, runs: int | None) -> MeasuredTab
         elif not inside:
             continue
         elif missing := _NOT_COUNTED.match(line):
-            skipped.add(missing["event"])
+            found.skip(missing["event"])
         elif _PART.match(line):
             raise RequestError(
                 "perf stat -A and --per-... are not supported: parts of a run are not repetitions",
-                place=Place(file, number),
+                place=Place(source.file, number),
             )
-        elif figure := _text_figure(line, comma, Place(file, number), counted):
-            add_event(
-                found,
-                name,
+        elif figure := _text_figure(line, comma, Place(source.file, number), counted):
+            found.add(
                 figure.event,
                 figure.unit,
                 figure.value,
                 spread_percent=figure.spread,
-                runs=runs or counted,
                 line=number,
+                runs=counted,
                 step=figure.step,
             )
-    return skipped.noted(found).table()
+    return found.table()
 
 
 @dataclass(frozen=True)
@@ -228,15 +229,14 @@ def recognise_lines(text: str) -> bool:
     return _separator(text) is not None
 
 
-def read_lines(text: str, name: str, file: Path, runs: int | None) -> MeasuredTable:
-    """``runs`` is the N of ``-r N``, which perf does not print here."""
-    found = Collector(FORMAT, file)
-    separator = _separator(text) or ","
-    skipped = NotCounted(file)
-    for line_number, line in enumerate(text.splitlines(), start=1):
+def read_lines(source: ResultSource) -> MeasuredTable:
+    """A value of each event; perf does not print here of how many runs."""
+    found = _Events(source)
+    separator = _separator(source.text) or ","
+    for line_number, line in enumerate(source.text.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue
-        place = Place(file, line_number)
+        place = Place(source.file, line_number)
         fields = line[:_LONGEST_LINE].split(separator)
         if len(fields) < _FEWEST_FIELDS:
             raise RequestError(
@@ -244,7 +244,7 @@ def read_lines(text: str, name: str, file: Path, runs: int | None) -> MeasuredTa
             )
         value, unit, event, spread = (field.strip() for field in fields[:4])
         if value.startswith("<not"):
-            skipped.add(event)
+            found.skip(event)
             continue
         if unit[:1].isdigit() or not event:
             raise RequestError(
@@ -253,17 +253,14 @@ def read_lines(text: str, name: str, file: Path, runs: int | None) -> MeasuredTa
                 hint="use -x';' without -I and -A: timestamps, CPUs and decimal commas are not supported",
             )
         percent = spread.removesuffix("%") if spread.endswith("%") else None
-        add_event(
-            found,
-            name,
+        found.add(
             event,
             unit,
             _field_figure(value, place),
             spread_percent=None if percent is None else _field_figure(percent, place),
-            runs=runs,
             line=line_number,
         )
-    return skipped.noted(found).table()
+    return found.table()
 
 
 def _field_figure(text: str, place: Place) -> float:
@@ -292,60 +289,50 @@ def recognise_json(text: str) -> bool:
     return first.startswith("{") and '"counter-value"' in first
 
 
-def read_json(text: str, name: str, file: Path, runs: int | None) -> MeasuredTable:
-    """``runs`` is the N of ``-r N``, which perf does not print here."""
-    found = Collector(FORMAT, file)
-    skipped = NotCounted(file)
-    for number, line in enumerate(text.splitlines(), start=1):
+def read_json(source: ResultSource) -> MeasuredTable:
+    """A value of each event; perf does not print here of how many runs."""
+    found = _Events(source)
+    for number, line in enumerate(source.text.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         try:
-            event = parse_document(line, file)
+            event = parse_document(line, source.file)
         except RequestError as error:
-            raise RequestError(error.message, place=Place(file, number)) from None
-        _add_document(found, skipped, name, event, number, runs)
-    return skipped.noted(found).table()
+            raise RequestError(error.message, place=Place(source.file, number)) from None
+        _add_document(found, event, number)
+    return found.table()
 
 
-def _add_document(
-    found: Collector, skipped: NotCounted, name: str, event: DocumentNode, line: int, runs: int | None
-) -> None:
+def _add_document(found: _Events, event: DocumentNode, line: int) -> None:
     if event.get("event") is None or event.get("counter-value") is None:
         return
     text = event.need("counter-value").value
     for key, option in (("interval", "-I"), ("cpu", "-A"), ("thread", "--per-thread")):
         if event.get(key) is not None:
             raise RequestError(
-                f"{option} is not supported: parts of a run are not repetitions", place=Place(found.file, line)
+                f"{option} is not supported: parts of a run are not repetitions", place=Place(found.source.file, line)
             )
     if isinstance(text, str) and text.startswith("<not"):
-        skipped.add(event.need("event").text())
+        found.skip(event.need("event").text())
         return
     try:
         value = float(text)
     except (TypeError, ValueError):
         wrong = event.need("counter-value").wrong("a number")
-        raise RequestError(wrong.message, place=Place(found.file, line)) from None
+        raise RequestError(wrong.message, place=Place(found.source.file, line)) from None
     variance = event.get("variance")
     unit = event.get("unit")
-    add_event(
-        found,
-        name,
+    found.add(
         event.need("event").text(),
         unit.text() if unit else "",
         value,
         spread_percent=variance.number() if variance else None,
-        runs=runs,
         line=line,
     )
 
 
 TEXTS: Final = (
-    TextFormat(
-        "perf", "perf stat -j", recognise_json, lambda s: read_json(s.text, s.name, s.file, s.runs), around=True
-    ),
-    TextFormat("perf", "perf stat", recognise_text, lambda s: read_text(s.text, s.name, s.file, s.runs), around=True),
-    TextFormat(
-        "perf", "perf stat -x", recognise_lines, lambda s: read_lines(s.text, s.name, s.file, s.runs), around=True
-    ),
+    TextFormat("perf", "perf stat -j", recognise_json, read_json, around=True),
+    TextFormat("perf", "perf stat", recognise_text, read_text, around=True),
+    TextFormat("perf", "perf stat -x", recognise_lines, read_lines, around=True),
 )

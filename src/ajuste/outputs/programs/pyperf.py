@@ -10,16 +10,10 @@ from pathlib import Path
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import Collector
-from ajuste.outputs.format import DocumentFormat, DocumentNode
+from ajuste.outputs.format import DocumentFormat, DocumentNode, lists
 
 FORMAT = "pyperf JSON"
 _UNITS = {"second": "s", "byte": "bytes", "integer": ""}
-
-
-def recognise(document: DocumentNode) -> bool:
-    """Whether a document is of this kind."""
-    benchmarks = document.value.get("benchmarks") if isinstance(document.value, dict) else None
-    return isinstance(benchmarks, list) and all(isinstance(one, dict) and "runs" in one for one in benchmarks)
 
 
 def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
@@ -43,4 +37,4 @@ def _said(metadata: DocumentNode | None, name: str) -> str:
     return found.text() if found else ""
 
 
-DOCUMENTS = (DocumentFormat("pyperf", "pyperf's JSON", recognise, read),)
+DOCUMENTS = (DocumentFormat("pyperf", "pyperf's JSON", lists("benchmarks", "runs"), read),)
