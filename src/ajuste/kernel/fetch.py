@@ -29,12 +29,8 @@ MOST_ATTEMPTS = 24
 _SPARE_BYTES = 32_000_000
 
 
-def _silent(_: str) -> None:
-    pass
-
-
 def fetch_kernel(
-    spec: str, home: Home, *, say: Say = _silent, refresh: bool = False, thoroughly: bool = False
+    spec: str, home: Home, *, say: Say = lambda _: None, refresh: bool = False, thoroughly: bool = False
 ) -> KernelImage:
     """The kernel that ``spec`` names, on this disk.
 
@@ -75,7 +71,7 @@ def _from_mirror_alone(
     """One process at a time."""
     with locked(home.kernels / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching a kernel")):
         # The other process may just have fetched it.
-        image = None if refresh else _from_cache(wanted, home, _silent, thoroughly)
+        image = None if refresh else _from_cache(wanted, home, lambda _: None, thoroughly)
         return image or _from_mirror(spec, wanted, home, say, refresh, thoroughly)
 
 

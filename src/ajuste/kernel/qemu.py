@@ -54,11 +54,7 @@ class QemuImage(BaseModel):
     sha256: str
 
 
-def _silent(_: str) -> None:
-    pass
-
-
-def fetch_qemu(home: Home, say: Say = _silent, *, refresh: bool = False) -> QemuImage:
+def fetch_qemu(home: Home, say: Say = lambda _: None, *, refresh: bool = False) -> QemuImage:
     """QEMU ≥ 10 from the cache, which needs no network, or else from the distribution's archive.
 
     With ``refresh`` the newest that the mirror has. Raises RequestError where there is none for this machine or the
@@ -72,7 +68,7 @@ def fetch_qemu(home: Home, say: Say = _silent, *, refresh: bool = False) -> Qemu
             return image
         with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching QEMU")):
             # The other process may just have fetched it.
-            if not refresh and (image := _from_cache(root, _silent)):
+            if not refresh and (image := _from_cache(root, lambda _: None)):
                 return image
             try:
                 return _from_mirror(root, home, say, refresh)
@@ -84,7 +80,7 @@ def fetch_qemu(home: Home, say: Say = _silent, *, refresh: bool = False) -> Qemu
 
 def cached_qemu(home: Home) -> QemuImage | None:
     """The newest whole QEMU of the cache."""
-    return _from_cache(home.cache / "qemu", _silent)
+    return _from_cache(home.cache / "qemu", lambda _: None)
 
 
 def _from_cache(root: Path, say: Say) -> QemuImage | None:

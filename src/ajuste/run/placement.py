@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import platform
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,11 +25,11 @@ from ajuste.executor.host.availability import NEEDS_ROOT, current_values, tunabl
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.machine import HostMachine, instances_here
 from ajuste.kernel.archive.archive import PackageGone
-from ajuste.kernel.archive.deb import unpack
-from ajuste.kernel.cache import find_any_damage, keeping_in, put_in_place, require_space, write_inventory
+from ajuste.kernel.cache import find_any_damage, keeping_in, put_in_place, write_inventory
 from ajuste.kernel.fetch import fetch_kernel, package_lists
 from ajuste.kernel.source import kernel_sources
 from ajuste.kernel.spec import PackagedKernel, parse_spec, specs_to_build
+from ajuste.kernel.unpack import TREE, unpacked
 from ajuste.machine.files import read_kept
 from ajuste.machine.home import Home
 from ajuste.machine.inventory.software import take_virtualisation
@@ -49,7 +48,7 @@ from ajuste.study.target import TargetTable
 
 _SOURCE: Final = "debian"
 _RECORD: Final = "package.json"
-_BYTES: Final = 4_000_000
+_SPARE_BYTES: Final = 4_000_000
 
 
 class _Record(BaseModel):
@@ -116,20 +115,17 @@ def _fetch(folder: Path, suite: str, home: Home, say: Say) -> None:
     if not known:
         raise RequestError(f"tuned not found in {suite or ', '.join(archive.suites)}", hint=install_hint("tuned"))
     package = max(known, key=lambda one: Version(one.version))
-    require_space(folder.parent, _BYTES + package.installed_bytes, "tuned")
-    say(f"downloading {package}")
-    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder.parent) as name:
-        temporary = Path(name)
-        (temporary / "packages").mkdir()
-        try:
-            (temporary / "entry" / "tree").mkdir(parents=True)
-            unpack(archive.download([package], temporary / "packages"), temporary / "entry" / "tree")
-        except PackageGone as gone:
-            raise RunError(str(gone)) from None
-        record = _Record(package=str(package), suite=suite or (package.suites[0] if package.suites else ""))
-        (temporary / "entry" / _RECORD).write_text(record.model_dump_json(), encoding="utf-8")
-        write_inventory(temporary / "entry")
-        put_in_place(temporary / "entry", folder, aside=temporary / "damaged")
+    record = _Record(package=str(package), suite=suite or (package.suites[0] if package.suites else ""))
+    try:
+        with unpacked([package], folder.parent, archive, "tuned", say, spare_bytes=_SPARE_BYTES) as temporary:
+            entry = temporary / "entry"
+            entry.mkdir()
+            (temporary / TREE).rename(entry / "tree")
+            (entry / _RECORD).write_text(record.model_dump_json(), encoding="utf-8")
+            write_inventory(entry)
+            put_in_place(entry, folder, aside=temporary / "damaged")
+    except PackageGone as gone:
+        raise RunError(str(gone)) from None
 
 
 Read = Callable[[Sequence[Tunable]], Mapping[str, PlacedProfile]]

@@ -236,6 +236,15 @@ def _key_of(name: str, home: Home) -> str | None:
 # The files of a directory tree.
 
 
+def put_file(place: Path, kind: str, content: bytes) -> None:
+    """What an entry of that kind in a manifest is, where nothing is yet."""
+    if kind == LINK:
+        place.symlink_to(os.fsdecode(content))
+        return
+    place.write_bytes(content)
+    place.chmod(0o755 if kind == PROGRAM else 0o644)
+
+
 _NOT_SOURCE = frozenset({".git", ".hg", ".svn"})
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +13,6 @@ from debian.debian_support import Version
 from pydantic import ValidationError
 
 from ajuste.kernel.archive.archive import Archive, PackageGone
-from ajuste.kernel.archive.deb import unpack
 from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.building.built import Manifest, digest_of, list_files
 from ajuste.kernel.cache import (
@@ -25,13 +22,13 @@ from ajuste.kernel.cache import (
     out_of_space,
     put_in_place,
     read_checksums,
-    require_space,
     write_inventory,
 )
 from ajuste.kernel.candidate import upstream_of
 from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.source import kernel_sources
 from ajuste.kernel.spec import PackagedKernel
+from ajuste.kernel.unpack import TREE, unpacked
 from ajuste.machine.cache import SOURCES, make_room
 from ajuste.machine.files import read_kept
 from ajuste.machine.home import Home
@@ -115,10 +112,10 @@ def packaged_source(wanted: PackagedKernel, home: Home, say: Say, *, refresh: bo
     source = kernel_sources()[wanted.source]
     root = home.cache / "sources"
     with keeping_in(root, "sources of kernels"):
-        if not refresh and (found := _cached(root, wanted)):
+        if not refresh and (found := cached_source(wanted, home)):
             return found
         with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching sources")):
-            if not refresh and (found := _cached(root, wanted)):
+            if not refresh and (found := cached_source(wanted, home)):
                 return found
             fetched = _fetch(root, wanted, package_lists(source, home, say), say, refresh=refresh)
             hold(fetched.directory)
@@ -132,22 +129,14 @@ def _is_meant(wanted: PackagedKernel, version: str) -> bool:
 
 def cached_sources(home: Home) -> list[PackagedSource]:
     """All that are here, newest first."""
-    return _all_cached(home.cache / "sources")
-
-
-def _all_cached(root: Path) -> list[PackagedSource]:
-    found = [source for folder in root.glob(f"{PREFIX}*") if (source := _read(folder))]
+    folders = (home.cache / "sources").glob(f"{PREFIX}*")
+    found = [source for folder in folders if (source := _read(folder))]
     return sorted(found, key=lambda source: Version(source.version), reverse=True)
 
 
 def cached_source(wanted: PackagedKernel, home: Home) -> PackagedSource | None:
     """The newest that is meant and is here."""
-    return _cached(home.cache / "sources", wanted)
-
-
-def _cached(root: Path, wanted: PackagedKernel) -> PackagedSource | None:
-    meant = [source for source in _all_cached(root) if _is_meant(wanted, source.version)]
-    return max(meant, key=lambda source: Version(source.version), default=None)
+    return next((source for source in cached_sources(home) if _is_meant(wanted, source.version)), None)
 
 
 def _read(folder: Path) -> PackagedSource | None:
@@ -189,17 +178,10 @@ def _fetch(root: Path, wanted: PackagedKernel, archive: Archive, say: Say, *, re
 
 def _unpacked(package: Package, folder: Path, archive: Archive, say: Say) -> PackagedSource:
     """Download and extract beside the cache, then put it there in one step."""
-    require_space(folder.parent, 2 * package.size_bytes + _TREE_BYTES, f"the source {package}")
-    for leftover in folder.parent.glob(".fetching-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder.parent) as name:
-        temporary = Path(name)
-        (temporary / "packages").mkdir()
+    what = f"the source {package}"
+    with unpacked([package], folder.parent, archive, what, say, spare_bytes=_TREE_BYTES) as temporary:
         (temporary / "entry").mkdir()
-        say(f"downloading {package} ({package.size_bytes / 1e6:.0f} MB)")
-        unpack(archive.download([package], temporary / "packages"), temporary / "package")
-        say(f"extracting {package}")
-        _extract(temporary / "package/usr/src" / f"{package.name}.tar.xz", temporary / "entry")
+        _extract(temporary / TREE / "usr/src" / f"{package.name}.tar.xz", temporary / "entry")
         (temporary / "entry" / package.name).rename(temporary / "entry/tree")
         record = PackagedSource(directory=Path(), package=str(package))
         (temporary / "entry" / _RECORD).write_text(record.model_dump_json(include={"directory", "package"}))

@@ -23,6 +23,7 @@ from ajuste.kernel.building.built import (
     digest_of,
     list_files,
     manifest_digest,
+    put_file,
 )
 from ajuste.kernel.building.packaged import packaged_source
 from ajuste.kernel.source import kernel_sources
@@ -93,18 +94,10 @@ class RevisionSource:
     def write(self, paths: Iterable[str], into: Path) -> None:
         wanted = list(paths)
         for path, content in zip(wanted, self.read_all(wanted), strict=True):
-            self._put(into / path, self.manifest[path][0], content)
+            put_file(into / path, self.manifest[path][0], content)
 
     def _blob(self, path: str) -> str:
         return self.manifest[path].partition(":")[2]
-
-    @staticmethod
-    def _put(target: Path, kind: str, content: bytes) -> None:
-        if kind == LINK:
-            target.symlink_to(os.fsdecode(content))
-            return
-        target.write_bytes(content)
-        target.chmod(0o755 if kind == PROGRAM else 0o644)
 
 
 def revision_source(directory: Path, revision: str) -> RevisionSource:
@@ -207,11 +200,7 @@ class DirectorySource:
             content = self.read(path)
             if hashlib.sha256(content).hexdigest() != sum_:
                 raise RunError(f"{self.directory / path} changed while it was read", hint="build again")
-            if kind == LINK:
-                (into / path).symlink_to(os.fsdecode(content))
-            else:
-                (into / path).write_bytes(content)
-                (into / path).chmod(0o755 if kind == PROGRAM else 0o644)
+            put_file(into / path, kind, content)
 
     def _ignored(self) -> frozenset[str]:
         if not any((self.directory / name).exists() for name in _BUILT):
