@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import platform
 import re
 import tempfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,7 +25,7 @@ from ajuste.kernel.difference.difference import (
     differing,
 )
 from ajuste.kernel.fetch import fetch_kernel
-from ajuste.kernel.kconfig.config_file import MOST_BYTES, ConfigFile, ConfigSetting, parse_config
+from ajuste.kernel.kconfig.config_file import ConfigFile, ConfigSetting, read_config
 from ajuste.kernel.kconfig.tree import KconfigAnswer, KconfigQuestion, as_values, ask, source_version
 from ajuste.kernel.spec import OwnKernel, is_to_build, parse_spec, specs_to_build
 from ajuste.machine.home import Home
@@ -37,8 +35,6 @@ from ajuste.model.wording import Say
 
 RUNNING: Final = "running"
 FORMS: Final = "a kernel (debian:6.1, mine:NAME), a .config file, or running"
-
-_GZIP: Final = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -63,7 +59,7 @@ def named_config(text: str, home: Home, say: Say, *, root: Path = Path("/")) -> 
     if path.is_dir() and (path / ".config").is_file():
         path = path / ".config"
     if path.is_file():
-        return NamedConfig(text, _of_file(path))
+        return NamedConfig(text, read_config(path))
     try:
         spec = parse_spec(text)
     except RequestError as error:
@@ -95,7 +91,7 @@ def named_by_kernel(texts: Sequence[str], sources: Sequence[str], home: Home, wa
 def _of_image(text: str, config: Path | None) -> ConfigFile:
     if config is None:
         raise RequestError(f"the kernel {text} has no configuration file", hint="give its .config file instead")
-    return _of_file(config)
+    return read_config(config)
 
 
 def _of_running(root: Path) -> ConfigFile:
@@ -109,27 +105,11 @@ def _of_running(root: Path) -> ConfigFile:
     )
     for place in places:
         if place.is_file():
-            return _of_file(place)
+            return read_config(place)
     raise RequestError(
         f"the configuration of the running kernel {release} was not found: expected {places[0]} or {places[1]}",
         hint="try modprobe configs for /proc/config.gz, or give its .config file",
     )
-
-
-def _of_file(path: Path) -> ConfigFile:
-    try:
-        with path.open("rb") as file:
-            packed = file.read(2) == _GZIP
-        with gzip.open(path) if packed else path.open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise RequestError(
-            f"cannot read {path}: {getattr(error, 'strerror', None) or error}",
-            hint="check that the file exists and is readable",
-        ) from error
-    if len(content) > MOST_BYTES:
-        raise RequestError(f"{path} is larger than {MOST_BYTES >> 20} MiB; expected a kernel's .config")
-    return parse_config(content.decode("utf-8", errors="replace"), str(path))
 
 
 # The sources whose Kconfig files tell why: those that are here, or those that a person names.

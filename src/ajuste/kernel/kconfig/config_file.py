@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +17,7 @@ Kind = Literal["switch", "text", "number", "hex", "absent"]
 MOST_BYTES: Final = 8 << 20
 """A kernel's .config has some 300 KB."""
 
+_GZIP: Final = b"\x1f\x8b"
 _SET: Final = re.compile(r"CONFIG_(\w+)=(.*)")
 _UNSET: Final = re.compile(r"# CONFIG_(\w+) is not set")
 _END: Final = "# end of "
@@ -91,13 +94,16 @@ def split_line(line: str) -> tuple[str, str] | None:
 
 
 def read_config(path: Path) -> ConfigFile:
-    """The .config at ``path``. Raises RequestError for a file that is none."""
+    """The .config at ``path``, which gzip may have packed. Raises RequestError for a file that is none."""
     try:
         with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-    except OSError as error:
+            packed = file.read(len(_GZIP)) == _GZIP
+        with gzip.open(path) if packed else path.open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
         raise RequestError(
-            f"cannot read {path}: {error.strerror}", hint="check that the file exists and is readable"
+            f"cannot read {path}: {getattr(error, 'strerror', None) or error}",
+            hint="check that the file exists and is readable",
         ) from error
     if len(content) > MOST_BYTES:
         raise RequestError(f"{path} is larger than {MOST_BYTES >> 20} MiB; expected a kernel's .config")
