@@ -14,11 +14,9 @@ from typing import Final
 from debian.debian_support import Version
 from pydantic import ValidationError
 
-from ajuste.catalogue.programs import install_hint
 from ajuste.kernel.archive.archive import Archive, PackageGone
 from ajuste.kernel.archive.lists import Package
-from ajuste.kernel.building.make import REPRODUCIBLE, first_error
-from ajuste.kernel.building.toolchain import compiler
+from ajuste.kernel.building.make import REPRODUCIBLE, compiler, first_error, require_none
 from ajuste.kernel.cache import find_any_damage, find_damage, keeping_in, put_in_place, write_inventory
 from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.source import kernel_sources
@@ -178,7 +176,8 @@ def build_module(name: str, image: KernelImage, home: Home, say: Say = lambda _:
     Raises RequestError where a program or the headers are missing, RunError where it does not build.
     """
     sources = module_source(name)
-    _require_programs(name)
+    lacking = {program: package for program, package in _PROGRAMS.items() if shutil.which(program) is None}
+    require_none(lacking, f"the kernel module {name}")
     root = home.cache / "modules"
     module = root / _key(sources, fetch_headers(image, home, say)) / f"{name}.ko"
     with keeping_in(root, "kernel modules"):
@@ -200,15 +199,6 @@ def _is_whole(entry: Path) -> bool:
     except OSError:
         return False
     return find_any_damage(entry) is None
-
-
-def _require_programs(name: str) -> None:
-    lacking = {program: package for program, package in _PROGRAMS.items() if shutil.which(program) is None}
-    if lacking:
-        raise RequestError(
-            f"building the kernel module {name} requires {', '.join(sorted(lacking))}, not found on this machine",
-            hint=install_hint(*sorted(set(lacking.values()))),
-        )
 
 
 def _key(sources: Path, headers: Headers) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.building.toolchain import require_tools, require_tools_for
+from ajuste.kernel.building.make import require_tools, require_tools_for
 from ajuste.model.error import RequestError
 
 

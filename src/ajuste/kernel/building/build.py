@@ -35,7 +35,7 @@ from ajuste.kernel.building.configuration import (
     symbols_of,
     written,
 )
-from ajuste.kernel.building.make import jobs_here, run_make
+from ajuste.kernel.building.make import compiler, jobs_here, require_tools, require_tools_for, run_make
 from ajuste.kernel.building.objects import OptionChange, turn_to
 from ajuste.kernel.building.packaged import cached_source
 from ajuste.kernel.building.patch import PatchFile, read_patches, try_patches
@@ -50,7 +50,6 @@ from ajuste.kernel.building.schedulers import (
     schedulers_of,
 )
 from ajuste.kernel.building.sources import open_source
-from ajuste.kernel.building.toolchain import compiler, require_tools, require_tools_for
 from ajuste.kernel.building.workspace import Edits, Workspace, workspace
 from ajuste.kernel.cache import keeping_in, put_in_place, require_space, write_record
 from ajuste.kernel.kconfig.config_file import parse_config
