@@ -18,7 +18,6 @@ from ajuste.study.answerable import guest_notes
 from ajuste.study.commands import Commands
 from ajuste.study.explain import explain, successor_notes
 from ajuste.study.measures import (
-    Measures,
     measures,
     modelled_machine,
     resolve_samplers,
@@ -91,12 +90,65 @@ class Resolver:
 
     def configuration(self, levels: tuple[str, ...]) -> ResolvedConfiguration:
         """The configuration of these levels of ``factors``, in their order."""
-        return _configuration(self.study, self.factors, self.knobs, levels, self.commands, self.catalogue)
+        chosen = {table.name: level for table, level in zip(self.study.factors, levels, strict=True)}
+        given: dict[str, str] = {}
+        for table, level in zip(self.study.factors, levels, strict=True):
+            given |= set_by(table, level)
+        kernel = given.get(KERNEL_FACTOR) or self.study.target.kernel or ""
+        parts = _parts(given, self.knobs, kernel, self.study, self.catalogue)
+        background, loads = self.commands.background(_as_written(self.study, self.factors, levels))
+        served = self.commands.services.of(parts.services)
+        return ResolvedConfiguration(
+            configuration=Configuration(
+                name=_name(self.study, self.knobs, kernel, levels) or self.commands.words,
+                levels={factor.name: level for factor, level in zip(self.factors, levels, strict=True)},
+                baseline=all(level == factor.baseline for factor, level in zip(self.factors, levels, strict=True)),
+            ),
+            kernel=kernel,
+            kernel_arguments=parts.kernel_arguments,
+            writes=tuple(parts.writes),
+            workload=self.commands.workload(
+                parts.parameters, parts.attributes, chosen.get(COMMAND_FACTOR), parts.limits
+            ),
+            background=background,
+            loads=loads,
+            modules=self.commands.modules(parts.parameters),
+            scheduler=parts.scheduler,
+            scratch=self.commands.scratch(parts.scratch),
+            before=self.commands.before(parts.scheduler, served),
+            after=self.commands.after(parts.scheduler, served),
+            services=served.services,
+            boot=boot_state((n, level) for n, level in given.items() if is_boot_name(n))
+            if self.study.across_boots
+            else None,
+        )
 
     def study_of(self, configurations: tuple[ResolvedConfiguration, ...]) -> ResolvedStudy:
         """The study with these configurations, which it made; each level of each factor is in one of them."""
         found = measures(self.study, self.catalogue)
-        return _assemble(self.study, self.factors, self.knobs, configurations, self.commands, found, self.catalogue)
+        once = self.study.target.on_host
+        return ResolvedStudy(
+            study=self.study,
+            factors=self.factors,
+            configurations=configurations,
+            deciding=found.deciding,
+            described=found.described,
+            counters=found.counters,
+            parser=found.parser,
+            patterns=found.patterns,
+            samplers=resolve_samplers(self.study),
+            timelines=resolve_timelines(self.study),
+            shares=wants_shares(self.study),
+            rule=self.catalogue.rules.get(self.study.analysis.prediction or ""),
+            pointers=found.pointers,
+            setup=(*self.commands.setup, *self.commands.services.made) if once else (),
+            cleanup=(*self.commands.cleanup, *self.commands.removed, *self.commands.services.removed) if once else (),
+            programs=self.commands.programs,
+            files={name: str(path.absolute()) for name, path in study_files(self.study).items()},
+            explained=explain(self.study, self.knobs, self.factors, self.catalogue),
+            notes=(*successor_notes(self.knobs), *guest_notes(self.study, self.catalogue), *self.study.notes),
+            modelled=modelled_machine(self.study, self.catalogue),
+        )
 
 
 def resolver(
@@ -112,40 +164,6 @@ def resolver(
         knobs |= _knobs(index, study, catalogue, kernels)
     factors = tuple(_factor(table, knobs, study, catalogue) for table in study.factors)
     return Resolver(study, factors, knobs, Commands(study, catalogue, find_program, site), catalogue)
-
-
-def _assemble(
-    study: Study,
-    factors: tuple[Factor, ...],
-    knobs: Knobs,
-    configurations: tuple[ResolvedConfiguration, ...],
-    commands: Commands,
-    found: Measures,
-    catalogue: Catalogue,
-) -> ResolvedStudy:
-    once = study.target.on_host
-    return ResolvedStudy(
-        study=study,
-        factors=factors,
-        configurations=configurations,
-        deciding=found.deciding,
-        described=found.described,
-        counters=found.counters,
-        parser=found.parser,
-        patterns=found.patterns,
-        samplers=resolve_samplers(study),
-        timelines=resolve_timelines(study),
-        shares=wants_shares(study),
-        rule=catalogue.rules.get(study.analysis.prediction or ""),
-        pointers=found.pointers,
-        setup=(*commands.setup, *commands.services.made) if once else (),
-        cleanup=(*commands.cleanup, *commands.removed, *commands.services.removed) if once else (),
-        programs=commands.programs,
-        files={name: str(path.absolute()) for name, path in study_files(study).items()},
-        explained=explain(study, knobs, factors, catalogue),
-        notes=(*successor_notes(knobs), *guest_notes(study, catalogue), *study.notes),
-        modelled=modelled_machine(study, catalogue),
-    )
 
 
 def _knobs(index: int, study: Study, catalogue: Catalogue, kernels: Mapping[str, KernelVersion]) -> Knobs:
@@ -209,44 +227,6 @@ def _factor(table: FactorTable, knobs: Knobs, study: Study, catalogue: Catalogue
         baseline=text(table.baseline_level),
         span=span_of(table, study, catalogue),
         in_order=table.in_order,
-    )
-
-
-def _configuration(
-    study: Study,
-    factors: tuple[Factor, ...],
-    knobs: Knobs,
-    levels: tuple[str, ...],
-    commands: Commands,
-    catalogue: Catalogue,
-) -> ResolvedConfiguration:
-    chosen = {table.name: level for table, level in zip(study.factors, levels, strict=True)}
-    given: dict[str, str] = {}
-    for table, level in zip(study.factors, levels, strict=True):
-        given |= set_by(table, level)
-    kernel = given.get(KERNEL_FACTOR) or study.target.kernel or ""
-    parts = _parts(given, knobs, kernel, study, catalogue)
-    background, loads = commands.background(_as_written(study, factors, levels))
-    served = commands.services.of(parts.services)
-    return ResolvedConfiguration(
-        configuration=Configuration(
-            name=_name(study, knobs, kernel, levels) or commands.words,
-            levels={factor.name: level for factor, level in zip(factors, levels, strict=True)},
-            baseline=all(level == factor.baseline for factor, level in zip(factors, levels, strict=True)),
-        ),
-        kernel=kernel,
-        kernel_arguments=parts.kernel_arguments,
-        writes=tuple(parts.writes),
-        workload=commands.workload(parts.parameters, parts.attributes, chosen.get(COMMAND_FACTOR), parts.limits),
-        background=background,
-        loads=loads,
-        modules=commands.modules(parts.parameters),
-        scheduler=parts.scheduler,
-        scratch=commands.scratch(parts.scratch),
-        before=commands.before(parts.scheduler, served),
-        after=commands.after(parts.scheduler, served),
-        services=served.services,
-        boot=boot_state((n, level) for n, level in given.items() if is_boot_name(n)) if study.across_boots else None,
     )
 
 
