@@ -115,7 +115,7 @@ def prepare_search(study: Study, search: Search, catalogue: Catalogue, means: Ru
 def progress_of(study: Study, catalogue: Catalogue, *, quiet: bool) -> Progress:
     """A display of how ``study`` goes on, for ``conduct``."""
     from ajuste.report.progress import Progress
-    from ajuste.study.measures import measures
+    from ajuste.study.measures import deciding_metrics
 
     budget = study.budget
     return Progress(
@@ -123,7 +123,7 @@ def progress_of(study: Study, catalogue: Catalogue, *, quiet: bool) -> Progress:
         max_blocks=budget.max_blocks,
         max_seconds=60 * budget.max_minutes,
         allocation=study.allocation,
-        metric=measures(study, catalogue).deciding[0],
+        metric=deciding_metrics(study, catalogue)[0],
         quiet=quiet,
     )
 

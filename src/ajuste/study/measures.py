@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from ajuste.catalogue.loader import Catalogue, figure_sources
@@ -17,9 +16,7 @@ from ajuste.outputs.base import (
     MODELLED_METRICS,
     MODELLED_TIME,
     background_share,
-    counters_for,
 )
-from ajuste.outputs.pattern import Pattern, Pointer
 from ajuste.outputs.services import service_metrics
 from ajuste.outputs.timeline import Timeline
 from ajuste.study.job import BackgroundTable, PatternTable, SamplerTable, TimelineTable
@@ -29,43 +26,17 @@ from ajuste.study.site import study_directory
 from ajuste.study.target import TargetTable
 
 
-@dataclass(frozen=True)
-class Measures:
-    """See ``ResolvedStudy`` for what each is."""
-
-    deciding: tuple[Metric, ...]
-    described: tuple[Metric, ...]
-    counters: tuple[str, ...]
-    parser: str
-    patterns: tuple[Pattern, ...]
-    pointers: tuple[Pointer, ...]
-
-
-def measures(study: Study, catalogue: Catalogue) -> Measures:
-    """The metrics of ``study``: those of the command's own, of the workload's kind, and those that every trial has."""
-    kind = catalogue.workloads.get(study.workload.kind or "")
+def deciding_metrics(study: Study, catalogue: Catalogue) -> tuple[Metric, ...]:
+    """The metrics that get verdicts."""
     known = _known(study, catalogue)
-    deciding = tuple(_named(name, known) for name in study.analysis.metrics)
-    names = study.analysis.describe
-    described = tuple(
-        _named(name, known) for name in (known if names is None else names) if name not in study.analysis.metrics
-    )
-    return Measures(
-        deciding=deciding,
-        described=described,
-        counters=counters_for([metric.column for metric in (*deciding, *described)]),
-        parser=kind.parser if kind else "",
-        patterns=tuple(
-            Pattern(metric=m.name, pattern=m.pattern, stream=m.stream, unit=m.unit)
-            for m in study.workload.metrics
-            if m.pattern is not None
-        ),
-        pointers=tuple(
-            Pointer(metric=m.name, pointer=m.pointer, stream=m.stream, unit=m.unit)
-            for m in study.workload.metrics
-            if m.pointer is not None
-        ),
-    )
+    return tuple(_named(name, known) for name in study.analysis.metrics)
+
+
+def described_metrics(study: Study, catalogue: Catalogue) -> tuple[Metric, ...]:
+    """Those that do not: the ones that ``study`` names, or all others."""
+    known = _known(study, catalogue)
+    names = known if study.analysis.describe is None else study.analysis.describe
+    return tuple(_named(name, known) for name in names if name not in study.analysis.metrics)
 
 
 def find_metric(name: str, study: Study, catalogue: Catalogue) -> Metric:
@@ -80,6 +51,7 @@ def find_metric(name: str, study: Study, catalogue: Catalogue) -> Metric:
 
 
 def _known(study: Study, catalogue: Catalogue) -> dict[str, Metric]:
+    """The command's own, those of the workload's kind, and those that every trial has."""
     kind = catalogue.workloads.get(study.workload.kind or "")
     return {
         metric.name: metric

@@ -14,11 +14,14 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Write
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR, Configuration, Factor
 from ajuste.model.tunable import CgroupLimit, ProcessAttribute, SchedulerProgram, ScratchAttribute
+from ajuste.outputs.base import counters_for
+from ajuste.outputs.pattern import Pattern, Pointer
 from ajuste.study.answerable import guest_notes
 from ajuste.study.commands import Commands
 from ajuste.study.explain import explain, successor_notes
 from ajuste.study.measures import (
-    measures,
+    deciding_metrics,
+    described_metrics,
     modelled_machine,
     resolve_samplers,
     resolve_timelines,
@@ -125,22 +128,32 @@ class Resolver:
 
     def study_of(self, configurations: tuple[ResolvedConfiguration, ...]) -> ResolvedStudy:
         """The study with these configurations, which it made; each level of each factor is in one of them."""
-        found = measures(self.study, self.catalogue)
+        kind = self.catalogue.workloads.get(self.study.workload.kind or "")
+        deciding = deciding_metrics(self.study, self.catalogue)
+        described = described_metrics(self.study, self.catalogue)
         once = self.study.target.on_host
         return ResolvedStudy(
             study=self.study,
             factors=self.factors,
             configurations=configurations,
-            deciding=found.deciding,
-            described=found.described,
-            counters=found.counters,
-            parser=found.parser,
-            patterns=found.patterns,
+            deciding=deciding,
+            described=described,
+            counters=counters_for([metric.column for metric in (*deciding, *described)]),
+            parser=kind.parser if kind else "",
+            patterns=tuple(
+                Pattern(metric=m.name, pattern=m.pattern, stream=m.stream, unit=m.unit)
+                for m in self.study.workload.metrics
+                if m.pattern is not None
+            ),
+            pointers=tuple(
+                Pointer(metric=m.name, pointer=m.pointer, stream=m.stream, unit=m.unit)
+                for m in self.study.workload.metrics
+                if m.pointer is not None
+            ),
             samplers=resolve_samplers(self.study),
             timelines=resolve_timelines(self.study),
             shares=wants_shares(self.study),
             rule=self.catalogue.rules.get(self.study.analysis.prediction or ""),
-            pointers=found.pointers,
             setup=(*self.commands.setup, *self.commands.services.made) if once else (),
             cleanup=(*self.commands.cleanup, *self.commands.removed, *self.commands.services.removed) if once else (),
             programs=self.commands.programs,

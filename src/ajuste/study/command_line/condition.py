@@ -10,7 +10,7 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import FailCondition
 from ajuste.study.command_line.request import share, wrong
-from ajuste.study.measures import measures
+from ajuste.study.measures import deciding_metrics
 from ajuste.study.problem import nearest
 from ajuste.study.schema import Study
 
@@ -25,7 +25,7 @@ def fail_conditions(texts: Sequence[str], study: Study, catalogue: Catalogue) ->
     if not texts:
         return ()
     _check_study(study, texts[0])
-    deciding = measures(study, catalogue).deciding
+    deciding = deciding_metrics(study, catalogue)
     return tuple(_condition(text, deciding) for text in texts)
 
 
