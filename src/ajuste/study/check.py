@@ -32,7 +32,7 @@ from ajuste.study.measures import (
     find_metric,
     share_metrics,
 )
-from ajuste.study.problem import MOST_SOUGHT, Problem, nearest
+from ajuste.study.problem import MOST_SOUGHT, Problem, named_twice, nearest
 from ajuste.study.schema import FactorTable, Study
 from ajuste.study.services import check_services
 from ajuste.study.settings import SCHED_EXT, names_set, set_by, varies
@@ -137,16 +137,9 @@ def _when(path: KeyPath, load: BackgroundTable, study: Study) -> Iterator[Proble
 
 
 def _variants(study: Study) -> Iterator[Problem]:
-    seen: set[str] = set()
-    for index, variant in enumerate(study.workload.variants):
-        if variant.name in seen:
-            yield Problem(
-                ("workload", "variant", index, "name"),
-                f'the variant "{variant.name}" is given twice; expected different names',
-            )
-        seen.add(variant.name)
+    yield from named_twice("variant", study.workload.variants, ("workload",))
     if study.workload.variants and not varies(study, COMMAND_FACTOR):
-        levels = ", ".join(f'"{name}"' for name in seen)
+        levels = ", ".join(f'"{name}"' for name in dict.fromkeys(one.name for one in study.workload.variants))
         yield Problem(
             ("workload", "variant"),
             'variants require the factor "command"',
@@ -284,11 +277,7 @@ def check_design(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
         return
     if study.design.allocation == "undecided":
         yield Problem(("design", "allocation"), "screening requires complete blocks", 'set allocation = "all"')
-    for index, name in enumerate(study.analysis.metrics):
-        if split_percentile(name)[1] is not None:
-            yield Problem(
-                ("analysis", "metrics", index), f"screening does not support quantiles such as {name}; use a mean"
-            )
+    yield from _no_quantiles("screening", study)
     varied = [(index, factor) for index, factor in enumerate(study.factors) if len(factor.levels) > 1]
     if not varied:
         yield Problem(
@@ -305,6 +294,13 @@ def check_design(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
             f"combinations are only {levels ** len(varied)} configurations",
             _ALL,
         )
+
+
+def _no_quantiles(design: str, study: Study) -> Iterator[Problem]:
+    for index, name in enumerate(study.analysis.metrics):
+        if split_percentile(name)[1] is not None:
+            said = f"{design} does not support quantiles such as {name}; use a mean"
+            yield Problem(("analysis", "metrics", index), said)
 
 
 def _refined(study: Study) -> Iterator[Problem]:
@@ -328,11 +324,7 @@ def _refined(study: Study) -> Iterator[Problem]:
                 f"{factor.name} has levels that are not numbers; refine requires numbers",
                 whole,
             )
-    for index, name in enumerate(study.analysis.metrics):
-        if split_percentile(name)[1] is not None:
-            yield Problem(
-                ("analysis", "metrics", index), f"refine does not support quantiles such as {name}; use a mean"
-            )
+    yield from _no_quantiles("refine", study)
     if study.budget.min_blocks < 2:
         yield Problem(("budget", "min_blocks"), "found 1; refine requires at least 2 blocks to estimate the noise")
 
@@ -368,11 +360,7 @@ def _is_number(text: str) -> bool:
 def _ablation(study: Study) -> Iterator[Problem]:
     if study.design.allocation == "undecided":
         yield Problem(("design", "allocation"), "ablation requires complete blocks", 'set allocation = "all"')
-    for index, name in enumerate(study.analysis.metrics):
-        if split_percentile(name)[1] is not None:
-            yield Problem(
-                ("analysis", "metrics", index), f"ablation does not support quantiles such as {name}; use a mean"
-            )
+    yield from _no_quantiles("ablation", study)
     for index, factor in enumerate(study.factors):
         if len(factor.levels) > 2:
             said = f"{factor.name} has {len(factor.levels)} levels; ablation requires two: without and with the line"

@@ -9,6 +9,7 @@ from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.boot import check_boot_level, is_boot_name
 from ajuste.model.error import RequestError
+from ajuste.model.plan import REAL_TIME
 from ajuste.model.topology import parse_cpus
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.model.tunable import SERVICE_PREFIX, AttributeName, Tunable
@@ -210,7 +211,7 @@ def check_attributes(path: KeyPath, attributes: AttributesTable, study: Study, p
         except RequestError as failure:
             yield Problem((*path, "affinity"), failure.message)
     varied = varies(study, f"{prefix}policy")
-    if attributes.priority is not None and attributes.policy not in ("fifo", "rr") and not varied:
+    if attributes.priority is not None and attributes.policy not in REAL_TIME and not varied:
         yield Problem((*path, "priority"), 'priority requires policy = "fifo" or "rr"')
 
 

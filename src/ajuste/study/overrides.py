@@ -89,14 +89,18 @@ def with_machine(study: Study, name: str, catalogue: Catalogue) -> Study:
     the modelled time then, too. Raises RequestError for one that there is not, or that does not fit the study's guests.
     """
     place = Place(f"--machine {name}")
-    if study.target.on_host:
-        raise RequestError("applies only to guests", hint="remove the option, or add --target vm", place=place)
+    _require_guest(study, place)
     machine = MachineTable(model=absolute_machine(name))
     target = study.target.model_copy(update={"machine": machine})
     changed = study.model_copy(update={"target": target, "analysis": _with_modelled_time(study.analysis)})
     for problem in check_modelled(changed, catalogue):
         raise RequestError(problem.message, hint=problem.hint, place=place)
     return changed
+
+
+def _require_guest(study: Study, place: Place) -> None:
+    if study.target.on_host:
+        raise RequestError("applies only to guests", hint="remove the option, or add --target vm", place=place)
 
 
 def _with_modelled_time(analysis: AnalysisTable) -> AnalysisTable:
@@ -111,8 +115,7 @@ def with_topology(study: Study, text: str, catalogue: Catalogue) -> Study:
     one that there cannot be, or that does not fit the rest of the study.
     """
     place = Place(f"--topology {text}")
-    if study.target.on_host:
-        raise RequestError("applies only to guests", hint="remove the option, or add --target vm", place=place)
+    _require_guest(study, place)
     table = read_topology(text)
     try:
         topology = Topology.model_validate(table)
@@ -131,8 +134,7 @@ def with_packages(study: Study, given: Sequence[str]) -> Study:
     RequestError.
     """
     place = Place(" ".join(f"--package {text}" for text in given))
-    if study.target.on_host:
-        raise RequestError("applies only to guests", hint="remove the option, or add --target vm", place=place)
+    _require_guest(study, place)
     names = (*study.target.packages, *package_names(given))
     target = study.target.model_dump(by_alias=True, exclude_unset=True) | {"packages": tuple(dict.fromkeys(names))}
     return study.model_copy(update={"target": TargetTable.model_validate(target)})

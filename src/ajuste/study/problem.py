@@ -87,11 +87,11 @@ class Named(Protocol):
 N = TypeVar("N", bound=Named)
 
 
-def named_twice(table: str, tables: Sequence[Named]) -> list[Problem]:
-    """Those of ``tables`` that have the name of one before; ``table`` is what the file calls them."""
+def named_twice(table: str, tables: Sequence[Named], around: KeyPath = ()) -> list[Problem]:
+    """Those of ``tables``, called ``table`` in the file and in what is ``around``, that have the name of one before."""
     names = [one.name for one in tables]
     return [
-        Problem((table, index, "name"), f'the {table} "{name}" is given twice; expected different names')
+        Problem((*around, table, index, "name"), f'the {table} "{name}" is given twice; expected different names')
         for index, name in enumerate(names)
         if name in names[:index]
     ]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 from ajuste.model.error import RequestError
 from ajuste.model.plan import Scratch, User
@@ -43,32 +43,22 @@ def own_name(name: str) -> str:
 def check_files(study: Study) -> list[Problem]:
     """Files that are not there, or not below the study file's directory."""
     directory = study_directory(study)
-    problems = []
-    for path, name in _named(study):
-        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or name == ".":
-            problems.append(
-                Problem(path, f'"{name}" is outside the directory of the study; expected a relative path without ".."')
-            )
-        elif not (directory / name).is_file():
-            problems.append(Problem(path, f'file "{directory / name}" not found'))
-        elif not (directory / name).resolve().is_relative_to(directory.resolve()):
-            problems.append(
-                Problem(path, f'"{name}" leads outside the directory of the study; expected a file below it')
-            )
+    found = [(path, _problem_of(directory, name, "file")) for path, name in _named(study)]
     for index, variant in enumerate(study.workload.variants):
-        path = ("workload", "variant", index, "directory")
-        if variant.directory is not None and (problem := _problem_of_directory(directory, variant.directory)):
-            problems.append(Problem(path, problem))
-    return problems
+        if variant.directory is not None:
+            path = ("workload", "variant", index, "directory")
+            found.append((path, _problem_of(directory, variant.directory, "directory")))
+    return [Problem(path, problem) for path, problem in found if problem]
 
 
-def _problem_of_directory(directory: Path, name: str) -> str:
-    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+def _problem_of(directory: Path, name: str, what: Literal["file", "directory"]) -> str:
+    there = directory / name
+    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or (what == "file" and name == "."):
         return f'"{name}" is outside the directory of the study; expected a relative path without ".."'
-    if not (directory / name).is_dir():
-        return f'directory "{directory / name}" not found'
-    if not (directory / name).resolve().is_relative_to(directory.resolve()):
-        return f'"{name}" leads outside the directory of the study; expected a directory below it'
+    if not (there.is_file() if what == "file" else there.is_dir()):
+        return f'{what} "{there}" not found'
+    if not there.resolve().is_relative_to(directory.resolve()):
+        return f'"{name}" leads outside the directory of the study; expected a {what} below it'
     return ""
 
 
