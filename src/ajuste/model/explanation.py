@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from ajuste.model.base import ClosedModel
 from ajuste.model.cost import CostComparison, PackedCosts
@@ -29,16 +29,8 @@ class Recorded(ClosedModel):
     problem: str = ""
     costs: PackedCosts | None = None
     costs_problem: str = ""
-    decisions: PackedDecisions | None = None
-    decisions_problem: str = ""
-
-    @model_serializer(mode="wrap")
-    def _without_decisions(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return _without_empty(written(self), "decisions", "decisions_problem")
-
-
-def _without_empty(document: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in document.items() if value or name not in names}
+    decisions: PackedDecisions | None = Field(default=None, exclude_if=lambda decisions: decisions is None)
+    decisions_problem: str = Field(default="", exclude_if=lambda problem: not problem)
 
 
 class Explanation(ClosedModel):
@@ -53,11 +45,7 @@ class Explanation(ClosedModel):
     own: Recorded
     baseline: Recorded
     costs: CostComparison | None = None
-    divergence: Divergence | None = None
-
-    @model_serializer(mode="wrap")
-    def _without_divergence(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return _without_empty(written(self), "divergence")
+    divergence: Divergence | None = Field(default=None, exclude_if=lambda divergence: divergence is None)
 
     @property
     def configuration(self) -> str:
