@@ -105,8 +105,9 @@ class PatternTable(StudyTable):
         default=None,
         min_length=1,
         max_length=500,
-        description="A Python regular expression for each line; its first group is the number, which may have a unit "
-        "of its own (12.3ms, 1.5K): it is converted. The last match counts.",
+        description="A Python regular expression for each line (its first 4096 characters); its first group is the "
+        "number, which may have a unit of its own (12.3ms, 1.5K): it is converted. The last match counts; none flags "
+        "the trial.",
     )
     pointer: str | None = Field(
         default=None,
@@ -120,7 +121,11 @@ class PatternTable(StudyTable):
     scale: Scale = Field(
         default="ratio", description="Compare by ratios (always positive) or by differences (can be 0 or negative)."
     )
-    resolution: Real = Field(default=0.0, ge=0, description="The smallest step of the printed figure, in the unit.")
+    resolution: Real = Field(
+        default=0.0,
+        ge=0,
+        description="The smallest step of the printed figure, in the unit: equal values are known no better.",
+    )
     stream: Literal["stdout", "stderr"] = Field(default="stdout", description="Where the command prints it.")
 
     @model_validator(mode="after")
@@ -183,7 +188,8 @@ class ScratchTable(StudyTable):
     size_mib: Whole = Field(default=256, ge=8, le=1048576, description="Its size, if no device is given.")
     device: str | None = Field(
         default=None,
-        description="A block device to overwrite (default: a loop device on a temporary file).",
+        description="A block device to overwrite (default: a loop device on a temporary file; in a guest, modules must "
+        "name loop and the file system's module).",
     )
     directory: str | None = Field(default=None, description="The directory of that file: on the disk to measure.")
     make_options: tuple[Argument, ...] = Field(default=(), description="More arguments for mkfs.")
@@ -196,12 +202,15 @@ class ScratchTable(StudyTable):
 class DiskTable(StudyTable):
     """The disk that the study is about, which may be overwritten. All of the study that names ``device`` means it."""
 
-    device: str = Field(pattern=r"^/dev/[A-Za-z0-9]{1,32}$", description="In a guest: a disk that a module makes.")
+    device: str = Field(
+        pattern=r"^/dev/[A-Za-z0-9]{1,32}$", description="In a guest: a disk that a module makes, such as null_blk."
+    )
     size_mib: Whole = Field(
         default=512,
         ge=1,
         le=1048576,
-        description="On this machine: its minimum size. Without --disk, the run makes a loop device.",
+        description="On this machine: its minimum size. It is a loop device past the page cache, on a nameless file in "
+        "/var/tmp, or --disk DEVICE, which requires --accept-risk and must be unused.",
     )
 
     @property
@@ -302,18 +311,28 @@ class WorkloadTable(_Job):
         "which is faster.",
     )
     programs: tuple[Argument, ...] = Field(
-        default=(), description="More programs that the command starts; they are copied into the guest."
+        default=(),
+        description="More programs that the command starts, and by absolute path libraries that they load themselves; "
+        "they are copied into the guest.",
     )
     files: tuple[Argument, ...] = Field(
-        default=(), description="Files it needs, relative to the study file; they are in its working directory."
+        default=(),
+        description="Files it needs, beside or below the study file; they are in its working directory (in a guest "
+        "/study).",
     )
     timeout_s: Real = Field(
-        default=60.0, gt=0, le=86400, description="Time limit in seconds; then the trial is stopped and flagged."
+        default=60.0,
+        gt=0,
+        le=86400,
+        description="Time limit in seconds (by the virtual clock, the guest's own); then the trial is stopped and "
+        "flagged.",
     )
     settle_s: Real = Field(
         default=0.02, ge=0, le=3600, description="Seconds between the start of the background load and of the workload."
     )
-    background: tuple[BackgroundTable, ...] = Field(default=(), description="Loads that run in the background.")
+    background: tuple[BackgroundTable, ...] = Field(
+        default=(), description="Loads that run beside the workload, until it ends; one that fails flags the trial."
+    )
     services: tuple[ServiceTable, ...] = Field(
         default=(),
         alias="service",
@@ -342,7 +361,8 @@ class WorkloadTable(_Job):
     )
     as_root: Switch = Field(
         default=False,
-        description="Run as root, not as the user who called Ajuste; in a guest, not as an ordinary user.",
+        description="Run as root, not as the user who called Ajuste; in a guest, not as uid 1000, which "
+        "may use any priority and lock any memory.",
     )
     observe_s: Real = Field(
         default=0.0, ge=0, le=3600, description="Seconds for which samplers continue after the workload's end."

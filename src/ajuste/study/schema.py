@@ -258,8 +258,10 @@ class Study(StudyTable):
         alias="factor", max_length=200, description="What varies; an empty list describes one configuration."
     )
     workload: WorkloadTable
-    scratch: ScratchTable | None = Field(default=None, description="A file system, made for every trial.")
-    disk: DiskTable | None = Field(default=None, description="The disk the study measures.")
+    scratch: ScratchTable | None = Field(
+        default=None, description="A file system, made for every trial, as its working directory."
+    )
+    disk: DiskTable | None = Field(default=None, description="The disk the study measures, and may overwrite.")
     target: TargetTable = TargetTable()
     analysis: AnalysisTable
     design: DesignTable = DesignTable()
