@@ -15,7 +15,7 @@ from ajuste.lab.agents.operations import OPERATIONS, schema_of
 from ajuste.model.metric import FigureSource
 from ajuste.model.workload import WorkloadKind
 from ajuste.study.read import json_schema
-from writing.lists import file_tables, formats_page, metrics_page
+from writing.lists import file_tables, formats_page, metrics_page, packages_page
 from writing.results import results_page
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -31,6 +31,7 @@ PROGRAM: Final = (
     "formats.md",
     "results.md",
     "api.md",
+    "packages.md",
 )
 """Pages of REFERENCE that are generated from the program."""
 
@@ -72,6 +73,7 @@ def pages() -> dict[Path, str]:
         REFERENCE / "formats.md": formats_page(NOTE),
         REFERENCE / "results.md": results_page(NOTE),
         REFERENCE / "api.md": api(),
+        REFERENCE / "packages.md": packages_page(NOTE),
     }
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
+import tomllib
 from collections.abc import Iterable
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
@@ -74,6 +77,27 @@ def formats_page(note: str) -> str:
     )
 
 
+def packages_page(note: str) -> str:
+    """What each package of Python and of Rust owns, as it says itself."""
+    python = sorted(Path(ajuste.__path__[0]).glob("*/__init__.py"))
+    rust = sorted((Path(__file__).resolve().parent.parent / "native").glob("*/Cargo.toml"))
+    rows = [(f"src/ajuste/{one.parent.name}/", ast.get_docstring(ast.parse(one.read_text()))) for one in python]
+    rows += [
+        (f"native/{one.parent.name}/", tomllib.loads(one.read_text())["package"].get("description")) for one in rust
+    ]
+    return "\n".join(
+        [
+            "# Packages\n\nThis page lists what each package owns. [The architecture](../explanation/architecture.md) "
+            "says how they work together.\n",
+            note,
+            "| Package | Owns |",
+            "|---|---|",
+            *(f"| `{name}` | {_paragraph(str(said)).removesuffix('.')} |" for name, said in rows),
+            "",
+        ]
+    )
+
+
 def file_tables() -> dict[str, dict[str, Any]]:
     """The tables of files other than studies, by the title of their section."""
     return {
@@ -91,6 +115,8 @@ def _metric_rows(metrics: Iterable[Metric]) -> str:
 
 def _said(module: ModuleType, whole: bool = False) -> str:
     """What a module says of itself: its first paragraph, or all."""
-    text = str(module.__doc__)
-    text = _SOURCE.sub("", text if whole else text.partition("\n\n")[0])
+    return _paragraph(_SOURCE.sub("", str(module.__doc__) if whole else str(module.__doc__).partition("\n\n")[0]))
+
+
+def _paragraph(text: str) -> str:
     return " ".join(text.replace("``", "`").split()).replace("|", "\\|")

@@ -1,1 +1,1 @@
-"""Kernels: specification, fetching, sources, configuration, differences."""
+"""Kernels: specification, fetching, sources, building, Kconfig, differences."""

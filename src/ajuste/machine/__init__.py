@@ -1,1 +1,1 @@
-"""This machine: home, lock, cache, files, inventory and doctor."""
+"""This machine: home, lock, cache, files, inventory, doctor and boot loaders."""

@@ -1,1 +1,1 @@
-"""Results that were measured elsewhere: one file for each format that is read."""
+"""What programs print: one module per program, for live output and files alike."""

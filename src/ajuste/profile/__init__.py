@@ -1,1 +1,1 @@
-"""Profiles: whole sets of settings, as tuned and sysctl.d have them, as tunables of the catalogue with levels."""
+"""Profiles: whole sets of settings, of tuned and sysctl.d, as tunables with levels; and all export formats."""

@@ -1,1 +1,1 @@
-"""Runs and trials in SQLite or PostgreSQL."""
+"""Runs, suites and trials in SQLite or PostgreSQL: layouts, checksums, salvage."""
