@@ -38,6 +38,9 @@ PROGRAM: Final = (
 GENERATED: Final = (*PROGRAM, "simulated-verdicts.md", "simulated-switchbacks.md")
 """All of REFERENCE that nobody writes by hand: the last two are made by `python -m benchmarks`."""
 
+_EVERYWHERE: Final = ("", "bash", "coreutils", "dash")
+"""Packages that every Debian has."""
+
 TABLES: Final = {
     "FactorTable": "[[factor]]",
     "WorkloadTable": "[workload]",
@@ -229,8 +232,8 @@ def _default(field: dict[str, Any]) -> str:
 
 def _workload(kind: WorkloadKind) -> str:
     parts = [f"## {kind.name}\n", f"{_plain(kind.what)}\n"]
-    if kind.package:
-        parts.append(f"Package: `{kind.package}`.\n")
+    if packages := [one for one in dict.fromkeys((kind.package, *kind.needs.values())) if one not in _EVERYWHERE]:
+        parts.append(f"{'Packages' if packages[1:] else 'Package'}: {', '.join(f'`{one}`' for one in packages)}.\n")
     if kind.parameters:
         rows = [
             f"| `{name}` | `{one.default}`{f' {one.unit}' if one.unit else ''} | {_cell(_plain(one.what))} |"

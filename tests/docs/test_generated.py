@@ -38,6 +38,14 @@ def test_a_page_has_a_section_for_each(page: str, names: tuple[str, ...]) -> Non
     assert heads == list(names)
 
 
+def test_the_package_of_a_workload_is_that_of_its_program_and_not_of_the_shell_that_starts_it() -> None:
+    named = set(
+        re.findall(r"`([\w-]+)`", "".join(re.findall(r"^Packages?: .*$", PAGES[REFERENCE / "workloads.md"], re.M)))
+    )
+    assert named >= {"dbench", "postgresql", "fio"}
+    assert named.isdisjoint({"dash", "bash", "coreutils"})
+
+
 def test_every_table_of_the_results_says_what_it_is() -> None:
     assert [table.__name__ for table in tables() if not table.__dict__.get("__doc__")] == []
 
