@@ -40,7 +40,9 @@ def test_a_page_has_a_section_for_each(page: str, names: tuple[str, ...]) -> Non
 
 def test_the_package_of_a_workload_is_that_of_its_program_and_not_of_the_shell_that_starts_it() -> None:
     named = set(
-        re.findall(r"`([\w-]+)`", "".join(re.findall(r"^Packages?: .*$", PAGES[REFERENCE / "workloads.md"], re.M)))
+        re.findall(
+            r"`([\w-]+)`", "".join(re.findall(r"^Packages?: .*$", PAGES[REFERENCE / "workloads.md"], re.MULTILINE))
+        )
     )
     assert named >= {"dbench", "postgresql", "fio"}
     assert named.isdisjoint({"dash", "bash", "coreutils"})
