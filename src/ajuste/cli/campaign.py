@@ -22,7 +22,7 @@ from ajuste.model.campaign import (
 from ajuste.model.error import RequestError
 from ajuste.model.wording import change, count_of, listed, percent, visible_line
 from ajuste.report.console import Console
-from ajuste.report.document import Block, Cell, Column, CommandBlock, Fact, Facts, Report, Row, RowGroup, Section, Table
+from ajuste.report.document import Block, Cell, Column, CommandBlock, Fact, Facts, Report, Row, Section, Table
 from ajuste.report.terminal import print_report
 from ajuste.run.testbed import RunOptions
 
@@ -217,7 +217,7 @@ def campaign_report(found: CampaignStanding) -> Report:
     """The answer first, then the ledger."""
     sections = []
     if found.proposals:
-        table = Table(_COLUMNS, (RowGroup("", tuple(map(_row, found.proposals))),), name="ledger", title="Proposals")
+        table = Table.of(_COLUMNS, map(_row, found.proposals), name="ledger", title="Proposals")
         sections.append(Section("Proposals", (table,), name="ledger"))
     rules: tuple[Block, ...] = (Facts(_rules(found), name="rules"),)
     sections.append(Section("Rules", rules, name="rules"))

@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.search.goal import Search
-from ajuste.kernel.spec import (
-    KernelToBuild,
-    parse_source,
-    parse_spec,
-    parse_study_spec,
-    read_options,
-    specs_to_build,
-)
+from ajuste.kernel.spec import KernelToBuild, parse_source, parse_spec, parse_study_spec, read_options, specs_to_build
 from ajuste.machine.home import home
 from ajuste.model.error import Place, RequestError
 from ajuste.model.wording import visible_line

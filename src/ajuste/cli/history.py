@@ -13,19 +13,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.gate import CommitChange, CommitHistory, CommitPoint, HistoryResult, ProjectCommit
 from ajuste.model.wording import amount, change, count_of, listed, percent, shortened, visible_line
 from ajuste.report.console import Console
-from ajuste.report.document import (
-    Badge,
-    Block,
-    Cell,
-    Column,
-    CommandBlock,
-    Paragraph,
-    Report,
-    Row,
-    RowGroup,
-    Section,
-    Table,
-)
+from ajuste.report.document import Badge, Block, Cell, Column, CommandBlock, Paragraph, Report, Row, Section, Table
 from ajuste.report.gate import commit_words
 from ajuste.report.terminal import print_report
 from ajuste.run.gate.checkout import ProjectRepository
@@ -149,8 +137,8 @@ def _section(history: CommitHistory) -> Section:
     title = f"{history.name}: {history.metric}"
     if not history.points:
         return Section(title, (Paragraph(history.reason.partition("\n")[0]),))
-    rows = RowGroup("", tuple(_row(history, point) for point in history.points))
-    blocks: list[Block] = [Table(_COLUMNS, (rows,), name="commits"), *map(Paragraph, _said(history))]
+    rows = (_row(history, point) for point in history.points)
+    blocks: list[Block] = [Table.of(_COLUMNS, rows, name="commits"), *map(Paragraph, _said(history))]
     if history.run:
         blocks.append(CommandBlock("more", (f"ajuste report {history.run}",)))
     return Section(title, tuple(blocks))

@@ -16,7 +16,7 @@ from ajuste.machine.home import home
 from ajuste.model.metric import Scale
 from ajuste.model.wording import count_of
 from ajuste.report.console import Console
-from ajuste.report.document import Column, CommandBlock, Item, Listing, Paragraph, Report, Row, RowGroup, Section, Table
+from ajuste.report.document import Column, CommandBlock, Item, Listing, Paragraph, Report, Row, Section, Table
 from ajuste.report.progress import BuildProgress
 from ajuste.report.terminal import print_report
 from ajuste.report.verdicts import EffectStyle, effect_style
@@ -130,7 +130,7 @@ def bisection_report(found: BisectionResult) -> Report:
     built = sum(step.kernel.startswith("mine:bisect-") for step in found.steps)
     kept = f"{count_of(built, 'kernel')} built for this: see ajuste kernel list, ajuste kernel remove"
     sections = (
-        Section(title, (Table(_COLUMNS, (RowGroup("", rows),), title=title), *((Listing(notes),) if notes else ()))),
+        Section(title, (Table.of(_COLUMNS, rows, title=title), *((Listing(notes),) if notes else ()))),
         *((Section("Reports", reports),) if reports else ()),
         *((Section("", (Paragraph(kept, "dim"),)),) if found.kind != "versions" else ()),
     )

@@ -16,18 +16,7 @@ from ajuste.cli.options import Json, Verbose, example
 from ajuste.machine.home import home
 from ajuste.model.wording import change, percent
 from ajuste.report.console import Console
-from ajuste.report.document import (
-    Block,
-    Column,
-    Fact,
-    Facts,
-    Paragraph,
-    Report,
-    Row,
-    RowGroup,
-    Section,
-    Table,
-)
+from ajuste.report.document import Block, Column, Fact, Facts, Paragraph, Report, Row, RowGroup, Section, Table
 from ajuste.report.format import NOTHING
 from ajuste.report.html import write_report
 from ajuste.report.terminal import print_report

@@ -274,7 +274,7 @@ def verdict_rows(results: Results) -> dict[str, Any]:
     labels = labels_of(results)
     metrics = {metric.name: metric for metric in results.metrics}
     deciding = [metrics[name] for name in deciding_metrics(results) if name in metrics]
-    names = {one.name: labels.short(one) for one in results.configurations}
+    names = labels.by_name(results)
     return {"names": names, "rows": [row for metric in deciding for row in _rows(results, metric, names)]}
 
 

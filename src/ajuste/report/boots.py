@@ -72,7 +72,7 @@ def _spread_table(results: Results, found: BootFindings, labels: Labels) -> Tabl
     if not known:
         return None
     titles = {metric.name: metric for metric in results.metrics}
-    named = {one.name: labels.short(one) for one in results.configurations}
+    named = labels.by_name(results)
     groups = [
         RowGroup(
             titles[metric].title,
@@ -106,7 +106,7 @@ def _boot_table(found: BootFindings) -> Table:
     heads = ("Boot", "State", "Kernel", "Came up after", "Trials")
     columns = tuple(Column(title, figure=place > 2) for place, title in enumerate(heads))
     rows = tuple(_boot_row(one) for one in found.kept.boots)
-    return Table(columns, (RowGroup("", rows),), name="boots", title="Every boot")
+    return Table.of(columns, rows, name="boots", title="Every boot")
 
 
 def _boot_row(one: KeptBoot) -> Row:

@@ -13,7 +13,7 @@ from ajuste.model.explanation import Explanation
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.results import Results
 from ajuste.model.wording import count_of, visible_line
-from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Row, RowGroup, Section, Table
+from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Row, Section, Table
 from ajuste.report.format import Labels, number, signed, significant
 from ajuste.report.modelled import modelled_plot, modelled_tables
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, plain, variable
@@ -154,7 +154,7 @@ def costs_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
 
 def called_in(results: Results, explanation: Explanation, labels: Labels) -> tuple[str, str]:
     """How the baseline and the configuration are called."""
-    names = {one.name: labels.short(one) for one in results.configurations}
+    names = labels.by_name(results)
     baseline, own = (
         names.get(one.configuration, visible_line(one.configuration)) for one in (explanation.baseline, explanation.own)
     )
@@ -235,7 +235,7 @@ def _each_table(called: tuple[str, str], changed: Iterable[CostRow]) -> tuple[Ta
     )
     columns = (Column("", figure=False), Column(f"{called[0]} (baseline)"), Column(called[1]), Column("In all"))
     title = "Functions of which each call costs more or less"
-    return (Table(columns, (RowGroup("", rows),), title=title),) if rows else ()
+    return (Table.of(columns, rows, title=title),) if rows else ()
 
 
 def _table(title: str, called: tuple[str, str], rows: tuple[Row, ...], calls: str) -> Table:
@@ -246,7 +246,7 @@ def _table(title: str, called: tuple[str, str], rows: tuple[Row, ...], calls: st
         Column("Difference"),
         Column(calls, optional=True),
     )
-    return Table(columns, (RowGroup("", rows),), title=title)
+    return Table.of(columns, rows, title=title)
 
 
 def _function_row(row: CostRow) -> Row:

@@ -8,7 +8,7 @@ from typing import Final
 from ajuste.analysis.summary import MOST_BLOCKS
 from ajuste.machine.doctor.diagnosis import Diagnosis, NoiseEffect, NoiseFinding, Power, amount
 from ajuste.model.wording import count_of
-from ajuste.report.document import Block, Column, Item, Listing, Paragraph, Report, Row, RowGroup, Section, Table, Tone
+from ajuste.report.document import Block, Column, Item, Listing, Paragraph, Report, Row, Section, Table, Tone
 
 _MARKS: Final[dict[str, tuple[str, Tone]]] = {"much": ("!!", "bad"), "some": ("! ", "warning"), "note": ("i ", "plain")}
 
@@ -42,7 +42,7 @@ def _effects(diagnosis: Diagnosis) -> Iterator[Block]:
         f"({amount(min(run.elapsed_s for run in runs), 's')} to {amount(max(run.elapsed_s for run in runs), 's')})."
     )
     rows = tuple(Row((f"{effect.effect_percent:g} %", *_blocks(effect))) for effect in diagnosis.effects)
-    yield Table((Column("Effect"), Column("Blocks"), Column("Range")), (RowGroup("", rows),))
+    yield Table.of((Column("Effect"), Column("Blocks"), Column("Range")), rows)
     said = [f"{power.blocks} blocks show {_effect(power)}" for power in diagnosis.powers]
     yield Paragraph(f"{'; '.join(said)}.")
 
@@ -70,5 +70,5 @@ def _busy(diagnosis: Diagnosis) -> tuple[Section, ...]:
     if not busy:
         return ()
     rows = tuple(Row((one.name, f"{one.cpu_percent:.1f} %")) for one in busy)
-    table = Table((Column("Program", figure=False), Column("Of one CPU")), (RowGroup("", rows),))
+    table = Table.of((Column("Program", figure=False), Column("Of one CPU")), rows)
     return (Section("Programs that used most CPU meanwhile", (table,)),)

@@ -14,19 +14,7 @@ from ajuste.model.explanation import Explanation
 from ajuste.model.results import Results
 from ajuste.model.wording import amount, visible_line
 from ajuste.report.costs import called_in
-from ajuste.report.document import (
-    Block,
-    Column,
-    CommandBlock,
-    Folded,
-    Paragraph,
-    Picture,
-    Report,
-    Row,
-    RowGroup,
-    Section,
-    Table,
-)
+from ajuste.report.document import Block, Column, CommandBlock, Folded, Paragraph, Picture, Report, Row, Section, Table
 from ajuste.report.format import NOTHING, Labels, labels_of, number, shown_as
 from ajuste.report.plots.plot import SERIES, LegendEntry, Plot, figure, plain, plain_lines, scatter, variable
 
@@ -210,7 +198,7 @@ def _tables(found: Divergence, called: tuple[str, str]) -> tuple[Table, ...]:
     )
     columns = (Column("", figure=False), *(Column(head, figure=False) for head in heads))
     return (
-        Table(columns, (RowGroup("", rows),), title="Decisions where they part"),
+        Table.of(columns, rows, title="Decisions where they part"),
         *_tasks(found),
     )
 
@@ -233,4 +221,4 @@ def _tasks(found: Divergence) -> Iterable[Table]:
     )
     titles = ("Task", "Part of", "Carries out", "Made by")
     columns = tuple(Column(title, figure=False) for title in titles)
-    return (Table(columns, (RowGroup("", rows),), title="Tasks around that place"),) if rows else ()
+    return (Table.of(columns, rows, title="Tasks around that place"),) if rows else ()

@@ -84,6 +84,13 @@ class Table:
     matrix: bool = False
     brief: bool = False
 
+    @classmethod
+    def of(
+        cls, columns: tuple[Column, ...], rows: Iterable[Row], name: str = "", title: str = "", *, matrix: bool = False
+    ) -> Table:
+        """All ``rows`` in one group, which needs no title."""
+        return cls(columns, (RowGroup("", tuple(rows)),), name, title, matrix)
+
     @property
     def size(self) -> int:
         """The number of rows."""
@@ -109,6 +116,11 @@ class Facts:
 
     facts: tuple[Fact, ...]
     name: str = ""
+
+
+def facts_of(*said: tuple[str, str]) -> tuple[Fact, ...]:
+    """Names with their texts, as far as there are any."""
+    return tuple(Fact(name, text) for name, text in said if text)
 
 
 @dataclass(frozen=True)

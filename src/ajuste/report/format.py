@@ -248,6 +248,10 @@ class Labels:
         ]
         return ", ".join(said) or visible_line(configuration.name)
 
+    def by_name(self, results: Results) -> dict[str, str]:
+        """``short`` of all configurations by their names."""
+        return {one.name: self.short(one) for one in results.configurations}
+
     @property
     def heading(self) -> str:
         """The factors' names, in the order of ``short``."""

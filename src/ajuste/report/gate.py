@@ -14,19 +14,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from ajuste.model.gate import GateFigure, GateResult, GateWord, Policy, ProjectCommit
 from ajuste.model.verdict import Word
 from ajuste.model.wording import amount, change, count_of, listed, number, percent, shortened, visible, visible_line
-from ajuste.report.document import (
-    Badge,
-    Block,
-    Column,
-    CommandBlock,
-    Item,
-    Listing,
-    Report,
-    Row,
-    RowGroup,
-    Section,
-    Table,
-)
+from ajuste.report.document import Badge, Block, Column, CommandBlock, Item, Listing, Report, Row, Section, Table
 
 LOOKS: Final[dict[GateWord, tuple[Word, str]]] = {
     "pass": ("equivalent", "✓"),
@@ -52,7 +40,7 @@ _COLUMNS: Final = (
 def gate_report(result: GateResult) -> Report:
     """The answer first."""
     rows = tuple(map(_row, result.benchmarks))
-    table = Table(_COLUMNS, (RowGroup("", rows),), name="benchmarks")
+    table = Table.of(_COLUMNS, rows, name="benchmarks")
     about = f"{result.base.label} → {result.head.label}"
     sections = (Section("", (table, *_told(result))),)
     return Report(title="Gate", headline=headline(result), question=about, sections=sections, stem="gate")

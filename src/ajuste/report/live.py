@@ -41,7 +41,7 @@ def live_plots(results: Results, labels: Labels) -> tuple[Plot, ...]:
 
 def _plot(results: Results, live: LiveRecord, line: LiveLine, metric: Metric, labels: Labels, name: str) -> Plot:
     marks = configuration_marks(results)
-    short = {one.name: labels.short(one) for one in results.configurations}
+    short = labels.by_name(results)
     shown = shown_as((value for value in line.values if value is not None), metric.unit)
     last_s = line.at_s[-1]
     size, axis_unit = next((size, unit) for least, size, unit in _UNITS if last_s >= least)

@@ -26,10 +26,10 @@ from ajuste.report.document import (
     Paragraph,
     Picture,
     Row,
-    RowGroup,
     Section,
     Subsection,
     Table,
+    facts_of,
 )
 from ajuste.report.format import NOTHING, Labels, fixed_levels
 from ajuste.report.inventory_page import inventory_page
@@ -171,7 +171,7 @@ def _metric(results: Results, diagnostics: Diagnostics, name: str, plot: str) ->
     blocks: list[Block] = []
     blocks += [Paragraph(one.says) for one in diagnostics.naive if one.metric == name][:1]
     if present:
-        blocks.append(Table(_COLUMNS, (RowGroup("", tuple(map(_row, present))),)))
+        blocks.append(Table.of(_COLUMNS, map(_row, present)))
     metric = next((one for one in results.metrics if one.name == name), None)
     if metric is not None and any(one.matters for one in present):
         course = course_plot(results, metric, plot)
@@ -238,7 +238,7 @@ def method_facts(results: Results, labels: Labels) -> tuple[Fact, ...]:
         ("Stopped because", "" if elsewhere else results.stopped_because),
     )
     trials = (Fact("Trials left out", items=each_left_out(results, labels)),) if each_left_out(results, labels) else ()
-    return (*(Fact(name, text) for name, text in lines if text), *trials)
+    return (*facts_of(*lines), *trials)
 
 
 def _blocks(results: Results) -> str:
@@ -262,7 +262,7 @@ def settings_parts(results: Results, labels: Labels) -> tuple[Subsection, ...]:
             ("Levels studied", ", ".join(_written(labels, explained.name, x) for x in levels.get(explained.name, ()))),
         )
         note = (Paragraph(explained.note, "dim"),) if explained.note else ()
-        blocks = (Paragraph(explained.what), Facts(tuple(Fact(name, text) for name, text in facts if text)), *note)
+        blocks = (Paragraph(explained.what), Facts(facts_of(*facts)), *note)
         parts.append(Subsection(explained.title or explained.name, blocks, explained.name))
     return tuple(parts)
 
@@ -284,7 +284,7 @@ def left_out(results: Results) -> tuple[str, ...]:
 
 def each_left_out(results: Results, labels: Labels) -> tuple[str, ...]:
     """A line for each trial that was flagged or failed, or the first of many; one for all warm-up trials."""
-    names = {configuration.name: labels.short(configuration) for configuration in results.configurations}
+    names = labels.by_name(results)
     tally = results.tally
     lines = [
         f"Block {trial.block}, {names.get(trial.configuration, trial.configuration)}: {kind_of(trial)}, {trial.reason}"
@@ -320,14 +320,14 @@ def data_of(results: Results, shown: Results, labels: Labels) -> Section:
     facts = (*own, ("Made", results.created), ("Ajuste", results.ajuste), ("Digest", results.digest))
     blocks = (
         Data(files, table),
-        Facts(tuple(Fact(name, text) for name, text in facts if text)),
+        Facts(facts_of(*facts)),
         Paragraph(about, "dim"),
     )
     return Section("Data", blocks, "data", "Data", depth="reference", open=True)
 
 
 def _trials(shown: Results, labels: Labels, title: str) -> Table:
-    names = {configuration.name: labels.short(configuration) for configuration in shown.configurations}
+    names = labels.by_name(shown)
     elsewhere = shown.elsewhere is not None
     listed = shown.trials[:_MOST_LISTED]
     there = [metric for metric in shown.metrics if any(metric.name in trial.metrics for trial in listed)]
@@ -347,4 +347,4 @@ def _trials(shown: Results, labels: Labels, title: str) -> Table:
             Cell(numbers[name].text(trial.metrics[name]) if name in trial.metrics else NOTHING) for name in numbers
         )
         rows.append(Row((names.get(trial.configuration, trial.configuration), str(trial.block), *run, *figures)))
-    return Table(columns, (RowGroup("", tuple(rows)),), "trials", title)
+    return Table.of(columns, rows, "trials", title)

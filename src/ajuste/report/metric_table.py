@@ -10,7 +10,7 @@ from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, visible_line
 from ajuste.outputs.base import HARDWARE_METRICS
-from ajuste.report.document import Cell, Column, Fact, Facts, Row, RowGroup, Subsection, Table
+from ajuste.report.document import Cell, Column, Fact, Facts, Row, Subsection, Table
 from ajuste.report.format import NOTHING, Labels, ShownNumber, shown_as, spread_percent
 
 NOT_SUPPORTED: Final = "not supported"
@@ -114,7 +114,7 @@ def metric_matrix(results: Results, metrics: Sequence[Metric], labels: Labels, n
         for metric in metrics
     )
     heads = (Column(labels.named(one)) for one in results.configurations)
-    return Table((Column(labels.heading or "Metric", figure=False), *heads), (RowGroup("", rows),), name, matrix=True)
+    return Table.of((Column(labels.heading or "Metric", figure=False), *heads), rows, name, matrix=True)
 
 
 def described(results: Results, configuration: Measured, metric: Metric, labels: Labels) -> Subsection:

@@ -10,7 +10,7 @@ from typing import Final
 from ajuste.model.cost import ROLES
 from ajuste.model.modelled import Missed, ModelledComparison, ModelledRow, all_missed
 from ajuste.model.wording import amount, visible_line
-from ajuste.report.document import Column, Row, RowGroup, Table
+from ajuste.report.document import Column, Row, Table
 from ajuste.report.format import number, signed, significant
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, level_axis, plain, variable
 
@@ -126,12 +126,12 @@ def _functions(modelled: ModelledComparison, called: tuple[str, str], name_of: C
         Column("TLB", optional=True),
     )
     title = f"Functions whose modelled time differs most, and their misses ({called[0]} → {called[1]})"
-    return Table(columns, (RowGroup("", rows),), title=title)
+    return Table.of(columns, rows, title=title)
 
 
 def _table(title: str, called: tuple[str, str], rows: list[Row]) -> Table:
     columns = (Column("", figure=False), Column(f"{called[0]} (baseline)"), Column(called[1]), Column("Difference"))
-    return Table(columns, (RowGroup("", tuple(rows)),), title=title)
+    return Table.of(columns, rows, title=title)
 
 
 _COLOURS: Final = {

@@ -14,7 +14,7 @@ from ajuste.model.plan import Sampler
 from ajuste.model.results import Clock
 from ajuste.model.trial import Factor, Slot
 from ajuste.model.wording import count_of, number
-from ajuste.report.document import Fact, Facts, Item, Listing, Notes, Paragraph, Report, Section, Subsection
+from ajuste.report.document import Fact, Facts, Item, Listing, Notes, Paragraph, Report, Section, Subsection, facts_of
 from ajuste.report.format import duration, level_text
 from ajuste.report.method import VIRTUAL
 from ajuste.report.verdicts import effect_band
@@ -165,7 +165,7 @@ def _frame(plan: PlannedStudy) -> tuple[Fact, ...]:
         f"{budget.min_blocks} to {budget.max_blocks}{warm_up}, of {count_of(configurations, 'trial')} each: "
         f"at most {trials}, plus repeats of flagged ones{limit}"
     )
-    return _facts(
+    return facts_of(
         ("Target", plan.target),
         ("Packages", _packages(plan.packages) if plan.packages else ""),
         ("Clock", plan.clock),
@@ -190,10 +190,6 @@ def _packages(packages: PlannedPackageSet) -> str:
     names = ", ".join(f"{name} {packages.versions[name]}" for name in packages.asked)
     more = len(packages.versions) - len(packages.asked)
     return f"{names}, and {count_of(more, 'package')} that they require, of Debian {packages.release}; {fetched}"
-
-
-def _facts(*pairs: tuple[str, str]) -> tuple[Fact, ...]:
-    return tuple(Fact(name, text) for name, text in pairs if text)
 
 
 def _varied(plan: PlannedStudy) -> Iterator[Fact]:
@@ -282,7 +278,7 @@ def _short(configuration: PlannedConfiguration, plan: PlannedStudy) -> str:
 
 
 def _measured(plan: PlannedStudy) -> tuple[Fact, ...]:
-    return _facts(
+    return facts_of(
         ("Decides", ", ".join(metric.name for metric in plan.deciding)),
         ("Described", ", ".join(metric.name for metric in plan.described)),
         ("Counters", ", ".join(plan.counters)),

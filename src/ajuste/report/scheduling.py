@@ -12,7 +12,7 @@ from ajuste.model.results import Results
 from ajuste.model.scheduling import Part, Recording, Spread
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.costs import called_in, cost_sentences, cost_tables
-from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Report, Row, RowGroup, Section, Table
+from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Report, Row, Section, Table
 from ajuste.report.format import NOTHING, Labels, labels_of, number, shown_as
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain, scatter
 from ajuste.report.plots.trials import configuration_marks
@@ -258,7 +258,7 @@ def _tables(explanation: Explanation, heads: tuple[str, ...]) -> tuple[Table, ..
 
 
 def _table(title: str, heads: tuple[str, ...], rows: tuple[Row, ...]) -> Table:
-    return Table((Column("", figure=False), *map(Column, heads)), (RowGroup("", rows),), title=title)
+    return Table.of((Column("", figure=False), *map(Column, heads)), rows, title=title)
 
 
 def _figures(recordings: list[Recording], explanation: Explanation) -> tuple[Row, ...]:

@@ -193,7 +193,7 @@ def _cell(verdict: Verdict | None) -> Cell:
 def _environment_table(compared: SideBySide) -> Table:
     rows = tuple(Row((name, *_apart(values))) for name, values in compared.differing)
     columns = (Column("", figure=False), *(Column(name, figure=False) for name in compared.names))
-    return Table(columns, (RowGroup("", rows),), name="differing")
+    return Table.of(columns, rows, name="differing")
 
 
 def _apart(values: Sequence[str | None]) -> list[str]:

@@ -149,7 +149,7 @@ def _tables(result: SuiteResult, labels: Labels) -> Iterator[Block]:
     verdicts = {(one.metric, one.configuration): one for one in result.results.verdicts}
     rows = [_row(metric, baseline, others, verdicts) for metric in result.results.metrics]
     rows += [row for direction in _BETTER if (row := _mean_row(result, direction, others)) is not None]
-    yield Table(columns, (RowGroup("", tuple(rows)),), "members-table")
+    yield Table.of(columns, rows, "members-table")
     if others:
         yield Folded("Intervals", (_intervals(result, labels, others, verdicts),))
 

@@ -14,14 +14,7 @@ from ajuste.model.verdict import Bounds, FactorEffect, LineEffect, Ranked, Ranki
 from ajuste.model.wording import in_sentence, listed, percent, visible_line
 from ajuste.report.document import Badge, Block, Cell, Column, Paragraph, Row, RowGroup, Section, Table
 from ajuste.report.format import NOTHING, Labels, ShownNumber, number, numeric_levels, shown_as
-from ajuste.report.metric_table import (
-    extent_of,
-    is_screening,
-    mean_cell,
-    metric_shown,
-    title_with_unit,
-    verdicts_of,
-)
+from ajuste.report.metric_table import extent_of, is_screening, mean_cell, metric_shown, title_with_unit, verdicts_of
 from ajuste.report.verdicts import (
     EffectStyle,
     badge,

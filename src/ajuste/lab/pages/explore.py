@@ -133,7 +133,7 @@ def analysed(request: Request) -> Response:
     lab, run = run_of(request)
     results = lab.service.results(run)
     labels = labels_of(results)
-    short = {one.name: labels.short(one) for one in results.configurations}
+    short = labels.by_name(results)
     found = {
         "levels": {one.name: one.levels for one in results.configurations},
         "short": short if len({*short.values()}) == len(short) else {},

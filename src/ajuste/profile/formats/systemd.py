@@ -9,17 +9,7 @@ import re
 from typing import Final
 
 from ajuste.model.plan import Attributes
-from ajuste.profile.export import (
-    BOOT,
-    NO_WORDS,
-    PROCESS,
-    Export,
-    ExportFile,
-    LeftOut,
-    Rendered,
-    comment,
-    not_here,
-)
+from ajuste.profile.export import BOOT, NO_WORDS, PROCESS, Export, ExportFile, LeftOut, Rendered, comment, not_here
 from ajuste.profile.formats import shell
 
 NAME: Final = "systemd"

@@ -169,7 +169,7 @@ def predicted_plot(results: Results, metric: Metric, labels: Labels, name: str) 
     if not own:
         return None
     shown = prediction_shown(own, metric)
-    names = {configuration.name: labels.short(configuration) for configuration in results.configurations}
+    names = labels.by_name(results)
     rows = {prediction.configuration: len(own) - 1 - place for place, prediction in enumerate(own)}
     traces = [_predicted(prediction, rows, names, shown) for prediction in own]
     traces += [_trials_beside(results, metric, rows, shown), _means_beside(own, rows, names, shown)]

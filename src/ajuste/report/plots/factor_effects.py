@@ -34,14 +34,7 @@ from ajuste.report.plots.plot import (
     scatter,
     variable,
 )
-from ajuste.report.verdicts import (
-    EffectStyle,
-    effect_name,
-    effect_size,
-    effects_of,
-    known,
-    verdict_text,
-)
+from ajuste.report.verdicts import EffectStyle, effect_name, effect_size, effects_of, known, verdict_text
 
 _MOST: Final = 30  # bars, of the largest effects
 _LABEL_WIDTH: Final = 34  # characters

@@ -29,7 +29,7 @@ def timelines_plot(results: Results, labels: Labels) -> Plot | None:
     rows = len(figures)
     inner = rows * _ROW + (rows - 1) * _GAP
     marks = configuration_marks(results)
-    short = {c.name: labels.short(c) for c in results.configurations}
+    short = labels.by_name(results)
     seen = dict.fromkeys(line.configuration for one in figures for line in one.lines)
     layout: dict[str, Any] = {"margin": {"t": 40, "b": 36}, "shapes": [], "annotations": []}
     traces: list[dict[str, Any]] = []
