@@ -28,6 +28,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.explanation import Recorded
 from ajuste.model.results import Results
 from ajuste.model.trial import Trial
+from ajuste.store.database import require_new
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -148,8 +149,7 @@ def write_bundle(file: Path, runs: Iterable[Bundled], count: int) -> None:
     """Write ``count`` runs to the new ``file``, whole or not at all: the same runs give the same bytes. Raises
     RequestError if it is there already or cannot be written.
     """
-    if file.exists():
-        raise RequestError(f"{file} exists; expected a new file", hint="choose another name, or remove the file")
+    require_new(file)
     if not file.absolute().parent.is_dir():
         raise RequestError(f"{file}: expected a file in an existing directory")
     try:

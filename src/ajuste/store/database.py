@@ -266,6 +266,24 @@ def file_of(url: str) -> Path | None:
     return Path(url.removeprefix(_FILE)) if url.startswith(_FILE) else None
 
 
+def require_new(file: Path) -> None:
+    """Raises RequestError if there is a file already."""
+    if file.exists():
+        raise RequestError(f"{file} exists; expected a new file", hint="choose another name, or remove the file")
+
+
+def require_there(file: Path) -> None:
+    """Raises RequestError if a store's file is not there."""
+    if not file.is_file():
+        raise RequestError(f"store {file} not found", hint="run a study first, or set AJUSTE_STORE or AJUSTE_HOME")
+
+
+def remove_store(file: Path) -> None:
+    """With what SQLite keeps beside it."""
+    for end in ("", "-wal", "-shm", "-journal"):
+        Path(f"{file}{end}").unlink(missing_ok=True)
+
+
 def shown(url: str) -> str:
     """``url`` as people may see it: without a password."""
     if url.startswith(_FILE):

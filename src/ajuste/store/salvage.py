@@ -14,7 +14,16 @@ from typing import Any, Final
 
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.store.checks import UNREADABLE, DamageError
-from ajuste.store.database import Database, Transaction, database_at, file_of, shown
+from ajuste.store.database import (
+    Database,
+    Transaction,
+    database_at,
+    file_of,
+    remove_store,
+    require_new,
+    require_there,
+    shown,
+)
 from ajuste.store.engine import open_database
 from ajuste.store.head import STORE_VERSION
 from ajuste.store.rows import WHOLE, keep_trials, verify_trials
@@ -132,8 +141,8 @@ def inspect_store(url: str) -> Findings:
     what is damaged.
     """
     file = file_of(url)
-    if file is not None and not file.is_file():
-        raise RequestError(f"store {file} not found", hint="run a study first, or set AJUSTE_STORE or AJUSTE_HOME")
+    if file is not None:
+        require_there(file)
     damaged: list[str] = []
     try:
         database = open_database(url)
@@ -214,8 +223,7 @@ def salvage(url: str, file: Path) -> Salvaged:
     on. Raises RequestError if ``file`` is there already, or there is nothing at ``url``; RunError where nothing can be
     read.
     """
-    if file.exists():
-        raise RequestError(f"{file} exists; expected a new file", hint="choose another name, or remove the file")
+    require_new(file)
     done = Salvaged()
     target = open_database(f"sqlite:///{file}")
     try:
@@ -223,8 +231,7 @@ def salvage(url: str, file: Path) -> Salvaged:
             _copy(Remains(source, done.lost), copied, done)
     except BaseException:
         target.close()
-        for name in (file, *(Path(f"{file}{end}") for end in (*_SIDE_FILES, "-shm"))):
-            name.unlink(missing_ok=True)
+        remove_store(file)
         raise
     target.close()
     done.lost = list(dict.fromkeys(done.lost))

@@ -14,7 +14,7 @@ from typing import Final
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.store.checks import DamageError
-from ajuste.store.database import file_of, shown
+from ajuste.store.database import file_of, remove_store, require_new, require_there, shown
 from ajuste.store.engine import lock_name, only_one, open_database, unusable
 from ajuste.store.head import Head, RunNotes
 from ajuste.store.salvage import Findings, inspect_store
@@ -40,10 +40,8 @@ def back_up(url: str, file: Path) -> Findings:
     not sound: then there is none.
     """
     original = _file(url, f"back it up with pg_dump --format=custom --file={file} --dbname={shown(url)}")
-    if file.exists():
-        raise RequestError(f"{file} exists; expected a new file", hint="choose another name, or remove the file")
-    if not original.is_file():
-        raise RequestError(f"store {original} not found", hint="run a study first, or set AJUSTE_STORE or AJUSTE_HOME")
+    require_new(file)
+    require_there(original)
     try:
         _copy(original, file)
         with TemporaryDirectory(prefix="ajuste-backup-", dir=file.parent) as directory:
@@ -53,10 +51,10 @@ def back_up(url: str, file: Path) -> Findings:
         if found.damaged:
             raise unusable(url, DamageError(found.damaged[0]), "copied")
     except (sqlite3.Error, OSError) as error:
-        _remove(file)
+        remove_store(file)
         raise RunError(f"cannot copy the store to {file}: {error}", hint="check disk space and permissions") from error
     except BaseException:
-        _remove(file)
+        remove_store(file)
         raise
     return found
 
@@ -79,11 +77,6 @@ def _copy(original: str | Path, file: Path) -> None:
     with closing(sqlite3.connect(original)) as source, closing(sqlite3.connect(file)) as copy:
         source.backup(copy)
         copy.execute("PRAGMA journal_mode=DELETE")
-
-
-def _remove(file: Path) -> None:
-    for end in ("", "-wal", "-shm", "-journal"):
-        Path(f"{file}{end}").unlink(missing_ok=True)
 
 
 def _file(url: str, hint: str) -> Path:
