@@ -1,11 +1,14 @@
-"""Every block of docs/how-to/notebook.md is run, one after the other, as in a notebook."""
+"""Every block of docs/how-to/notebook.md is run in order, as in a notebook, and the example that it names."""
 
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "notebook.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "how-to" / "notebook.md"
+EXAMPLE = DOCS / "examples" / "statistics.py"
 
 
 def test_every_block_of_the_page_runs_and_what_it_asserts_is_true(machine_lock: None) -> None:
@@ -15,4 +18,9 @@ def test_every_block_of_the_page_runs_and_what_it_asserts_is_true(machine_lock: 
     for block in found:
         above = text.count("\n", 0, block.start(1))
         exec(compile("\n" * above + block[1], PAGE.name, "exec"), names)
-    assert sum(block[1].count("assert ") for block in found) >= 6
+    assert sum(block[1].count("assert ") for block in found) >= 4
+
+
+def test_what_the_example_asserts_is_true() -> None:
+    assert EXAMPLE.read_text().count("assert ") >= 5
+    runpy.run_path(str(EXAMPLE))
