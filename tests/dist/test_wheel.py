@@ -174,6 +174,19 @@ def test_a_missing_part_is_named_before_anything_is_changed(
     assert not list((installed.prefix.parent / "here").iterdir())
 
 
+@pytest.mark.parametrize(("lost", "module"), [("numpy", "numpy"), ("ajuste/study/read.py", "ajuste.study.read")])
+def test_a_module_that_every_installation_has_is_named_with_what_mends_it(
+    installed: Installed, lost: str, module: str
+) -> None:
+    installed.without(lost)
+    done = installed.run("run", "granularity")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        f"ajuste: Python module {module} not found; Ajuste requires it",
+        f"  install Ajuste again: {installed.prefix}/bin/python -m pip install --force-reinstall WHEEL",
+    ]
+
+
 def for_arm64(program: Path) -> None:
     content = bytearray(program.read_bytes())
     struct.pack_into("<H", content, 18, ARM64)

@@ -100,8 +100,8 @@ def how_to_mend() -> str:
         + {
             "deb": _REINSTALL,
             "pipx": "pipx install --force WHEEL",
-            "uv": f"uv pip install --python {shlex.quote(sys.prefix)} --reinstall-package ajuste WHEEL",
-            "pip": f"{shlex.quote(sys.executable)} -m pip install --force-reinstall --no-deps WHEEL",
+            "uv": f"uv pip install --python {shlex.quote(sys.prefix)} --reinstall WHEEL",
+            "pip": f"{shlex.quote(sys.executable)} -m pip install --force-reinstall WHEEL",
             "setup/install": "sh install WHEEL",
         }[way()]
     )
@@ -115,10 +115,14 @@ def require_extra(extra: str) -> None:
 
 
 def lacking(error: ModuleNotFoundError) -> RequestError | None:
-    """What people are told of a module that could not be loaded; ``None`` if it is of no optional part."""
+    """What people are told of a module that could not be loaded; ``None`` if it is a fault in the source tree."""
     module = (error.name or "").partition(".")[0]
     extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
-    return None if extra is None else _lacking(module, extra)
+    if extra is not None:
+        return _lacking(module, extra)
+    if in_tree() and module in ("", "ajuste"):
+        return None
+    return RequestError(f"Python module {error.name or error} not found; Ajuste requires it", hint=how_to_mend())
 
 
 def _lacking(module: str, extra: str) -> RequestError:
