@@ -101,6 +101,11 @@ class User:
         found = (file.relative_to(self.home) for file in self.home.rglob("*") if not file.is_dir() or file.is_symlink())
         return {str(file) for file in found if file.parts[0] not in ("tools", "downloads") and "pip" not in str(file)}
 
+    def empty(self) -> list[Path]:
+        """Directories that an installation could have made and not removed."""
+        made = (place for place in (self.home / ".local").rglob("*") if place.is_dir() and "ajuste" not in place.parts)
+        return [place for place in made if not any(place.iterdir())]
+
 
 @pytest.fixture
 def user(wheel: Path) -> Iterator[User]:
@@ -157,7 +162,9 @@ def test_every_command_of_the_page_works_in_its_order(user: User) -> None:
 def test_from_the_file_to_a_verdict_in_a_guest_and_back_on_a_system_without_apt(user_of_a_fresh_system: User) -> None:
     user = user_of_a_fresh_system
     assert user.run("command -v apt-get || command -v dpkg || command -v qemu-system-x86_64").returncode != 0
-    assert "ajuste 0.1.0" in user.must("sh install ajuste-*.whl")
+    said = user.must("SHELL=/bin/zsh sh install ajuste-*.whl")
+    assert said.startswith("ajuste 0.1.0\n")
+    assert "Add fpath=(/home/someone/.local/share/zsh/site-functions $fpath) to ~/.zshrc" in said
     assert "setup/install, in" in user.must("ajuste --version --verbose")
     assert json.loads(user.must("ajuste compare --blocks 20 --json -- sleep 0.01"))["study"] == "compare"
     verdicts = json.loads(user.must("ajuste run granularity --json"))["verdicts"]
@@ -171,6 +178,7 @@ def test_from_the_file_to_a_verdict_in_a_guest_and_back_on_a_system_without_apt(
     said = user.must("sh install remove")
     assert "/home/someone/.local/share/ajuste" in said
     assert {file for file in user.files() if not is_data(file)} == set()
+    assert user.empty() == []
 
 
 @pytest.mark.parametrize(
@@ -179,6 +187,7 @@ def test_from_the_file_to_a_verdict_in_a_guest_and_back_on_a_system_without_apt(
         ("sh install", "expected one argument", {}),
         ("sh install no-such.whl", "wheel not found", {}),
         ("sh install remove", "Ajuste is not installed in", {}),
+        ("touch a-1-py3-none-linux_riscv64.whl; sh install a-*.whl", "is for another kind of machine; this one is", {}),
         ("sh install ajuste-*.whl", "Ajuste requires Python 3.11 or later", {"PYTHON": "./old-python"}),
         ("sh install ajuste-*.whl", "cannot write to /proc/.local", {"HOME": "/proc"}),
     ],
