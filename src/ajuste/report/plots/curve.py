@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ajuste.model.metric import Metric
-from ajuste.model.results import Measured, Prediction, Results
+from ajuste.model.results import Measured, Point, Prediction, Results
 from ajuste.model.trial import Factor
 from ajuste.model.wording import visible_line
 from ajuste.report.format import Labels, ShownNumber, in_unit, numeric_levels
@@ -25,7 +26,7 @@ from ajuste.report.plots.plot import (
     spaced,
     variable,
 )
-from ajuste.report.plots.trials import exact, figure_axis, hover_text, kind_of
+from ajuste.report.plots.trials import clean_trials, exact, figure_axis, hover_text
 
 _FEWEST_LEVELS: Final = 3
 _LOG_LEVELS: Final = 10.0  # levels that span a decade or more are drawn on a logarithmic axis
@@ -44,13 +45,13 @@ def curve_plot(results: Results, metric: Metric, factor: Factor, labels: Labels,
         return None
     at = dict(zip(factor.levels, numbers, strict=True))
     shown = exact(metric, values)
+    clean = clean_trials(results, metric)
     traces: list[dict[str, Any]] = []
     for place, configurations in enumerate(lines.values()):
-        own = mark(place if len(lines) > 1 else 1)
         ordered = sorted(configurations, key=lambda c: at[c.levels[factor.name]])
-        traces.append(_trials(results, metric, factor, ordered, at, own, labels, shown))
-        traces.append(_means(metric, factor, ordered, at, own, labels, shown))
-    single = [t.metrics[metric.name] for t in results.trials if metric.name in t.metrics and kind_of(t) == "clean"]
+        places = {c.name: at[c.levels[factor.name]] for c in ordered}
+        line = _Line(metric, ordered, places, mark(place if len(lines) > 1 else 1), labels, shown)
+        traces += [line.trials(clean), line.means()]
     others = [f for f in labels.factors if f.name != factor.name]
     return Plot(
         name=name,
@@ -59,7 +60,7 @@ def curve_plot(results: Results, metric: Metric, factor: Factor, labels: Labels,
         figure=figure(
             traces,
             xaxis=_level_ticks(factor, numbers, labels),
-            yaxis=figure_axis([shown.scaled(v) for v in single]),
+            yaxis=figure_axis([shown.scaled(t.metrics[metric.name]) for t in clean]),
         ),
         height=320,
         legend=_legend(list(lines), others, labels),
@@ -77,51 +78,42 @@ def _lines(results: Results, factor: Factor, others: list[str]) -> dict[tuple[st
     return lines
 
 
-def _means(
-    metric: Metric,
-    factor: Factor,
-    configurations: list[Measured],
-    at: dict[str, float],
-    own: Mark,
-    labels: Labels,
-    shown: ShownNumber,
-) -> dict[str, Any]:
-    measured = [c for c in configurations if metric.name in c.metrics]
-    return scatter(
-        "lines+markers",
-        [at[c.levels[factor.name]] for c in measured],
-        [shown.scaled(c.metrics[metric.name].mean) for c in measured],
-        [
-            f"<b>{plain(labels.short(c))}</b><br>mean of {c.metrics[metric.name].n} trials: "
-            f"{plain(shown.with_unit(c.metrics[metric.name].mean))}"
-            for c in measured
-        ],
-        line={"color": own.colour, "width": 2},
-        marker={"symbol": own.symbol, "size": 9, "color": own.colour},
-    )
+@dataclass(frozen=True)
+class _Line:
+    """Configurations that differ in nothing but the level of one factor, each at its place on the axis."""
 
+    metric: Metric
+    configurations: list[Measured]
+    places: dict[str, float]
+    mark: Mark
+    labels: Labels
+    shown: ShownNumber
 
-def _trials(
-    results: Results,
-    metric: Metric,
-    factor: Factor,
-    configurations: list[Measured],
-    at: dict[str, float],
-    own: Mark,
-    labels: Labels,
-    shown: ShownNumber,
-) -> dict[str, Any]:
-    by_name = {c.name: c for c in configurations}
-    clean = [
-        t for t in results.trials if t.configuration in by_name and kind_of(t) == "clean" and metric.name in t.metrics
-    ]
-    return scatter(
-        "markers",
-        [at[by_name[t.configuration].levels[factor.name]] for t in clean],
-        [shown.scaled(t.metrics[metric.name]) for t in clean],
-        [hover_text(t, labels.short(by_name[t.configuration]), metric, shown) for t in clean],
-        marker={"symbol": own.symbol, "size": 6, "color": own.colour, "opacity": 0.4},
-    )
+    def means(self) -> dict[str, Any]:
+        summaries = [(c, c.metrics[self.metric.name]) for c in self.configurations if self.metric.name in c.metrics]
+        return scatter(
+            "lines+markers",
+            [self.places[c.name] for c, _ in summaries],
+            [self.shown.scaled(summary.mean) for _, summary in summaries],
+            [
+                f"<b>{plain(self.labels.short(c))}</b><br>mean of {summary.n} trials: "
+                f"{plain(self.shown.with_unit(summary.mean))}"
+                for c, summary in summaries
+            ],
+            line={"color": self.mark.colour, "width": 2},
+            marker={"symbol": self.mark.symbol, "size": 9, "color": self.mark.colour},
+        )
+
+    def trials(self, clean: list[Point]) -> dict[str, Any]:
+        names = {c.name: self.labels.short(c) for c in self.configurations}
+        own = [t for t in clean if t.configuration in names]
+        return scatter(
+            "markers",
+            [self.places[t.configuration] for t in own],
+            [self.shown.scaled(t.metrics[self.metric.name]) for t in own],
+            [hover_text(t, names[t.configuration], self.metric, self.shown) for t in own],
+            marker={"symbol": self.mark.symbol, "size": 6, "color": self.mark.colour, "opacity": 0.4},
+        )
 
 
 def _level_ticks(factor: Factor, numbers: list[float], labels: Labels) -> dict[str, Any]:
@@ -225,9 +217,7 @@ def _means_beside(
 
 
 def _trials_beside(results: Results, metric: Metric, rows: dict[str, int], shown: ShownNumber) -> dict[str, Any]:
-    clean = [
-        t for t in results.trials if t.configuration in rows and metric.name in t.metrics and kind_of(t) == "clean"
-    ]
+    clean = [t for t in clean_trials(results, metric) if t.configuration in rows]
     return scatter(
         "markers",
         [shown.scaled(t.metrics[metric.name]) for t in clean],

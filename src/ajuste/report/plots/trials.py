@@ -45,6 +45,11 @@ def kind_of(trial: Point) -> Kind:
     return "warm-up" if trial.warm_up else "clean"
 
 
+def clean_trials(results: Results, metric: Metric) -> list[Point]:
+    """Those that count and have a value of ``metric``."""
+    return [trial for trial in results.trials if kind_of(trial) == "clean" and metric.name in trial.metrics]
+
+
 def symbol_of(kind: Kind, own: str) -> str:
     """The symbol of a trial whose configuration has the symbol ``own``."""
     return own if kind == "clean" else f"{own}-open" if kind == "warm-up" else _LEGEND[kind][1]
@@ -298,7 +303,7 @@ _JITTER: Final = 0.28
 
 def small_plot(results: Results, metric: Metric, labels: Labels, name: str) -> Plot | None:
     """Clean trials in order of blocks from left to right, and a bar at their mean; ``None`` if there are none."""
-    clean = [t for t in results.trials if kind_of(t) == "clean" and metric.name in t.metrics]
+    clean = clean_trials(results, metric)
     if not clean:
         return None
     shown = exact(metric, [t.metrics[metric.name] for t in clean])
