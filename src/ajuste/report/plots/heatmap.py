@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
@@ -58,26 +58,23 @@ def heatmap_plot(results: Results, metric: Metric, labels: Labels, name: str) ->
         description=f"{metric.title} for every combination of {down.name} (rows) and {across.name} (columns).",
         figure=figure(
             [trace],
-            xaxis={
-                **level_axis(across_labels, width=10),
-                "range": [-0.5, len(across_labels) - 0.5],
-                "title": {"text": plain(visible_line(across.name))},
-                "showgrid": False,
-                "ticks": "",
-                "showline": False,
-            },
-            yaxis={
-                **level_axis(down_labels, width=10),
-                "range": [-0.5, len(down_labels) - 0.5],
-                "title": {"text": plain(visible_line(down.name))},
-                "showgrid": False,
-                "ticks": "",
-                "showline": False,
-            },
+            xaxis=_axis(across.name, across_labels),
+            yaxis=_axis(down.name, down_labels),
         ),
         height=90 + (42 if len(down_labels) <= _MOST_WRITTEN else 24) * len(down_labels),
         wide=True,
     )
+
+
+def _axis(factor: str, levels: list[str]) -> dict[str, Any]:
+    return {
+        **level_axis(levels, width=10),
+        "range": [-0.5, len(levels) - 0.5],
+        "title": {"text": plain(visible_line(factor))},
+        "showgrid": False,
+        "ticks": "",
+        "showline": False,
+    }
 
 
 def _mean(cell: Measured | None, metric: Metric) -> float | None:
