@@ -355,9 +355,7 @@
     }
     setTimeout(() => { event.target.textContent = "Copy address"; }, 2000);
   });
-  const recolour = () => { legend(); soon(true); };
-  place("theme").addEventListener("click", recolour);
-  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
+  document.addEventListener("recolour", () => { legend(); soon(true); });
 
   if (about.metrics.length) begin();
   else place("explore-status").textContent = "No trial has a metric.";

@@ -201,8 +201,7 @@
   });
   window.addEventListener("pagehide", () => source.close());
   if (chooser) chooser.addEventListener("change", drawTrials);
-  const redraw = () => { drawTrials(); drawLegend(); drawEffects(); };
   new ResizeObserver(drawTrials).observe(place("live-plot"));
-  place("theme").addEventListener("click", redraw);
+  document.addEventListener("recolour", () => { drawTrials(); drawLegend(); drawEffects(); });
   drawLegend();
 })();

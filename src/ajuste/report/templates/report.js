@@ -3,13 +3,8 @@
   "use strict";
   const root = document.documentElement;
   let figures = null; // until they are unpacked
-  const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const canHover = window.matchMedia("(hover: hover)").matches;
   const options = { displayModeBar: false, responsive: true, doubleClick: "reset" };
-
-  function isDark() {
-    return root.dataset.theme ? root.dataset.theme === "dark" : dark.matches;
-  }
 
   // Colours are named as var(--role) in the figures; plotly needs them as values.
   function coloured(value, style) {
@@ -65,17 +60,6 @@
     if (!window.Plotly || !figures) return Promise.resolve();
     const places = Array.from(document.querySelectorAll("[data-figure]"));
     return Promise.all(places.filter((place) => place.clientWidth > 0).map(draw));
-  }
-
-  function showTheme() {
-    const button = document.getElementById("theme");
-    button.textContent = isDark() ? "Light" : "Dark";
-    button.setAttribute("aria-label", "Switch to " + (isDark() ? "light" : "dark") + " colours");
-  }
-
-  function themeChanged() {
-    showTheme();
-    return drawAll();
   }
 
   function offer(name, url) {
@@ -177,16 +161,7 @@
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   }
 
-  document.getElementById("theme").addEventListener("click", () => {
-    root.dataset.theme = isDark() ? "light" : "dark";
-    try {
-      localStorage.setItem("ajuste-theme", root.dataset.theme);
-    } catch (error) {
-      // Not remembered, but it works for this page.
-    }
-    themeChanged();
-  });
-  dark.addEventListener("change", themeChanged);
+  document.addEventListener("recolour", drawAll);
   document.querySelectorAll(".contents a").forEach((link) =>
     link.addEventListener("click", () => {
       const folded = document.getElementById(link.hash.slice(1)).closest("details");
@@ -218,6 +193,5 @@
     drawAll();
   });
 
-  showTheme();
   unpack().then(drawAll, saySoInstead).then(() => { root.dataset.drawn = "yes"; });
 })();
