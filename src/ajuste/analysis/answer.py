@@ -10,7 +10,7 @@ from ajuste.analysis.summary import Precision
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured
 from ajuste.model.verdict import FactorEffect, LineEffect, Role, Verdict, Word
-from ajuste.model.wording import amount, change, count_of, listed, number, percent, quantity
+from ajuste.model.wording import amount, count_of, listed, number, percent, quantity
 
 MOST_NAMED = 4
 """With more configurations than this they are counted and only the best and worst are named."""
@@ -135,10 +135,7 @@ def _one(verdict: Verdict, smallest_effect: float) -> str:
 
 
 def _size(verdict: Verdict) -> str:
-    def say(value: float | None) -> str:
-        return change(value, verdict.scale, verdict.unit)
-
-    return f"{say(verdict.estimate)}, {percent(verdict.level)} interval {say(verdict.low)} to {say(verdict.high)}"
+    return f"{verdict.effect}, {percent(verdict.level)} interval {verdict.interval}"
 
 
 def _undecided(verdict: Verdict) -> str:
@@ -223,7 +220,7 @@ def _groups(
 def _named(certain: Sequence[FactorEffect]) -> str:
     """The largest of them, with estimate and interval."""
     ranked = sorted(certain, key=_effect_size, reverse=True)
-    said = [f"{effect.subject} ({_words(effect)})" for effect in ranked[:MOST_EFFECTS_NAMED]]
+    said = [f"{one.subject} ({one.effect}, interval {one.interval})" for one in ranked[:MOST_EFFECTS_NAMED]]
     if len(ranked) > MOST_EFFECTS_NAMED:
         said.append(f"{len(ranked) - MOST_EFFECTS_NAMED} more")
     return listed(said)
@@ -233,13 +230,6 @@ def _effect_size(effect: FactorEffect) -> float:
     if effect.estimate is None:
         return 0.0
     return max(effect.estimate, 1 / effect.estimate) if effect.scale == "ratio" else abs(effect.estimate)
-
-
-def _words(effect: FactorEffect) -> str:
-    def say(value: float | None) -> str:
-        return change(value, effect.scale, effect.unit)
-
-    return f"{say(effect.estimate)}, interval {say(effect.low)} to {say(effect.high)}"
 
 
 # Which lines of a profile matter, in a sentence.
@@ -270,14 +260,14 @@ def _of_metric(lines: Sequence[LineEffect], metric: Metric, *, named: bool) -> s
 
 
 def _whole(whole: LineEffect) -> str:
-    interval = f"{change(whole.low, whole.scale, whole.unit)} to {change(whole.high, whole.scale, whole.unit)}"
-    by = f"{change(whole.estimate, whole.scale, whole.unit)} ({interval})"
     words = {
         "equivalent": "has no effect that matters",
         "undecided": "is undecided",
         "differs": "does",
     }
-    return f"{words.get(whole.verdict, whole.verdict)}, {by}" if whole.estimate is not None else "is not measured yet"
+    if whole.estimate is None:
+        return "is not measured yet"
+    return f"{words.get(whole.verdict, whole.verdict)}, {whole.effect} ({whole.interval})"
 
 
 def _group(role: Role, lines: Sequence[LineEffect]) -> str:
@@ -295,4 +285,4 @@ def _part(line: LineEffect) -> str:
     """A part of the whole, or where lines act against each other what the line does."""
     if line.part is not None and 0 < line.part <= 1:
         return f"{100 * line.part:.0f} % of that"
-    return change(line.estimate, line.scale, line.unit)
+    return line.effect

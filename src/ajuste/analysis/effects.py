@@ -179,18 +179,17 @@ class FixedContrast:
 
 def paired(baseline: Array, other: Array) -> FixedContrast:
     """Of values that belong together pair by pair; arrays of equal length, at least 1."""
-    differences = other - baseline
-    n = len(differences)
-    error = float(np.std(differences, ddof=1)) / math.sqrt(n) if n > 1 else math.nan
-    return FixedContrast(float(np.mean(differences)), error, n - 1)
+    difference, error, n = moments(other - baseline)
+    return FixedContrast(difference, error, n - 1)
 
 
 def unpaired(baseline: Array, other: Array) -> FixedContrast:
     """Of two samples without pairs, whose variances need not be equal; each has at least 1 value."""
-    return of_means(*_moments(baseline), *_moments(other))
+    return of_means(*moments(baseline), *moments(other))
 
 
-def _moments(values: Array) -> tuple[float, float, int]:
+def moments(values: Array) -> tuple[float, float, int]:
+    """The mean, its standard error (NaN below two values), and how many values there are."""
     n = len(values)
     sem = float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else math.nan
     return float(np.mean(values)), sem, n

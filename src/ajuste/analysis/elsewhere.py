@@ -19,6 +19,7 @@ from ajuste.analysis.effects import (
     Effect,
     FixedContrast,
     margin,
+    moments,
     of_log_means,
     of_means,
     paired,
@@ -174,10 +175,8 @@ def summary_of(sample: Sample) -> Summarised:
     """Any sample as a summary; its standard error is NaN below two values."""
     if isinstance(sample, Summarised):
         return sample
-    values = np.array(sample.values)
-    n = len(values)
-    sem = float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else math.nan
-    return Summarised(n, float(np.mean(values)), sem)
+    mean, sem, n = moments(np.array(sample.values))
+    return Summarised(n, mean, sem)
 
 
 def _compare_values(first: Values, second: Values, metric: Metric, alpha: float) -> Comparison:

@@ -228,7 +228,7 @@ def _undisputed(finding: Found, said: Mapping[str, Found]) -> Found:
     words = [(one.verdict, one.estimate) for one in said.values()]
     if not _contradict([*words, (finding.verdict, finding.estimate)], finding.scale):
         return finding
-    each = listed([f"{_by_how_much(one)} on {name} ({one.verdict})" for name, one in said.items()])
+    each = listed([f"{one.effect} on {name} ({one.verdict})" for name, one in said.items()])
     update: dict[str, object] = {
         "verdict": "undecided",
         "reason": f"it depends on the machine: {each}",
@@ -237,7 +237,3 @@ def _undisputed(finding: Found, said: Mapping[str, Found]) -> Found:
     if hasattr(finding, "role"):
         update["role"] = "undecided"
     return finding.model_copy(update=update)
-
-
-def _by_how_much(finding: Finding) -> str:
-    return change(finding.estimate, finding.scale, finding.unit)

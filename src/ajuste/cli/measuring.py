@@ -18,7 +18,7 @@ from ajuste.cli.showing import show_results
 from ajuste.model.error import Place, RequestError, RunError
 from ajuste.model.results import Results
 from ajuste.model.verdict import FailCondition, Verdict
-from ajuste.model.wording import change, percent, visible_line
+from ajuste.model.wording import percent, visible_line
 from ajuste.run.experiment import conduct, goes_on, prepare, progress_of, require_free_name
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment, RunOptions
@@ -65,10 +65,7 @@ def _named(verdicts: Sequence[Verdict]) -> str:
 
 
 def _interval(verdict: Verdict) -> str:
-    if verdict.low is None and verdict.high is None:
-        return "no interval yet"
-    low, high = (change(value, verdict.scale, verdict.unit) for value in (verdict.low, verdict.high))
-    return f"{low} to {high}"
+    return "no interval yet" if verdict.low is None and verdict.high is None else verdict.interval
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.measurements import Measurements
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import change, visible
+from ajuste.model.wording import visible
 from ajuste.report.html import write_report
 from ajuste.report.results import report_of
 from ajuste.run.experiment import conduct, goes_on, prepare, progress_of, require_free_name
@@ -120,10 +120,7 @@ class MeasuredRun:
 
     def _repr_html_(self) -> str:
         """What Jupyter and marimo show: the answer, and a table of verdicts, all of it as text."""
-        rows = [
-            (one.configuration, one.metric, one.verdict, change(one.estimate, one.scale, one.unit))
-            for one in self.verdicts
-        ]
+        rows = [(one.configuration, one.metric, one.verdict, one.effect) for one in self.verdicts]
         head = "".join(f"<th scope='col'>{name}</th>" for name in ("Configuration", "Metric", "Verdict", "Effect"))
         body = "".join(f"<tr>{''.join(f'<td>{escape(visible(cell))}</td>' for cell in row)}</tr>" for row in rows)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ajuste.model.base import BaseModel
 from ajuste.model.metric import Direction, Scale
-from ajuste.model.wording import blocks_of
+from ajuste.model.wording import blocks_of, change
 
 Word = Literal["improves", "worsens", "differs", "equivalent", "undecided"]
 
@@ -48,6 +48,16 @@ class Finding(BaseModel):
     precise: bool | None = Field(default=None, exclude_if=lambda precise: precise is None)
     against_limit: LimitWord | None = Field(default=None, exclude_if=lambda word: word is None)
     reason: str
+
+    @property
+    def effect(self) -> str:
+        """The estimate as people say it: ``−12.3 %``, ``+0.2 ms``; ``?`` where there is none."""
+        return change(self.estimate, self.scale, self.unit)
+
+    @property
+    def interval(self) -> str:
+        """``−13 % to −11 %``; ``?`` on a side without a bound."""
+        return " to ".join(change(bound, self.scale, self.unit) for bound in (self.low, self.high))
 
     @property
     def is_open(self) -> bool:

@@ -127,7 +127,7 @@ def _best(view: View, surface: Surface, title: str) -> str:
     against = next((v for v in verdicts_of(view.results, surface.metric) if v.configuration == surface.best), None)
     figures = [view.shown.with_unit(best.value)]
     if against is not None and against.estimate is not None:
-        figures.append(f"{change(against.estimate, against.scale, against.unit)} against the baseline")
+        figures.append(f"{against.effect} against the baseline")
     text = f"{title}: best at {_settings(view, best.configuration)} ({', '.join(figures)})."
     others = [name for name in surface.best_set if name != surface.best]
     if len(others) + 1 == len(surface.points):

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import change, count_of, visible_line
+from ajuste.model.wording import count_of, visible_line
 from ajuste.report.console import Console, Sheet, plain_table, sheet
 from ajuste.report.document import Block, Cell, Column, Entry, Fact, Paragraph, Report, Row, RowGroup, Section, Table
 from ajuste.report.format import NOTHING, labels_of
@@ -45,7 +45,7 @@ def effect_text(verdict: Verdict | None) -> str | None:
     """``−12.3 % improves``; None where a run has no such verdict."""
     if verdict is None:
         return None
-    return f"{change(verdict.estimate, verdict.scale, verdict.unit)} {verdict.verdict}"
+    return f"{verdict.effect} {verdict.verdict}"
 
 
 def side_by_side_document(compared: SideBySide) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def _effect_table(
 def _cell(verdict: Verdict | None) -> Cell:
     if verdict is None:
         return Cell(NOTHING, missing="this run has no such verdict")
-    return Cell(change(verdict.estimate, verdict.scale, verdict.unit), note=verdict.verdict)
+    return Cell(verdict.effect, note=verdict.verdict)
 
 
 def _environment_table(compared: SideBySide) -> Table:

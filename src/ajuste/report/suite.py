@@ -165,8 +165,7 @@ def _row(metric: Metric, baseline: Measured, others: list[Measured], verdicts: d
         if verdict is None or verdict.estimate is None:
             cells += [NOTHING, verdict.verdict if verdict else ""]
         else:
-            badge = word_badge(verdict.verdict)
-            cells += [change(verdict.estimate, verdict.scale, verdict.unit), badge]
+            cells += [verdict.effect, word_badge(verdict.verdict)]
     return Row(tuple(cells))
 
 
@@ -206,8 +205,7 @@ def _intervals(
             interval = _interval(verdict.low, verdict.high, verdict.scale, verdict.unit) or NOTHING
             badge = word_badge(verdict.verdict, verdict_text(verdict, smallest))
             title = metric.title.partition(": ")[2]
-            changed = change(verdict.estimate, verdict.scale, verdict.unit)
-            rows.append(Row((metric.name, title, changed, interval, badge), verdict.reason))
+            rows.append(Row((metric.name, title, verdict.effect, interval, badge), verdict.reason))
         rows += [
             Row(
                 (

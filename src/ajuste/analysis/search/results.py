@@ -314,10 +314,7 @@ def _fresh(tuning: Tuning) -> str:
 
 
 def _effect(verdict: Verdict, metric: Metric) -> str:
-    def say(value: float | None) -> str:
-        return change(value, verdict.scale, metric.unit)
-
-    return f"{in_sentence(metric.title)} {say(verdict.estimate)} ({say(verdict.low)} to {say(verdict.high)})"
+    return f"{in_sentence(metric.title)} {verdict.effect} ({verdict.interval})"
 
 
 def _naive(tuning: Tuning, verdict: Verdict) -> str:
