@@ -15,6 +15,7 @@ from typing import Final
 from ajuste.catalogue.loader import Catalogue
 from ajuste.catalogue.place import named_parts
 from ajuste.machine.inventory.network import Ethtool, KernelEthtool
+from ajuste.machine.inventory.source import natural
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import DEVICE_KINDS, Tunable
 
@@ -171,7 +172,7 @@ def instances_here(
                 found.add(name)
         elif named := named_parts(template, catalogue.parts, path):
             found.add("/".join(named[part] for part in tunable.parts))
-    return tuple(sorted(found, key=_natural))
+    return tuple(sorted(found, key=natural))
 
 
 def of_this_machine(catalogue: Catalogue) -> Catalogue:
@@ -189,7 +190,3 @@ def _glob(pattern: str, root: Path) -> list[str]:
         return sorted(f"/{path.relative_to(root)}" for path in root.glob(pattern.lstrip("/")))
     except OSError:
         return []
-
-
-def _natural(name: str) -> list[tuple[str, int]]:
-    return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name)]

@@ -103,10 +103,9 @@ class NoiseSpread:
         return 100 * math.expm1(math.sqrt(self.variance / 2))
 
 
-@dataclass(frozen=True)
-class NeededBlocks:
-    """About how many blocks show an effect; ``None`` is more than ``MOST_BLOCKS``. With 90 % confidence, for noise that
-    is normal, the spread that was measured stands for ``low`` to ``high``.
+class NoiseEffect(FrozenModel):
+    """About how many blocks show an effect of that size; ``None`` is more than ``MOST_BLOCKS``. With 90 % confidence,
+    for noise that is normal, the spread that was measured stands for ``low`` to ``high``.
     """
 
     effect_percent: float
@@ -121,15 +120,17 @@ def spread_of(values: NDArray[np.float64]) -> NoiseSpread:
     return NoiseSpread(len(values), float(np.mean(differences**2)))
 
 
-def blocks_for(spread: NoiseSpread, effect_percent: float) -> NeededBlocks:
+def blocks_for(spread: NoiseSpread, effect_percent: float) -> NoiseEffect:
     """The blocks after which a difference of that size would be distinguished from none, by ``analysis.sequence``."""
     # The variance of this estimator is 2 σ⁴ (3n − 4)/(n − 1)² for independent runs: that of chi-square with so many
     # degrees of freedom (same source).
     freedom = 2 * (spread.n - 1) ** 2 / (3 * spread.n - 4)
     sides = [(1 + _RANGE) / 2, (1 - _RANGE) / 2]
     low, high = (spread.variance * freedom / chi_squared_quantile(freedom, side) for side in sides)
-    blocks = (blocks_needed(effect_percent / 100, variance, ALPHA) for variance in (spread.variance, low, high))
-    return NeededBlocks(effect_percent, *blocks)
+    blocks, least, most = (
+        blocks_needed(effect_percent / 100, variance, ALPHA) for variance in (spread.variance, low, high)
+    )
+    return NoiseEffect(effect_percent=effect_percent, blocks=blocks, low=least, high=most)
 
 
 def effect_after(spread: NoiseSpread, blocks: int) -> float | None:
@@ -289,15 +290,6 @@ Word = Literal["quiet", "usable", "noisy"]
 _FEWEST_RUNS = 3
 
 
-class NoiseEffect(BaseModel):
-    """An effect of that size takes about ``blocks`` blocks (``low`` to ``high``); ``None`` is more than 10,000."""
-
-    effect_percent: float
-    blocks: int | None
-    low: int | None
-    high: int | None
-
-
 class Power(BaseModel):
     """So many blocks show effects from ``effect_percent`` on; ``None`` where they are too few for any."""
 
@@ -329,7 +321,7 @@ def diagnose(measured: NoiseMeasurements) -> Diagnosis:
         verdict=word,
         sentence=sentence,
         spread_percent=spread.run_percent,
-        effects=tuple(NoiseEffect(**vars(blocks_for(spread, percent))) for percent in detectable.effects_percent),
+        effects=tuple(blocks_for(spread, percent) for percent in detectable.effects_percent),
         powers=tuple(Power(blocks=n, effect_percent=effect_after(spread, n)) for n in detectable.blocks),
         findings=findings_of(measured, _derived(measured, spread)),
         measured=measured,
