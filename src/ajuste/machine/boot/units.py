@@ -62,21 +62,21 @@ def _files(root: Path) -> list[Path]:
 
 
 def _texts(kept: Path, command: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
-    variables = "".join(f"Environment={_assignment(*one)}\n" for one in sorted(environment.items()))
-    came_up = _quoted(str(kept / CAME_UP))
+    variables = "".join(f"Environment={unit_assignment(*one)}\n" for one in sorted(environment.items()))
+    came_up = unit_word(str(kept / CAME_UP))
     return {
         _RESUME: f"""[Unit]
 Description=Ajuste: go on with an experiment across reboots
 Documentation=man:ajuste(1)
 After=network.target local-fs.target systemd-user-sessions.service
-RequiresMountsFor={_quoted(str(kept))}
+RequiresMountsFor={unit_word(str(kept))}
 StartLimitIntervalSec=1h
 StartLimitBurst=5
 
 [Service]
 Type=exec
-{variables}ExecStart={" ".join(map(_quoted, command))}
-StandardOutput=append:{_escaped(str(kept / "log"))}
+{variables}ExecStart={" ".join(map(unit_word, command))}
+StandardOutput=append:{unit_path(str(kept / "log"))}
 StandardError=inherit
 Restart=on-failure
 RestartSec=5
@@ -91,7 +91,7 @@ DefaultDependencies=no
 ConditionKernelCommandLine={MARK}
 After=systemd-remount-fs.service
 Before=sysinit.target
-RequiresMountsFor={_quoted(str(kept))}
+RequiresMountsFor={unit_word(str(kept))}
 
 [Service]
 Type=oneshot
@@ -128,17 +128,26 @@ ExecStart=systemctl --force reboot
     }
 
 
-def _assignment(name: str, value: str) -> str:
+# Texts in units, also of others than these.
+
+
+def unit_assignment(name: str, value: str) -> str:
     """As one word of ``Environment=`` (systemd.exec(5)), in which a dollar sign is only itself."""
-    inside = _escaped(f"{name}={value}").replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{inside}"'
+    return f'"{_inside(f"{name}={value}")}"'
 
 
-def _quoted(text: str) -> str:
-    """As one word of a unit's command (systemd.service(5), systemd.syntax(7))."""
-    inside = _escaped(text).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
+def unit_word(text: str) -> str:
+    """As one word of a unit's command (systemd.service(5), systemd.syntax(7)): no variable and no specifier in it is
+    replaced.
+    """
+    inside = _inside(text).replace("$", "$$")
     return f'"{inside}"' if inside != text or not text or any(c.isspace() or c in "'\";" for c in text) else text
 
 
-def _escaped(text: str) -> str:
+def unit_path(text: str) -> str:
+    """As a path that is no word of a list."""
     return text.replace("%", "%%")
+
+
+def _inside(text: str) -> str:
+    return unit_path(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from ajuste.machine.boot.units import DIRECTORY, unit_assignment, unit_path, unit_word
 from ajuste.machine.files import make_directory, write_text
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.run.live.state import directory
 
-UNITS: Final = Path("/etc/systemd/system")
+UNITS: Final = Path("/") / DIRECTORY
 BOOTED: Final = Path("/run/systemd/system")
 """Is there where systemd is the init system (sd_booted(3))."""
 ENDED: Final = "AJUSTE_LIVE_ENDED"
@@ -96,13 +97,13 @@ def unit_text(command: Sequence[str], study: str, ended: Path, environment: Mapp
             f"Description=Ajuste: live experiment {study}",
             "Wants=network-online.target",
             "After=network-online.target",
-            f"ConditionPathExists=!{_escaped(str(ended))}",
+            f"ConditionPathExists=!{unit_path(str(ended))}",
             "",
             "[Service]",
             "Type=exec",
-            f"ExecStartPre={_word(command[0])} restore",
-            f"ExecStart={' '.join(map(_word, command))}",
-            *(f"Environment={_word(f'{key}={value}')}" for key, value in own.items()),
+            f"ExecStartPre={unit_word(command[0])} restore",
+            f"ExecStart={' '.join(map(unit_word, command))}",
+            *(f"Environment={unit_assignment(*one)}" for one in own.items()),
             "Restart=on-failure",
             "RestartPreventExitStatus=2 130",
             "RestartSec=10",
@@ -114,16 +115,6 @@ def unit_text(command: Sequence[str], study: str, ended: Path, environment: Mapp
             "",
         ]
     )
-
-
-def _word(text: str) -> str:
-    """One word of a command line (systemd.service(5)): no variable and no specifier in it is replaced."""
-    quoted = _escaped(text).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$").replace("\n", "\\n")
-    return f'"{quoted}"'
-
-
-def _escaped(text: str) -> str:
-    return text.replace("%", "%%")
 
 
 def is_installed(study: str, units: Path = UNITS) -> bool:
