@@ -27,7 +27,7 @@ _MOST_CONFIDENCE: Final = 0.9999
 
 @example(
     "ajuste analyse before.json after.json",
-    "ajuste analyse slightly.csv --higher kflops --three-sigma",
+    "ajuste analyse sleep.csv --higher change --three-sigma",
 )
 def analyse(
     files: Annotated[

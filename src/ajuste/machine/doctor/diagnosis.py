@@ -103,7 +103,7 @@ class NoiseSpread:
         return 100 * math.expm1(math.sqrt(self.variance / 2))
 
 
-class NoiseEffect(FrozenModel):
+class NoiseEffect(BaseModel):
     """About how many blocks show an effect of that size; ``None`` is more than ``MOST_BLOCKS``. With 90 % confidence,
     for noise that is normal, the spread that was measured stands for ``low`` to ``high``.
     """
