@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[2]
 BY_A_NEW_USER = ROOT / "docs" / "install.md"
 """Its commands are run by tests/dist/test_install.py."""
 DOCUMENTS = [ROOT / "README.md", *sorted(set((ROOT / "docs").rglob("*.md")) - {BY_A_NEW_USER})]
+CLAIMS = ROOT / "tests" / "studies" / "test_claims.py"
+"""Carries out studies of the pages."""
 IS_SHORT = re.compile(r"ajuste compare (?!.*(--kernel|--vm|--max-time|--source))|--dry-run|--precision")
 """Commands that are carried out as they are: in no guest, or nothing is measured, or as long as the answer takes."""
 SET_UP = ("make ", "git clone ", "cd ", "sudo ")
@@ -67,8 +69,8 @@ def test_every_command_of_a_document_works(
 def shortened(command: str, document: Path) -> str:
     """The command with as little time as it can be given, which is one block, where a guest or a whole study takes
     longer: its words are the page's. The figures of a page are those of ``make gallery``; what they show is tested in
-    ``tests/studies``, and that a study goes on to its verdict in ``tests/cli``. A kernel takes long to build: whether
-    it would be is asked.
+    ``tests/studies``, and that a study goes on to its verdict in ``tests/cli``. Studies that are carried out there, and
+    kernels, which take long to build, are only planned here.
     """
     if not command.startswith(("ajuste run ", "ajuste compare ")) or IS_SHORT.search(command):
         return command
@@ -76,6 +78,8 @@ def shortened(command: str, document: Path) -> str:
     exported = command.replace("ajuste run ", "$ ajuste export ")
     if exported != command and f"{exported} " in document.read_text():
         return command
+    if f'"{command.split()[2]}"' in CLAIMS.read_text():
+        return command.replace("ajuste run", "ajuste plan")
     short = "--dry-run" if " --source " in command else "--max-time 1s"
     return re.sub("^ajuste (run|compare)", rf"\g<0> {short}", re.sub(r" --max-time \S+", "", command))
 
