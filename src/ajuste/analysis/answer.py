@@ -219,17 +219,11 @@ def _groups(
 
 def _named(certain: Sequence[FactorEffect]) -> str:
     """The largest of them, with estimate and interval."""
-    ranked = sorted(certain, key=_effect_size, reverse=True)
+    ranked = sorted(certain, key=lambda effect: effect.size, reverse=True)
     said = [f"{one.subject} ({one.effect}, interval {one.interval})" for one in ranked[:MOST_EFFECTS_NAMED]]
     if len(ranked) > MOST_EFFECTS_NAMED:
         said.append(f"{len(ranked) - MOST_EFFECTS_NAMED} more")
     return listed(said)
-
-
-def _effect_size(effect: FactorEffect) -> float:
-    if effect.estimate is None:
-        return 0.0
-    return max(effect.estimate, 1 / effect.estimate) if effect.scale == "ratio" else abs(effect.estimate)
 
 
 # Which lines of a profile matter, in a sentence.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -58,6 +59,14 @@ class Finding(BaseModel):
     def interval(self) -> str:
         """``−13 % to −11 %``; ``?`` on a side without a bound."""
         return " to ".join(change(bound, self.scale, self.unit) for bound in (self.low, self.high))
+
+    @property
+    def size(self) -> float:
+        """How far the effect is from none, whatever its direction: to sort those on one metric by."""
+        if self.estimate is None or not math.isfinite(self.estimate):
+            return 0.0
+        is_ratio = self.scale == "ratio" and self.estimate > 0
+        return max(self.estimate, 1 / self.estimate) if is_ratio else abs(self.estimate)
 
     @property
     def is_open(self) -> bool:

@@ -19,7 +19,7 @@ from ajuste.model.verdict import FactorEffect, LineEffect, Verdict
 from ajuste.model.wording import in_sentence, number, percent, signed, visible_line
 from ajuste.report.format import Labels, is_percentage, numeric_levels, shown_as
 from ajuste.report.metric_table import deciding_metrics, is_screening, verdicts_of
-from ajuste.report.verdicts import effect_size, known
+from ajuste.report.verdicts import known
 
 MOST_WORDS: Final = 25
 MOST_METRICS: Final = 4
@@ -149,7 +149,7 @@ class _Subject:
             return None
         if not certain:
             return self._say(f"None of {len(mains)} factors is certain to change {self._title}.")
-        most = max(certain, key=effect_size)
+        most = max(certain, key=lambda one: one.size)
         step = f"{most.factors[0]} {most.against[0]} → {most.levels[0]}"
         changes = "changes" if len(certain) == 1 else "change"
         return self._say(f"{len(certain)} of {len(mains)} factors {changes} {self._title}; most of all {step}.")
@@ -161,7 +161,7 @@ class _Subject:
         doing = [one for one in own if one.role in ("helps", "harms", "matters")]
         if not doing:
             return self._say(f"None of {len(own)} lines is certain to change {self._title}.")
-        most = max(doing, key=effect_size)
+        most = max(doing, key=lambda one: one.size)
         verb = {"helps": "helps most", "harms": "harms most"}.get(most.role, "matters most")
         counted = f"{len(doing)} of {len(own)} lines {'changes' if len(doing) == 1 else 'change'} {self._title}"
         return self._say(f"{counted}; {most.line} {verb} ({_size_text(most)}).")

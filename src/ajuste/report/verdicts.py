@@ -162,21 +162,13 @@ def effect_name(effect: FactorEffect, labels: Labels) -> str:
 def effects_of(results: Results, metric: str) -> tuple[FactorEffect, ...]:
     """The effects on one metric: main effects first, then interactions, each from the largest to the smallest."""
     mine = [effect for effect in results.effects if effect.metric == metric]
-    return tuple(sorted(mine, key=lambda effect: (effect.kind != "main", -effect_size(effect))))
-
-
-def effect_size(effect: FactorEffect | LineEffect) -> float:
-    """How far it is from none, whatever the direction; for sorting effects on one metric."""
-    estimate = known(effect.estimate)
-    if estimate is None:
-        return 0.0
-    return max(estimate, 1 / estimate) if effect.scale == "ratio" and estimate > 0 else abs(estimate)
+    return tuple(sorted(mine, key=lambda effect: (effect.kind != "main", -effect.size)))
 
 
 def lines_on(results: Results, metric: str) -> tuple[LineEffect, ...]:
     """The whole, then the lines from the largest share to the smallest."""
     mine = [one for one in results.lines if one.metric == metric]
-    return tuple(sorted(mine, key=lambda one: (one.kind != "whole", -effect_size(one))))
+    return tuple(sorted(mine, key=lambda one: (one.kind != "whole", -one.size)))
 
 
 def role_text(line: LineEffect) -> str:

@@ -34,7 +34,7 @@ from ajuste.report.plots.plot import (
     scatter,
     variable,
 )
-from ajuste.report.verdicts import EffectStyle, effect_name, effect_size, effects_of, known, verdict_text
+from ajuste.report.verdicts import EffectStyle, effect_name, effects_of, known, verdict_text
 
 _MOST: Final = 30  # bars, of the largest effects
 _LABEL_WIDTH: Final = 34  # characters
@@ -45,7 +45,9 @@ _FEWEST: Final = 3
 def pareto_plots(results: Results, metric: Metric, labels: Labels, name: str) -> tuple[Plot, ...]:
     """A chart for each scale among the effects on ``metric``; nothing for fewer than three effects."""
     return tuple(
-        _plot(results, metric, sorted(effects, key=effect_size, reverse=True)[:_MOST], labels, f"{name}-{scale}")
+        _plot(
+            results, metric, sorted(effects, key=lambda one: one.size, reverse=True)[:_MOST], labels, f"{name}-{scale}"
+        )
         for scale, effects in by_scale(effects_of(results, metric.name)).items()
         if len(effects) >= _FEWEST
     )
@@ -127,7 +129,7 @@ def interaction_plots(results: Results, metric: Metric, labels: Labels, name: st
 
 
 def _largest(effects: tuple[FactorEffect, ...], metric: Metric, pair: tuple[str, str]) -> float:
-    return max((effect_size(e) for e in effects if e.metric == metric.name and e.factors == pair), default=0.0)
+    return max((e.size for e in effects if e.metric == metric.name and e.factors == pair), default=0.0)
 
 
 def _interaction_plot(
