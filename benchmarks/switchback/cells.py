@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from ajuste.analysis.switchback.plan import plan_slices
+from ajuste.analysis.switchback.plan import noise_of_pilot, plan_of_noise
+from ajuste.design.switchback import slices_a_block
+from ajuste.model.live import SwitchbackOrder
 from benchmarks.switchback.experiments import (
     A_BLOCK,
     ALPHA,
@@ -111,13 +113,26 @@ def _planned(
         run = switched(service, random, count, PILOT + LONGEST, EFFECT)
         # The day before belongs to the same course of events, and to the baseline.
         pilot = run.values[:, :PILOT] - service.response(run.other, np.log1p(EFFECT))[:, :PILOT]
-        plans = [plan_slices(np.exp(own).tolist(), configurations=2, effect=EFFECT, alpha=ALPHA) for own in pilot]
+        plans = [_planned_slices(np.exp(own)) for own in pilot]
         own = run.since(PILOT)
         yield (
-            np.array([np.nan if plan.slices is None else plan.slices for plan in plans]),
+            np.array([np.nan if plan is None else plan for plan in plans]),
             _slices_until_found(own, at_equal_load=False),
             _slices_until_found(own, at_equal_load=True),
         )
+
+
+def _planned_slices(pilot: NDArray[np.float64]) -> int | None:
+    """In the random order, or in the mirrored one where that takes fewer."""
+
+    def slices(order: SwitchbackOrder) -> int | None:
+        noise = noise_of_pilot(pilot, 2, order, ratio=True)
+        if noise is None:
+            return None
+        return plan_of_noise(noise, float(np.log1p(EFFECT)), ALPHA, slices_a_block(2, order)).slices
+
+    one, other = slices("random"), slices("mirrored")
+    return one if one is None or other is None else min(one, other)
 
 
 def _slices_until_found(run: Run, *, at_equal_load: bool) -> NDArray[np.float64]:

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from benchmarks.switchback.experiments import SMALLEST_EFFECT, Run, ajuste, switched
 from benchmarks.switchback.services import SERVICES, SimulatedService
+from numpy.typing import NDArray
 
 from ajuste.analysis.switchback.judge import judge_slices
-from ajuste.analysis.switchback.plan import plan_slices
-from ajuste.design.switchback import order_of_block
+from ajuste.analysis.switchback.plan import noise_of_pilot, plan_of_noise
+from ajuste.design.switchback import order_of_block, slices_a_block
 from ajuste.model.live import Slice, SwitchbackOrder
 from ajuste.model.metric import Metric
 
@@ -233,18 +234,25 @@ def test_values_that_are_all_the_same_are_equivalent_and_not_certain_beyond_thei
 def test_a_plan_from_a_day_of_values_is_right_to_a_factor_of_2() -> None:
     run = switched(TOGETHER, np.random.default_rng(6), 100, 600, 0.03)
     pilots, _ = TOGETHER.draw(np.random.default_rng(7), 30, 144)
-    plans = [plan_slices(np.exp(own).tolist(), configurations=2, effect=0.03, order="random") for own in pilots]
-    planned = np.median([plan.slices or np.inf for plan in plans])
+    noises = [noise for own in pilots if (noise := noise_of_pilot(np.exp(own), 2, "random", ratio=True)) is not None]
+    assert len(noises) == len(pilots)
+    planned = np.median([plan_of_noise(noise, np.log1p(0.03), 0.05, 2).slices or np.inf for noise in noises])
     looks = ajuste(run, at_equal_load=False)
     took = 2 * (1 + np.argmax(looks.higher, axis=1))
     assert planned / 2 < np.quantile(took, 0.95) < planned * 2
 
 
-def test_a_plan_chooses_mirrored_blocks_where_load_changes_quickly_and_needs_enough_values() -> None:
+def test_mirrored_blocks_are_planned_shorter_where_load_changes_quickly_and_noise_needs_enough_values() -> None:
     random = np.random.default_rng(8)
-    ramps = np.exp(np.abs(np.arange(96) % 48 - 24) * 0.05 + random.normal(0, 0.01, 96)).tolist()
-    flat = np.exp(random.normal(0, 0.01, 96)).tolist()
-    assert plan_slices(ramps, configurations=4, effect=0.03).order == "mirrored"
-    assert plan_slices(flat, configurations=4, effect=0.03).order == "random"
-    assert plan_slices(flat[:5], configurations=2, effect=0.03).slices is None
-    assert plan_slices([0.0] * 20, configurations=2, effect=0.03).slices is None
+    ramps = np.exp(np.abs(np.arange(96) % 48 - 24) * 0.05 + random.normal(0, 0.01, 96))
+    flat = np.exp(random.normal(0, 0.01, 96))
+
+    def slices(pilot: NDArray[np.float64], order: SwitchbackOrder) -> int:
+        noise = noise_of_pilot(pilot, 4, order, ratio=True)
+        assert noise is not None
+        return plan_of_noise(noise, np.log1p(0.03), 0.05, slices_a_block(4, order)).slices or 10**9
+
+    assert slices(ramps, "mirrored") < slices(ramps, "random")
+    assert slices(flat, "random") <= slices(flat, "mirrored")
+    assert noise_of_pilot(flat[:5], 2, "random", ratio=True) is None
+    assert noise_of_pilot(np.zeros(20), 2, "random", ratio=True) is None

@@ -46,53 +46,21 @@ class BlockNoise:
 @dataclass(frozen=True)
 class SwitchbackPlan:
     """``slices`` in all in which an effect as large as asked for is found in 95 of 100 experiments, ``typical`` in half
-    of them; both ``None`` where too little is known to tell, or where it would take beyond all measure.
+    of them; both ``None`` where it would take beyond all measure.
 
     ``low`` and ``high`` bound ``slices`` as far as so few blocks tell the noise (``None``: beyond all measure).
-    ``block_slices`` is the length of a block.
     """
 
-    order: SwitchbackOrder
-    block_slices: int
     slices: int | None
     typical: int | None
-    low: int | None = None
-    high: int | None = None
+    low: int | None
+    high: int | None
 
 
-def plan_slices(
-    pilot: Sequence[float],
-    *,
-    configurations: int,
-    effect: float,
-    alpha: float = 0.05,
-    order: SwitchbackOrder | None = None,
-    ratio: bool = True,
-) -> SwitchbackPlan:
-    """How many slices tell an ``effect`` (0.03 is 3 %; with ``ratio`` False in the metric's unit) from none.
-
-    ``pilot`` are the values of slices in a row, as long as those to come and all under one configuration: at least
-    ``FEWEST_SLICES``, better a whole daily cycle, which a server of metrics remembers. ``alpha`` is the error rate of
-    one comparison. Without an ``order`` it is the one of *random* and *mirrored* that takes fewer slices.
+def plan_of_noise(noise: BlockNoise, effect: float, alpha: float, block_slices: int) -> SwitchbackPlan:
+    """How many slices tell an ``effect`` (on the scale of the noise) from none in blocks of so many. ``alpha`` is the
+    error rate of one comparison.
     """
-    if order is None:
-        one, other = (
-            plan_slices(pilot, configurations=configurations, effect=effect, alpha=alpha, order=kind, ratio=ratio)
-            for kind in ("random", "mirrored")
-        )
-        return other if one.slices is not None and other.slices is not None and other.slices < one.slices else one
-    values = np.array([value for value in pilot if math.isfinite(value)])
-    length = slices_a_block(configurations, order)
-    noise = noise_of_pilot(values, configurations, order, ratio=ratio)
-    if noise is None:
-        return SwitchbackPlan(order, length, None, None)
-    return plan_of_noise(noise, math.log1p(effect) if ratio else effect, alpha, order, length)
-
-
-def plan_of_noise(
-    noise: BlockNoise, effect: float, alpha: float, order: SwitchbackOrder, block_slices: int
-) -> SwitchbackPlan:
-    """How many slices tell an ``effect`` (on the scale of the noise) from none in blocks of so many."""
 
     def slices(shortfall: float, times: float = 1.0) -> int | None:
         found = blocks_needed(times * noise.values, effect, alpha, shortfall=shortfall)
@@ -104,7 +72,7 @@ def plan_of_noise(
         slices(most, math.sqrt(freedom / chi_squared_quantile(freedom, share)))
         for share in ((1 + SURE) / 2, (1 - SURE) / 2)
     )
-    return SwitchbackPlan(order, block_slices, slices(most), slices(0.0), low, high)
+    return SwitchbackPlan(slices(most), slices(0.0), low, high)
 
 
 def noise_of_pilot(
