@@ -15,7 +15,7 @@ from ajuste.model.results import Results
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Row, Section, Table
 from ajuste.report.format import Labels, number, signed, significant
-from ajuste.report.modelled import modelled_plot, modelled_tables
+from ajuste.report.modelled import both_beside, modelled_plot, modelled_tables
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, plain, variable
 
 _ROW: Final = 21
@@ -206,9 +206,9 @@ def cost_tables(costs: CostComparison, called: tuple[str, str]) -> tuple[Table, 
     functions = (*map(_function_row, costs.functions), _row(others, costs.others), _row("All", whole, calls=False))
     tasks = (*(_row(ROLES[part.name], part) for part in costs.parts), _row("All", whole, calls=False))
     return (
-        _table("Functions that make up the difference", called, functions, "Calls"),
+        both_beside("Functions that make up the difference", called, functions, Column("Calls", optional=True)),
         *_each_table(called, costs.changed),
-        _table("Instructions by task", called, tasks, "Switches to them"),
+        both_beside("Instructions by task", called, tasks, Column("Switches to them", optional=True)),
         *_filled("System calls, exceptions and interrupts, with all that they call", called, costs.entries, "Times"),
         *_filled("Functions that cost most", called, costs.most, "Calls"),
         *(modelled_tables(costs.modelled, called, _named) if costs.modelled else ()),
@@ -217,7 +217,7 @@ def cost_tables(costs: CostComparison, called: tuple[str, str]) -> tuple[Table, 
 
 def _filled(title: str, called: tuple[str, str], rows: Iterable[CostRow], calls: str) -> tuple[Table, ...]:
     made = tuple(map(_function_row, rows))
-    return (_table(title, called, made, calls),) if made else ()
+    return (both_beside(title, called, made, Column(calls, optional=True)),) if made else ()
 
 
 def _each_table(called: tuple[str, str], changed: Iterable[CostRow]) -> tuple[Table, ...]:
@@ -236,17 +236,6 @@ def _each_table(called: tuple[str, str], changed: Iterable[CostRow]) -> tuple[Ta
     columns = (Column("", figure=False), Column(f"{called[0]} (baseline)"), Column(called[1]), Column("In all"))
     title = "Functions of which each call costs more or less"
     return (Table.of(columns, rows, title=title),) if rows else ()
-
-
-def _table(title: str, called: tuple[str, str], rows: tuple[Row, ...], calls: str) -> Table:
-    columns = (
-        Column("", figure=False),
-        Column(f"{called[0]} (baseline)"),
-        Column(called[1]),
-        Column("Difference"),
-        Column(calls, optional=True),
-    )
-    return Table.of(columns, rows, title=title)
 
 
 def _function_row(row: CostRow) -> Row:

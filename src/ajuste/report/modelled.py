@@ -4,7 +4,7 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from ajuste.model.cost import ROLES
@@ -41,9 +41,9 @@ def modelled_tables(
     workload = next((row for row in modelled.parts if row.name == "workload"), whole)
     where = "the workload" if workload is not whole else "all tasks"
     return [
-        _table(f"Modelled time of {where} by what it waits for, in µs", called, _part_rows(modelled, workload)),
-        _table(f"Modelled misses of {where}", called, _miss_rows(workload)),
-        _table(
+        both_beside(f"Modelled time of {where} by what it waits for, in µs", called, _part_rows(modelled, workload)),
+        both_beside(f"Modelled misses of {where}", called, _miss_rows(workload)),
+        both_beside(
             "Modelled time by task, in µs",
             called,
             [_time_row(ROLES.get(row.name, row.name), modelled, row) for row in tasks],
@@ -129,9 +129,10 @@ def _functions(modelled: ModelledComparison, called: tuple[str, str], name_of: C
     return Table.of(columns, rows, title=title)
 
 
-def _table(title: str, called: tuple[str, str], rows: list[Row]) -> Table:
+def both_beside(title: str, called: tuple[str, str], rows: Iterable[Row], *more: Column) -> Table:
+    """Figures of the baseline and of the configuration, how far they are apart, and what ``more`` columns say."""
     columns = (Column("", figure=False), Column(f"{called[0]} (baseline)"), Column(called[1]), Column("Difference"))
-    return Table.of(columns, rows, title=title)
+    return Table.of((*columns, *more), rows, title=title)
 
 
 _COLOURS: Final = {
