@@ -78,7 +78,7 @@ def _kernels(text: str) -> tuple[str, ...]:
         try:
             version_to_build(wanted, home())
         except RequestError as failure:
-            raise RequestError(failure.message, hint=failure.hint, place=place) from None
+            raise failure.at(place) from None
     if len({parse_spec(spec) for spec in specs}) < len(specs):
         raise RequestError(f"--kernel {text}: this kernel is named twice; expected different kernels")
     return specs
@@ -198,7 +198,7 @@ def kernels_of_source(
     try:
         base = KernelToBuild(source=parse_source(source))
     except RequestError as failure:
-        raise RequestError(failure.message, hint=failure.hint, place=Place(f"--source {source}")) from None
+        raise failure.at(Place(f"--source {source}")) from None
     changed = base.model_copy(update={"options": read_options(options, "--option"), "patches": tuple(patches)})
     words = ["--source", source]
     words += [word for patch in patches for word in ("--patch", str(patch))]

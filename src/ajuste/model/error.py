@@ -56,6 +56,10 @@ class RequestError(AjusteError):
 
     exit_code = 2
 
+    def at(self, place: Place | None) -> RequestError:
+        """The same, where ``place`` says it was asked for."""
+        return RequestError(self.message, hint=self.hint, place=place)
+
 
 class RunError(AjusteError):
     """The run failed; everything was restored and what was measured is kept: exit code 1."""

@@ -375,7 +375,7 @@ def _version_to_build(parsed: KernelToBuild, spec: str, study: Study, home: Home
     try:
         return version_to_build(parsed, home)
     except RequestError as failure:
-        raise RequestError(failure.message, hint=failure.hint, place=study.kernel_place(spec)) from None
+        raise failure.at(study.kernel_place(spec)) from None
 
 
 def testbed_for(study: Study, means: RunOptions) -> Testbed:

@@ -144,8 +144,7 @@ class Commands:
         try:
             return scratch(table, varied, self._site, self._administrators_program)
         except RequestError as failure:
-            place = failure.place or self._study.place("scratch")
-            raise RequestError(failure.message, hint=failure.hint, place=place) from None
+            raise failure.at(failure.place or self._study.place("scratch")) from None
 
     @property
     def words(self) -> str:

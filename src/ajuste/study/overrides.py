@@ -53,7 +53,7 @@ def with_parameters(study: Study, given: Mapping[str, str], catalogue: Catalogue
         try:
             check_parameter(f"{kind.name}'s {name}", kind.parameters[name], value)
         except RequestError as failure:
-            raise RequestError(failure.message, hint=failure.hint, place=place) from None
+            raise failure.at(place) from None
     workload = study.workload.model_copy(update={"parameters": {**study.workload.parameters, **given}})
     return study.model_copy(update={"workload": workload})
 

@@ -190,8 +190,7 @@ def _knobs(index: int, study: Study, catalogue: Catalogue, kernels: Mapping[str,
                 own = knob(asked, kernels[spec], catalogue, successor=table.successor)
             except RequestError as failure:
                 field = "settings" if table.settings else "name"
-                place = study.place("factor", index, field)
-                raise RequestError(failure.message, hint=failure.hint, place=place) from None
+                raise failure.at(study.place("factor", index, field)) from None
             _check_levels(index, name, study, own, catalogue)
             found.setdefault(name, {})[spec] = own
     return found
@@ -216,7 +215,7 @@ def _check_levels(index: int, name: str, study: Study, own: Knob, catalogue: Cat
             catalogue.check_level(own.tunable, text, own.version)
         except RequestError as failure:
             path = ("settings", level, name) if table.settings else ("levels", number)
-            raise RequestError(failure.message, hint=failure.hint, place=study.place("factor", index, *path)) from None
+            raise failure.at(study.place("factor", index, *path)) from None
 
 
 def _factor(table: FactorTable, knobs: Knobs, study: Study, catalogue: Catalogue) -> Factor:

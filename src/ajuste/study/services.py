@@ -286,8 +286,7 @@ class Services:
         try:
             return self._site.find_user(table.user)
         except RequestError as failure:
-            place = self._study.place("workload", "service", index, "user")
-            raise RequestError(failure.message, hint=failure.hint, place=place) from None
+            raise failure.at(self._study.place("workload", "service", index, "user")) from None
 
     @cached_property
     def _ports(self) -> Mapping[str, int]:

@@ -63,7 +63,7 @@ def open_metric(metric: LiveMetric) -> Source:
     try:
         source = known[metric.kind](metric.where)
     except RequestError as failure:
-        raise RequestError(failure.message, hint=failure.hint, place=place) from None
+        raise failure.at(place) from None
     try:
         source.read()
     except NothingShownError as nothing:
