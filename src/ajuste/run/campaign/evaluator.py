@@ -21,7 +21,6 @@ from ajuste.run.campaign.parts import (
     goals_of,
     proposed_study,
     with_read_back,
-    with_seed,
 )
 from ajuste.run.experiment import built_kernels, conduct, resolved_study
 from ajuste.run.runner import Watcher
@@ -133,7 +132,8 @@ class Evaluator:
         if self._entry(number, "explored"):
             return True  # It was confirmed when it was interrupted.
         campaign, study = self._kept.campaign, self._kept.studies(self._known)[0]
-        proposed = with_seed(self._proposed(study, settings, campaign.explore), self._kept.seed(number, "explore"))
+        seed = self._kept.seed(number, "explore")
+        proposed = self._proposed(study, settings, campaign.explore).with_choices(seed=seed)
         measured = self._bench.measured(proposed, self._kept.explored)
         goals = goals_of(campaign, study, self._known)
         verdicts = judge(
@@ -163,7 +163,7 @@ class Evaluator:
         parts = []
         for place, study in enumerate(self._kept.studies(self._known)):
             seed = self._kept.seed(number, "confirm", place)
-            proposed = with_seed(self._proposed(study, settings, campaign.confirm), seed)
+            proposed = self._proposed(study, settings, campaign.confirm).with_choices(seed=seed)
             measured = self._bench.measured(proposed, self._kept.confirmed)
             part = ConfirmedPart(
                 measured.trials,

@@ -151,11 +151,6 @@ def proposed_study(
     return checked_study(document, ProposedOrigin(directory, said), known, parse_kernel=parse_spec)
 
 
-def with_seed(study: Study, seed: int) -> Study:
-    """The same with another seed."""
-    return study.model_copy(update={"design": study.design.model_copy(update={"seed": seed})})
-
-
 # Reading every tunable again after the workload: a guest is gone by the time anybody else could look.
 
 
