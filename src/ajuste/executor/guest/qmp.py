@@ -11,7 +11,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from qemu.qmp import EventListener, QMPClient, QMPError
 from qemu.qmp.protocol import Runstate
@@ -19,6 +19,7 @@ from qemu.qmp.protocol import Runstate
 from ajuste.model.error import RunError
 
 _T = TypeVar("_T")
+_ANSWER_SECONDS: Final = 60
 
 # The end of QEMU is no error here: without this the client would say so on standard error.
 logging.getLogger("qemu.qmp").addHandler(logging.NullHandler())
@@ -54,16 +55,16 @@ class Monitor:
     def __exit__(self, *_: object) -> None:
         self._close()
 
-    def execute(self, command: str, arguments: dict[str, object] | None = None, *, timeout_s: float = 60) -> Any:
+    def execute(self, command: str, arguments: dict[str, object] | None = None) -> Any:
         """What QEMU answers. Raises MonitorClosed if it has ended, RunError if it refuses or does not answer."""
 
         async def _execute() -> object:
-            return await asyncio.wait_for(self._client.execute(command, arguments), timeout_s)
+            return await asyncio.wait_for(self._client.execute(command, arguments), _ANSWER_SECONDS)
 
         try:
             return self._run(_execute())
         except TimeoutError as error:
-            raise RunError(f"QEMU did not answer {command} within {timeout_s:.0f} s") from error
+            raise RunError(f"QEMU did not answer {command} within {_ANSWER_SECONDS} s") from error
         except QMPError as error:
             if self._client.runstate != Runstate.RUNNING:
                 raise MonitorClosed from error

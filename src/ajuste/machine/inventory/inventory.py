@@ -53,16 +53,15 @@ class Inventory(BaseModel):
 # Taking the inventory of a machine.
 
 
-def take_inventory(root: Path = Path("/"), *, programs: bool = False, ethtool: Ethtool | None = None) -> Inventory:
+def take_inventory(root: Path = Path("/"), *, programs: bool = False) -> Inventory:
     """The inventory of the machine whose files are below ``root``. Never raises for what it finds there.
 
-    Nothing is written and, without ``programs``, nothing is started. The kernel is
-    asked about network interfaces through ``ethtool``, by default only for ``/``.
+    Nothing is written and, without ``programs``, nothing is started. The kernel is asked about network interfaces only
+    for ``/``.
     """
     source = InventorySource(root)
     with ExitStack() as stack:
-        if ethtool is None and source.is_this_machine:
-            ethtool = _kernel_ethtool(stack)
+        ethtool = _kernel_ethtool(stack) if source.is_this_machine else None
         return Inventory(
             cpu=take_cpu(source),
             caches=take_caches(source),
