@@ -50,6 +50,11 @@ def block_count_of_boot(study: Study) -> int:
     return study.design.warm_up + study.blocks_per_boot
 
 
+def round_of(study: Study, block: int) -> int:
+    """The round of boots that a block belongs to."""
+    return block // block_count_of_boot(study)
+
+
 def boot_range(study: Study, states: int) -> tuple[int, int]:
     """How many reboots at least and at most, with the one that brings the machine back; ``states`` are booted in
     turn.

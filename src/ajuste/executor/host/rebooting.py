@@ -12,7 +12,7 @@ from ajuste.model.boot import BootState, KeptBoots
 from ajuste.model.event import Hello
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
-from ajuste.study.answerable import block_count_of_boot
+from ajuste.study.answerable import round_of
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -67,4 +67,4 @@ class RebootingExecutor(Executor):
 
 def _boot_of(request: TrialRequest) -> tuple[int, BootState]:
     state = request.study.find(request.slot.configuration).boot
-    return request.slot.block // block_count_of_boot(request.study.study), state or BootState()
+    return round_of(request.study.study, request.slot.block), state or BootState()
