@@ -149,10 +149,10 @@ def _not_found(
 ) -> RequestError:
     version = wanted.version or wanted.release
     suites = {suite for series in source.series if series.may_have(version) for suite in series.suites}
-    lacking = sorted(suites.intersection(archive.missing_suites()))
+    lacking = archive.lacking(suites)
     text = f"kernel {spec} not found in the package lists of {source.name}"
     if lacking:
-        text += f"; could not fetch the lists of {', '.join(lacking)}"
+        text += f"; could not fetch {lacking}"
     alike = [c.upstream for c in known if c.flavour == wanted.flavour and c.series.may_have(version)]
     listed = ", ".join(f"{source.name}:{upstream}" for upstream in list(dict.fromkeys(alike))[:3])
     return RequestError(

@@ -248,8 +248,8 @@ def choose_packages(request: PackageRequest, home: Home, say: Say, *, refresh: b
     archive = package_lists(kernel_sources()[source.source], home, say)
     archive.refresh(force=refresh)
     table = source.releases[request.release]
-    if (main := table.suites[0]) in archive.missing_suites():
-        raise RunError(f"could not fetch the package lists of {main}", hint="check the network, and run it again")
+    if lacking := archive.lacking((main := table.suites[0],)):
+        raise RunError(f"could not fetch {lacking}", hint="check the network, and run it again")
     pool = _Release(archive, table.suites)
     for name in request.names:
         if not pool.find(name):

@@ -113,9 +113,11 @@ def _from_mirror(root: Path, home: Home, say: Say, refresh: bool) -> QemuImage:
     archive.refresh(force=refresh)
     choices = _choose(archive, source, suites)
     if not choices:
-        missing = sorted(set(archive.missing_suites()).intersection(suites))
-        lacking = f"; could not fetch the lists of {', '.join(missing)}" if missing else ""
-        raise RequestError(f"found no QEMU of at least {source.minimum} in {', '.join(suites)}{lacking}")
+        lacking = archive.lacking(suites)
+        raise RequestError(
+            f"found no QEMU of at least {source.minimum} in {', '.join(suites)}"
+            + (f"; could not fetch {lacking}" if lacking else "")
+        )
     gone = ""
     for packages in choices:
         directory = root / packages[0].version.rpartition(":")[2]

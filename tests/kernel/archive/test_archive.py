@@ -51,8 +51,8 @@ def test_the_packages_of_all_suites_are_found(lists: Lists, archive: Archive) ->
     lists.refresh()
     assert versions(lists) == {"1.0-1": ("bullseye",), "2.0-1": ("bookworm",), "1.0-2": ("bullseye-security",)}
     assert lists.names("hel") == ["hello"]
-    assert "sid" in lists.missing_suites()
-    assert "bookworm" not in lists.missing_suites()
+    assert lists.lacking(["sid"]).startswith("the lists of sid: ")
+    assert lists.lacking(["bookworm", "bullseye", "bullseye-security"]) == ""
 
 
 def test_a_version_that_two_suites_have_is_one(lists: Lists, archive: Archive) -> None:
@@ -159,6 +159,22 @@ def test_a_mirror_that_lies_gives_one_error_and_no_lists(lists: Lists, archive: 
     assert "AJUSTE_MIRROR" in (caught.value.hint or "")
     assert versions(lists) == {}
     assert [path.name for path in lists.directory.iterdir()] == ["lock"]
+
+
+def test_a_suite_that_is_lacking_among_good_ones_says_why_to_the_next_command_too(
+    lists: Lists, archive: Archive, tmp_path: Path, say: Say
+) -> None:
+    archive.publish()
+    (lying,) = archive.root.rglob("bookworm/InRelease")
+    lying.write_bytes(signed(lying.read_text(), Tsk.generate("Somebody else <else@example.org>")))
+    lists.refresh()
+    later = Lists(tmp_path / "lists", DEBIAN, say)
+    later.refresh()
+    assert set(versions(later)) == {"1.0-1", "1.0-2"}
+    assert later.lacking(["bullseye"]) == ""
+    assert later.lacking(["bullseye", "bookworm"]).startswith(
+        "the lists of bookworm: the list of bookworm is not signed by a key of the archive"
+    )
 
 
 @pytest.mark.parametrize("lie", LIES)

@@ -184,12 +184,12 @@ class PackageGone(Exception):
 
 
 class _Stamp(BaseModel):
-    """When lists by which settings (a hash) were fetched, in seconds since the epoch, and whether all were there."""
+    """When lists by which settings (a hash) were fetched, in seconds since the epoch, and why some were not."""
 
     settings: str
     addresses: Addresses
     time_s: float
-    complete: bool
+    failures: dict[str, str]
 
 
 class Archive:
@@ -217,18 +217,24 @@ class Archive:
             addresses = find_addresses(self._source)
             failures = self._fetch_lists(addresses)
             first = next(iter(failures.values()), None)
-            missing = self.missing_suites()
+            missing = self._missing(self.suites)
             if first and len(missing) == len(self.suites):
                 raise RunError(f"could not fetch any package list: {first}", hint=_hint(first))
             if failures:
                 kept = [suite for suite in failures if suite not in missing]
                 self._say(f"could not fetch all package lists: {first}" + (f"; {self._fetched(kept)}" if kept else ""))
-            stamp = _Stamp(settings=self._settings(), addresses=addresses, time_s=time.time(), complete=not failures)
+            why = {suite: str(error) for suite, error in failures.items()}
+            stamp = _Stamp(settings=self._settings(), addresses=addresses, time_s=time.time(), failures=why)
             self._stamp.write_text(stamp.model_dump_json(), encoding="utf-8")
 
-    def missing_suites(self) -> list[str]:
-        """The suites of which there is no list."""
-        return sorted(suite for suite in self.suites if not self._file(suite).is_file())
+    def lacking(self, suites: Iterable[str]) -> str:
+        """Of which ``suites`` there is no list, and why: what follows "could not fetch". Empty if there are all."""
+        missing, stamp = self._missing(suites), self._read_stamp()
+        why = [stamp.failures[suite] for suite in missing if suite in stamp.failures] if stamp else []
+        return f"the lists of {', '.join(missing)}" + (f": {why[0]}" if why else "") if missing else ""
+
+    def _missing(self, suites: Iterable[str]) -> list[str]:
+        return sorted(suite for suite in set(suites).intersection(self.suites) if not self._file(suite).is_file())
 
     def names(self, prefix: str) -> list[str]:
         """All package names that begin with ``prefix``."""
@@ -259,9 +265,8 @@ class Archive:
 
         Raises PackageGone where one of them is not, or not as listed, on the mirror; RunError for other failures.
         """
-        # Asking apt takes a second.
         known = self._read_stamp()
-        addresses = known.addresses if known else find_addresses(self._source)
+        addresses = known.addresses if known else find_addresses(self._source)  # Asking apt takes a second.
         downloader = Downloader(addresses.proxies)
         return [self._download(package, into, addresses, downloader) for package in packages]
 
@@ -290,8 +295,7 @@ class Archive:
         silent: dict[str, Unreachable] = {}
         for suite in self.suites:
             uri = addresses.suites[suite]
-            host = urlsplit(uri).netloc
-            if host in silent:
+            if (host := urlsplit(uri).netloc) in silent:
                 failures[suite] = silent[host]
                 continue
             try:
@@ -342,8 +346,7 @@ class Archive:
         """The answers of the lists of all suites that there are."""
         answers = []
         with self._lock(shared=True):
-            for suite in self.suites:
-                file = self._file(suite)
+            for suite, file in ((suite, self._file(suite)) for suite in self.suites):
                 if not file.is_file():
                     continue
                 try:
@@ -378,12 +381,7 @@ class Archive:
 
     def _settings(self) -> str:
         """Stands for all that the lists depend on."""
-        settings = [
-            chosen_mirrors(self._source, os.environ),
-            os.environ.get(KEYS, ""),
-            self.suites,
-            LAYOUT,
-        ]
+        settings = [chosen_mirrors(self._source, os.environ), os.environ.get(KEYS, ""), self.suites, LAYOUT]
         return hashlib.sha256(json.dumps(settings).encode()).hexdigest()
 
 
@@ -395,5 +393,5 @@ def _hint(error: DownloadError) -> str:
 
 
 def _is_recent(stamp: _Stamp) -> bool:
-    valid_s = LISTS_VALID_S if stamp.complete else INCOMPLETE_LISTS_VALID_S
+    valid_s = INCOMPLETE_LISTS_VALID_S if stamp.failures else LISTS_VALID_S
     return 0 <= time.time() - stamp.time_s < valid_s
