@@ -17,9 +17,8 @@ from ajuste.run.experiment import conduct, prepare
 from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Store
 from ajuste.study.builtin import find_study
-from ajuste.study.job import BudgetTable
 from ajuste.study.read import read_study
-from ajuste.study.schema import DesignTable, Study
+from ajuste.study.schema import BudgetTable, DesignTable, Study
 from benchmarks.tuning.surfaces import RECORDED, SIDE
 
 

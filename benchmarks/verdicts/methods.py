@@ -16,7 +16,7 @@ from scipy.special import ndtr, stdtr, stdtrit
 
 from ajuste.analysis.sequence import half_width
 from ajuste.analysis.three_sigma import SIGMAS
-from ajuste.study.job import BudgetTable
+from ajuste.study.schema import BudgetTable
 from benchmarks.verdicts.noise import Array
 from benchmarks.verdicts.studies import Runs, Studies
 

@@ -385,28 +385,3 @@ class WorkloadTable(_Job):
     @property
     def _elsewhere(self) -> dict[str, Level]:
         return self.host_parameters
-
-
-class MachineTable(StudyTable):
-    """A machine to model: what its caches, TLBs and branch predictor would make of the guest."""
-
-    model: str = Field(
-        min_length=1, description="zen4-8c, skylake-server, textbook, or a TOML file beside the study: ./mine.toml."
-    )
-
-
-class BudgetTable(StudyTable):
-    """How long to go on. A block is one trial of every configuration."""
-
-    min_blocks: Whole = Field(default=3, ge=1, le=100_000, description="Minimum number of blocks.")
-    max_blocks: Whole = Field(default=30, ge=1, le=100_000, description="Stop then, decided or not.")
-    max_minutes: Real = Field(default=20.0, gt=0, le=100_000, description="Stop then, decided or not.")
-    min_seconds: Real = Field(
-        default=0.0, ge=0, le=100_000, description="Minimum measuring time in seconds before an early decision."
-    )
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if self.min_blocks > self.max_blocks:
-            raise ValueError(f"min_blocks is {self.min_blocks}; expected at most max_blocks, {self.max_blocks}")
-        return self

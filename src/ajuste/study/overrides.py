@@ -26,12 +26,12 @@ from ajuste.study.command_line.request import (
     wrong,
 )
 from ajuste.study.factors import no_parameter
-from ajuste.study.job import DiskTable, MachineTable
+from ajuste.study.job import DiskTable
 from ajuste.study.measures import check_modelled, check_precision
 from ajuste.study.problem import nearest
 from ajuste.study.schema import AnalysisTable, FactorTable, Study
 from ajuste.study.settings import KERNEL_ARGUMENTS, WORKLOAD_PREFIX, names_set, varies
-from ajuste.study.target import TargetTable
+from ajuste.study.target import MachineTable, TargetTable
 
 
 def with_parameters(study: Study, given: Mapping[str, str], catalogue: Catalogue) -> Study:

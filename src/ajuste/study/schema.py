@@ -20,7 +20,6 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.tunable import Scale
 from ajuste.study.job import (
-    BudgetTable,
     Claimed,
     DiskTable,
     Level,
@@ -244,6 +243,23 @@ class TuneTable(StudyTable):
         default="gp",
         description="gp: a Gaussian process; tpe, cmaes, nsga2: Optuna's; random and grid to compare with.",
     )
+
+
+class BudgetTable(StudyTable):
+    """How long to go on. A block is one trial of every configuration."""
+
+    min_blocks: Whole = Field(default=3, ge=1, le=100_000, description="Minimum number of blocks.")
+    max_blocks: Whole = Field(default=30, ge=1, le=100_000, description="Stop then, decided or not.")
+    max_minutes: Real = Field(default=20.0, gt=0, le=100_000, description="Stop then, decided or not.")
+    min_seconds: Real = Field(
+        default=0.0, ge=0, le=100_000, description="Minimum measuring time in seconds before an early decision."
+    )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.min_blocks > self.max_blocks:
+            raise ValueError(f"min_blocks is {self.min_blocks}; expected at most max_blocks, {self.max_blocks}")
+        return self
 
 
 class Study(StudyTable):

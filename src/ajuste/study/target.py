@@ -9,13 +9,21 @@ from pydantic import Field, StringConstraints, TypeAdapter, ValidationError, mod
 from ajuste.model.plan import MemoryNode, problem_of
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, TurnUs
 from ajuste.model.topology import MOST_CPUS, Topology
-from ajuste.study.job import Argument, Claimed, MachineTable, StudyTable, Whole
+from ajuste.study.job import Argument, Claimed, StudyTable, Whole
 
 PACKAGE_PATTERN: Final = r"^[a-z0-9][a-z0-9+.-]{1,90}(/[a-z]{1,30})?$"
 PackageName = Annotated[str, StringConstraints(pattern=PACKAGE_PATTERN)]
 """A package of a distribution, with the release that it is of after a slash, if that is said."""
 MEMORY_WITH_PACKAGES_MIB: Final = 512
 """The files of a guest are in its memory."""
+
+
+class MachineTable(StudyTable):
+    """A machine to model: what its caches, TLBs and branch predictor would make of the guest."""
+
+    model: str = Field(
+        min_length=1, description="zen4-8c, skylake-server, textbook, or a TOML file beside the study: ./mine.toml."
+    )
 
 
 class TargetTable(StudyTable):

@@ -27,10 +27,9 @@ from ajuste.study.command_line.request import (
     share,
 )
 from ajuste.study.factors import ParseKernel
-from ajuste.study.job import BudgetTable
 from ajuste.study.location import KeyPath as Keys
 from ajuste.study.read import checked_study
-from ajuste.study.schema import Study
+from ajuste.study.schema import BudgetTable, Study
 
 if TYPE_CHECKING:
     from ajuste.profile.placing import Placed
