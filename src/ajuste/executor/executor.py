@@ -158,10 +158,9 @@ class Executor(ABC):
         """``decisions`` of a trial that it counted, with the names of functions and tasks."""
         raise RequestError("only guests of this machine know the names of functions")
 
-    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[Iterable[TrialDone]]:
+    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
         """Carry out trials, each in its own executor (all of this kind), begun in this order and as many at once as
-        there is room for. Gives them back as they are done: what nothing may come between, together; it may go on
-        while it is taken.
+        there is room for. Gives them back as they are done: what nothing may come between, together.
 
         Leaves out those whose machine is not there (any more). Raises Untrusted, and what ``run`` does.
         """

@@ -226,7 +226,7 @@ def _check_stream(plan: Plan, kinds: EventsByKind, exited: Exited | None, findin
 def _measure(observation: Observation, kinds: EventsByKind, exited: Exited, findings: _Findings) -> None:
     counters = kinds.of(Counter)
     figures = [value for event in (exited, *counters) for value in vars(event).values() if type(value) is int]
-    if figures and not 0 <= min(figures) <= max(figures) < LARGEST:
+    if not all(0 <= value < LARGEST for value in figures):
         findings.failed.append("the agent reported figures that no 64-bit machine can have")
         return
     findings.metrics, findings.not_supported = base_metrics(exited, counters)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
@@ -270,10 +270,10 @@ class Runner:
         before.update({event.tunable: event.before for event in found.written})
         return found
 
-    def _keep(self, done: Iterable[TrialDone]) -> None:
-        found = [(one, self._read(one)) for one in done]  # while others run
-        self.store.add_trials(self.run, [trial for _, trial in found], machine=found[0][0].machine)
-        for own, one in found:
+    def _keep(self, done: Sequence[TrialDone]) -> None:
+        trials = [self._read(one) for one in done]
+        self.store.add_trials(self.run, trials, machine=done[0].machine)
+        for own, one in zip(done, trials, strict=True):
             _log_trial(own, one)
             self._history.add(one, own.machine)
             if own.by:

@@ -130,7 +130,7 @@ def connection(place: Lab) -> Iterator[Connection]:
 
 def carried_out(requests: list[TrialRequest]) -> list[list[TrialDone]]:
     """The blocks as they come, each whole."""
-    return list(map(list, requests[0].executor.carry_out(requests, lambda _: None)))
+    return list(requests[0].executor.carry_out(requests, lambda _: None))
 
 
 def carry_out(

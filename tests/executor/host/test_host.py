@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -70,7 +69,7 @@ class TestReadingAndRunning:
     def test_plans_in_turn_are_answered_one_by_one(self) -> None:
         plans = [Plan(id=f"p{n}", workload=command("/bin/sh", "-c", f"echo {n}; exit {n}")) for n in range(20)]
         with HostExecutor() as host:
-            done = list(host.run_in_turn(plans))
+            done = host.run_in_turn(plans)
         assert [o.problem for _, o in done] == [""] * 20
         codes = [[e.exit_code for e in o.events if isinstance(e, Exited)] for _, o in done]
         assert codes == [[n] for n in range(20)]
@@ -80,46 +79,15 @@ class TestReadingAndRunning:
         long = {"LONG": "x" * 100_000}
         print_much = command("/bin/sh", "-c", "printf '%s' \"$LONG\"", environment=long)
         with HostExecutor() as host:
-            done = list(host.run_in_turn([Plan(id=f"p{n}", workload=print_much) for n in range(25)]))
+            done = host.run_in_turn([Plan(id=f"p{n}", workload=print_much) for n in range(25)])
         texts = [[e.text for e in o.events if isinstance(e, Output) and e.stream == "stdout"] for _, o in done]
         assert texts == [["x" * 100_000]] * 25
-
-    @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="the trials have the only CPU")
-    def test_what_came_of_a_plan_is_given_while_the_next_one_runs(self, tmp_path: Path) -> None:
-        taken = tmp_path / "taken"
-        wait = f"for n in $(seq 200); do test -e {taken} && exit 7; sleep 0.05; done"
-        plans = [Plan(id="p0", workload=command("/bin/true")), Plan(id="p1", workload=command("/bin/sh", "-c", wait))]
-        with HostExecutor() as host:
-            done = host.run_in_turn(plans)
-            next(done)
-            taken.touch()
-            ((_, second),) = done
-        assert [event.exit_code for event in second.events if isinstance(event, Exited)] == [7]
-
-    def test_where_there_is_one_cpu_it_is_read_when_all_have_ended(self) -> None:
-        own = os.sched_getaffinity(0)
-        plans = [Plan(id=f"p{n}", workload=command("/bin/sh", "-c", f"exit {n}")) for n in range(3)]
-        os.sched_setaffinity(0, {min(own)})
-        try:
-            with HostExecutor() as host:
-                done = [found for _, found in host.run_in_turn(plans)]
-        finally:
-            os.sched_setaffinity(0, own)
-        assert [e.exit_code for found in done for e in found.events if isinstance(e, Exited)] == [0, 1, 2]
-
-    def test_plans_in_turn_can_be_left(self) -> None:
-        plans = [Plan(id="p0", workload=command("/bin/true")), Plan(id="p1", workload=command("/bin/sleep", "3000"))]
-        began = time.monotonic()
-        with HostExecutor() as host:
-            done = host.run_in_turn(plans)
-            assert next(done)[1].problem == ""
-        assert time.monotonic() - began < 20
 
     def test_an_agent_that_is_killed_among_plans_in_turn_is_a_failed_run(self) -> None:
         killer = python("import os; os.kill(os.getppid(), 9); import time; time.sleep(60)")
         plans = [Plan(id="p0", workload=command("/bin/true")), Plan(id="p1", workload=killer)]
         with HostExecutor() as host, pytest.raises(RunError, match="the agent was lost"):
-            list(host.run_in_turn([*plans, Plan(id="p2", workload=command("/bin/true"))]))
+            host.run_in_turn([*plans, Plan(id="p2", workload=command("/bin/true"))])
 
     def test_a_workload_that_does_not_exist_is_no_problem_of_the_targets(self) -> None:
         with HostExecutor() as host:

@@ -111,7 +111,7 @@ class ClusterExecutor(Executor):
             self._connection.cancel(list(flying))
         self._entered.close()
 
-    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[Iterable[TrialDone]]:
+    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
         """Of several machines, all at once. Ends early if the executor is left meanwhile."""
         by_executor: dict[Executor, list[TrialRequest]] = {}
         if any(request.study.counts_instructions for request in requests):
@@ -126,7 +126,7 @@ class ClusterExecutor(Executor):
             works = [executor.carry_out(own, begun) for executor, own in by_executor.items()]
             yield from side_by_side(works, len(works), by_executor)
 
-    def _share_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[Iterable[TrialDone]]:
+    def _share_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
         ended: queue.SimpleQueue[WorkerTask] = queue.SimpleQueue()
         flying: dict[WorkerTask, _Flight] = {}
         waiting = (_begun(number, request, begun) for number, request in enumerate(requests))

@@ -8,7 +8,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -92,7 +92,6 @@ class AgentProcess:
     def carry_out(self, plan: bytes, limit_s: float) -> bytes:
         """Give it a plan (one line); returns all that it says until the end of the plan. Raises AgentLostError."""
         deadline = time.monotonic() + limit_s
-        os.set_blocking(self._stdin, True)
         rest = memoryview(plan + b"\n")
         while rest:
             rest = rest[self._write(rest) :]
@@ -100,27 +99,29 @@ class AgentProcess:
             self._said += self._read(deadline)
         return stream
 
-    def carry_out_in_turn(self, plans: Sequence[tuple[bytes, float]]) -> Iterator[list[bytes]]:
-        """As ``carry_out`` for each of ``plans`` with its limit in seconds; gives what came of them as it comes. All
-        are sent ahead, so that the agent goes from one to the next without waiting for anybody.
+    def carry_out_in_turn(self, plans: Sequence[tuple[bytes, float]]) -> list[bytes]:
+        """As ``carry_out`` for each of ``plans`` with its limit in seconds. All are sent ahead, so that the agent goes
+        from one to the next without waiting for anybody.
         """
-        os.set_blocking(self._stdin, False)
         rest = memoryview(b"".join(plan + b"\n" for plan, _ in plans))
-        done, last_end = 0, time.monotonic()
-        while done < len(plans):
-            rest = rest[self._write(rest) :] if rest else rest
-            time.sleep(BETWEEN_LOOKS_SECONDS)
-            limit_s = plans[done][1]
-            streams: list[bytes] = []
-            while self._poll.poll(0):
-                self._said += self._read(last_end + limit_s)
-                while (stream := self._take_stream()) is not None:
-                    streams.append(stream)
-                    last_end = time.monotonic()
-            if time.monotonic() > last_end + limit_s:
-                raise AgentLostError(_LATE)
-            done += len(streams)
-            yield streams
+        streams: list[bytes] = []
+        os.set_blocking(self._stdin, False)
+        try:
+            last_end = time.monotonic()
+            while len(streams) < len(plans):
+                rest = rest[self._write(rest) :] if rest else rest
+                time.sleep(BETWEEN_LOOKS_SECONDS)
+                limit_s = plans[len(streams)][1]
+                while self._poll.poll(0):
+                    self._said += self._read(last_end + limit_s)
+                    while (stream := self._take_stream()) is not None:
+                        streams.append(stream)
+                        last_end = time.monotonic()
+                if time.monotonic() > last_end + limit_s:
+                    raise AgentLostError(_LATE)
+        finally:
+            os.set_blocking(self._stdin, True)
+        return streams
 
     def _write(self, data: memoryview) -> int:
         """Write what the pipe takes; returns how much that was."""

@@ -10,12 +10,12 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.programs import install_hint
@@ -51,6 +51,7 @@ from ajuste.outputs.services import cpu_seconds
 HELLO_SECONDS: Final = 30.0
 _STAT = Path("/proc/stat")
 
+Said = TypeVar("Said")
 _SLACK_SECONDS = 60
 _SHOWN = 300
 
@@ -122,8 +123,7 @@ class HostExecutor(Executor):
         with self._turn:
             before = self._reading()
             self._in_plan = True
-            with self._asked_agent() as agent:
-                said = agent.carry_out(asked, _limit_s(plan))
+            said = self._with_agent(lambda agent: agent.carry_out(asked, _limit_s(plan)))
             self._in_plan = False
             after = self._reading()
         wall_s = time.monotonic() - began
@@ -131,42 +131,31 @@ class HostExecutor(Executor):
         surroundings, disturbances = self._judge(plan, found.events, before, after, wall_s)
         return replace(found, console=surroundings, disturbances=tuple(disturbances))
 
-    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[Iterable[TrialDone]]:
+    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
         """Trials of several blocks take but a moment, and are given back together: nothing comes between them."""
         if len({request.slot.block for request in requests}) == 1:
             yield from super().carry_out(requests, begun)
             return
         begun(requests[0])
         plans = [request.plan() for request in requests]
-        done = zip(requests, plans, self.run_in_turn(plans), strict=True)
-        yield (TrialDone(request, plan, *own) for request, plan, own in done)
+        done = self.run_in_turn(plans)
+        yield [TrialDone(request, plan, *own) for request, plan, own in zip(requests, plans, done, strict=True)]
 
     def more_blocks(self, pace: Pace, limits: StoppingLimits) -> int:
         return in_a_moment(pace, limits)
 
-    def run_in_turn(self, plans: Sequence[Plan]) -> Iterator[tuple[str, Observation]]:
-        """What ``run`` gives for each of ``plans``, with when it began, while others run; where there is but one CPU,
-        when the last one has ended. What else the machine does is not looked at: such trials are too short for it.
+    def run_in_turn(self, plans: Sequence[Plan]) -> list[tuple[str, Observation]]:
+        """What ``run`` gives for each of ``plans``, with when it began. What came of them is read when the last one has
+        ended, and what else the machine does is not looked at: such trials are too short for it.
         """
         asked = [(self._asked(plan), _limit_s(plan)) for plan in plans]
-        alone = len(os.sched_getaffinity(0)) < 2
-        # The agent's clock (CLOCK_MONOTONIC_RAW) says when each began and how long it took.
-        zero_ns = time.time_ns() - time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
-        left, waiting = iter(plans), list[bytes]()
-        self._in_plan = True
-        with self._asked_agent() as agent:
-            said = agent.carry_out_in_turn(asked)
-        while True:
-            with self._turn, self._asked_agent():
-                streams = next(said, None)
-            waiting += streams or ()
-            if streams is None or not alone:
-                for one in waiting:
-                    yield self._read_timed(next(left), one, zero_ns)
-                waiting.clear()
-            if streams is None:
-                break
-        self._in_plan = False
+        with self._turn:
+            # The agent's clock (CLOCK_MONOTONIC_RAW) says when each began and how long it took.
+            zero_ns = time.time_ns() - time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+            self._in_plan = True
+            streams = self._with_agent(lambda agent: agent.carry_out_in_turn(asked))
+            self._in_plan = False
+        return [self._read_timed(plan, said, zero_ns) for plan, said in zip(plans, streams, strict=True)]
 
     def _read_timed(self, plan: Plan, said: bytes, zero_ns: int) -> tuple[str, Observation]:
         """When the agent began with a plan, and what came of it; ``zero_ns`` is when its clock was 0."""
@@ -230,14 +219,12 @@ class HostExecutor(Executor):
             self._in_plan = False
             agent.close()
 
-    @contextmanager
-    def _asked_agent(self) -> Iterator[AgentProcess]:
-        """The agent, for something that it is asked. Raises RunError where it is lost meanwhile."""
+    def _with_agent(self, carry_out: Callable[[AgentProcess], Said]) -> Said:
         agent = self._agent
         if agent is None:
             raise RunError("the agent was ended")
         try:
-            yield agent
+            return carry_out(agent)
         except AgentLostError as error:
             if self._agent is None:
                 raise RunError("the agent was ended") from error

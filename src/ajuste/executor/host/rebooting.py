@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, Self
 
 from ajuste.executor.executor import Begun, Executor, TrialDone, TrialRequest
@@ -49,7 +49,7 @@ class RebootingExecutor(Executor):
     def run(self, plan: Plan) -> Observation:
         return self._inner.run(plan)
 
-    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[Iterable[TrialDone]]:
+    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
         """Those of the first boot that is asked for: in it, or else RebootWanted is raised for it."""
         wanted = _boot_of(requests[0])
         own = [request for request in requests if _boot_of(request) == wanted]
