@@ -54,15 +54,19 @@ def noncentral_student_cdf(freedom: float, shift: float, x: float) -> float:
     The mean of Φ(x s - shift) over s, by the trapezoidal rule in log s, where the integrand decays at both ends so
     quickly that the rule is as precise as the sum (Trefethen and Weideman 2014, SIAM Review 56).
     """
+    step, points = _spreads(freedom)
+    return step * math.fsum(density * normal_cdf(x * spread - shift) for spread, density in points)
+
+
+@lru_cache(maxsize=16)
+def _spreads(freedom: float) -> tuple[float, list[tuple[float, float]]]:
+    """The points of the rule: each s and its density, ``step`` apart in log s."""
     low = -min(40 / freedom + 0.5, 9 / math.sqrt(freedom)) if freedom > 324 else -(40 / freedom + 0.5)
     high = 7 / math.sqrt(freedom)
     step = (high - low) / _POINTS
     constant = math.log(2) + freedom / 2 * math.log(freedom / 2) - math.lgamma(freedom / 2)
     logs = (low + place * step for place in range(_POINTS + 1))
-    return step * math.fsum(
-        math.exp(constant + freedom * log - freedom / 2 * math.exp(2 * log)) * normal_cdf(x * math.exp(log) - shift)
-        for log in logs
-    )
+    return step, [(math.exp(log), math.exp(constant + freedom * log - freedom / 2 * math.exp(2 * log))) for log in logs]
 
 
 def f_tail(between: float, within: float, x: float) -> float:
