@@ -102,14 +102,14 @@ def test_examples_are_on_lines_of_their_own_that_can_be_copied() -> None:
     assert {path[0] for path in HELP if path} == set(COMMANDS)
 
 
-def marks(example: str) -> list[pytest.MarkDecorator]:
-    return [pytest.mark.vm] * bool(GUESTS.search(example)) + [pytest.mark.machine] * takes_the_machine(example)
-
-
+@pytest.mark.machine  # all of them: one example needs the run of another
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("example", [pytest.param(example, marks=marks(example)) for example in EXAMPLES])
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(example, marks=pytest.mark.vm) if GUESTS.search(example) else example for example in EXAMPLES],
+)
 def test_an_example_works(example: str, place: Path, request: pytest.FixtureRequest) -> None:
-    if request.node.get_closest_marker("machine"):
+    if takes_the_machine(example):
         request.getfixturevalue("machine_lock")
     done = patiently(lambda: ajuste(example, place))
     assert done.returncode == 0, f"{example}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
