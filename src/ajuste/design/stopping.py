@@ -186,13 +186,13 @@ def _spread(findings: Sequence[Finding]) -> str:
 
 
 def _known(means: Sequence[Mean], blocks: int) -> str:
-    return f"{'the mean has' if len(means) == 1 else 'all means have'} the requested precision after {_runs(blocks)}"
+    return f"{'the mean is' if len(means) == 1 else 'all means are'} known precisely enough after {_runs(blocks)}"
 
 
 def _still_unknown(unknown: Sequence[Mean]) -> str:
     if not unknown:
-        return "all means have the requested precision, but fewer than the minimum of runs"
-    return f"not known as precisely as requested: {', '.join(mean.metric for mean in unknown)}"
+        return "all means are known precisely enough, but from fewer than the minimum of runs"
+    return f"not known precisely enough: {', '.join(mean.metric for mean in unknown)}"
 
 
 def _time(minutes: float) -> str:
