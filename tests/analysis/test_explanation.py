@@ -143,6 +143,8 @@ def test_where_nothing_was_recorded_it_says_why() -> None:
     found = explanation(refused, BASELINE)
     assert found.sentences == ()
     assert found.notes == ("a could not be recorded: Permission denied",)
+    both = explanation(refused, refused.model_copy(update={"configuration": "b"}))
+    assert both.notes == ("neither trial could be recorded: Permission denied",)
 
 
 def test_what_recording_costs_is_told() -> None:

@@ -192,7 +192,7 @@ def test_the_terminal_has_the_tables_also_without_a_recording(told: Results) -> 
     said = out.getvalue()
     assert said.startswith("It carries out 297,000 fewer instructions")
     assert re.search(r"All +1,300,160 +1,003,160 +−297,000", said)
-    assert "could not be recorded: no tracefs" in said
+    assert "neither trial could be recorded: no tracefs" in said
     assert "\x1b" not in said
 
 

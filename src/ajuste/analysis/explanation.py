@@ -94,6 +94,8 @@ def explanation(own: Recorded, baseline: Recorded, timed_ns: Mapping[str, float]
         missing = [
             f"{one.configuration} could not be recorded: {one.problem}" for one in (baseline, own) if one.problem
         ]
+        if own.problem and own.problem == baseline.problem:
+            missing = [f"neither trial could be recorded: {own.problem}"]
         return Explanation(
             sentences=(), notes=(*missing, *uncounted), own=own, baseline=baseline, costs=costs, divergence=parting
         )
