@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -118,7 +117,7 @@ def _value(fold: Fold, readings: Sequence[Reading]) -> float | None:
 
 def beyond_load(design: LiveDesign) -> Ended | None:
     """Whether the machine has more to do than it may have for an experiment."""
-    if design.max_load is not None and (load := os.getloadavg()[0]) > design.max_load:
+    if design.max_load is not None and (load := load_average()) > design.max_load:
         return Ended("load", f"the load average is {number(load)}, more than {design.max_load:g}")
     if design.max_pressure is not None:
         for resource in ("cpu", "io", "memory"):
@@ -129,6 +128,13 @@ def beyond_load(design: LiveDesign) -> Ended | None:
                     "load", f"tasks wait for {resource} {percent(round(found, 3))} of the time, more than {limit}"
                 )
     return None
+
+
+def load_average() -> float:
+    """How many tasks ran or waited, on average over about the last minute (proc_loadavg(5)). Read from the file:
+    containers may have one of their own.
+    """
+    return float(read_file(Path("/proc/loadavg")).split()[0])
 
 
 def require_pressure(design: LiveDesign) -> None:
