@@ -78,6 +78,12 @@ def test_the_list_of_settings_loads_nothing_that_asks_a_machine() -> None:
     assert not loaded.intersection((*SLOW, *OF_GUESTS, "ajuste.executor", "sqlalchemy", "numpy"))
 
 
+def test_the_list_of_studies_reads_none_of_them_as_a_study() -> None:
+    loaded = loaded_for("studies")
+    assert "ajuste.study.builtin" in loaded
+    assert not loaded.intersection((*SLOW, "ajuste.catalogue.loader", "ajuste.study.read", "numpy"))
+
+
 def test_help_is_that_of_the_command_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     for words in (["compare"], ["kernel", "build"]):

@@ -6,11 +6,9 @@ import json
 
 import typer
 
-from ajuste.catalogue.loader import catalogue
 from ajuste.cli.options import Json, example
 from ajuste.report.console import Console
 from ajuste.study.builtin import builtin_studies
-from ajuste.study.read import json_schema
 
 
 @example("ajuste studies")
@@ -30,4 +28,7 @@ def studies(as_json: Json = False) -> None:
 @example("ajuste schema > study.schema.json")
 def schema() -> None:
     """Print the JSON Schema of study files, for completion and checks in an editor."""
+    from ajuste.catalogue.loader import catalogue  # a list of the studies takes neither of them, which load long
+    from ajuste.study.read import json_schema
+
     typer.echo(json.dumps(json_schema(catalogue()), indent=2, ensure_ascii=False))
