@@ -16,7 +16,7 @@ from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Plan
 from ajuste.model.scheduling import Behaviour, Recording, Spread, Switches
 from ajuste.model.trial import Observation
-from ajuste.run.recordings import follow_decisions, record_trials, require_followable, to_follow, to_record
+from ajuste.run.recordings import NEEDS_ROOT, follow_decisions, record_trials, require_followable, to_follow, to_record
 from ajuste.run.runner import Executors
 from ajuste.store.store import Run, Store
 from decisions import stream
@@ -24,6 +24,17 @@ from played import PlayedExecutor, said
 from shell import SMALL
 from small_stores import run_of
 
+HERE = """\
+schema = 1
+name = "here"
+target = { kind = "host" }
+workload = { command = ["true"] }
+[[factor]]
+name = "nice"
+levels = [0, 5]
+[analysis]
+metrics = ["elapsed"]
+"""
 BASELINE, OTHER = "sched_min_granularity_ns=750000", "sched_min_granularity_ns=75000000"
 
 
@@ -83,6 +94,18 @@ def test_why_there_is_no_recording_is_kept_and_it_is_tried_again(
     _, kept = recorded(run, store, answer)
     assert {name: one.problem for name, one in kept.items()} == {BASELINE: problem, OTHER: problem}
     assert to_record(run, OTHER, store) == (BASELINE, OTHER)
+
+
+def test_without_root_nothing_of_this_machine_is_carried_out_to_be_recorded(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    here = run_of(HERE, store, tmp_path)
+    target = Played(Traced(at_ns=1))
+    with Executors(lambda _: target, lambda *_: None) as targets:
+        record_trials(here, ("nice=0", "nice=5"), store, targets, lambda _: None)
+    assert target.plans == []
+    assert {one.problem for one in store.recorded(here).values()} == {NEEDS_ROOT}
 
 
 class Counting(Played):

@@ -91,22 +91,23 @@ def why(
     write_report(report_of(results), html or place.reports / f"{found.id}.html")
     if perfetto is not None:
         _write_perfetto(perfetto, results, explanation, recorded)
+    is_known = bool(explanation.sentences) or explanation.costs is not None
     if as_json:
         typer.echo(explanation.model_dump_json(indent=2))
     elif divergence and explanation.divergence is not None:
         print_report(divergence_report(results, explanation), Console(file=sys.stdout))
         if perfetto is not None:
             typer.echo(f"\nTrace of both trials: {visible(str(perfetto))} (open it at https://ui.perfetto.dev)")
-    else:
+    elif is_known:
         print_report(explanation_report(results, explanation), Console(file=sys.stdout))
     if divergence and explanation.divergence is None:
         raise RunError(
             f"the decisions could not be followed: {explanation.notes[-1] if explanation.notes else 'no reason given'}",
             hint="use a guest with the virtual clock, such as --kernel debian:6.12",
         )
-    if not explanation.sentences and explanation.costs is None:
+    if not is_known:
         raise RunError(
-            "the scheduler could not be recorded",
+            explanation.notes[0] if explanation.notes else "the scheduler could not be recorded",
             hint="run as root with tracefs mounted (mount -t tracefs none /sys/kernel/tracing)",
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 BUFFER_BYTES: Final = 128 << 20
 """Of the kernel's trace buffers at most: some million switches."""
+
+NEEDS_ROOT: Final = "recording the scheduler of this machine requires root"
+"""Tracefs is root's (Documentation/trace/ftrace.rst)."""
 
 
 def record_decisive(run: Run, store: Store, executors: Executors, say: Say) -> None:
@@ -56,7 +60,8 @@ def record_trials(run: Run, names: Sequence[str], store: Store, executors: Execu
     for name in names:
         say(f"recording what the scheduler does under {name}")
         request = executors.first_trial(study, name)._replace(trace=Trace(buffer_bytes=BUFFER_BYTES))
-        recorded = _recorded(request, _carried_out(request))
+        may = not study.study.target.on_host or os.geteuid() == 0
+        recorded = _recorded(request, _carried_out(request) if may else Observation(problem=NEEDS_ROOT))
         if study.study.target.clock == "virtual":
             say(f"counting what {name} costs")
             recorded = recorded.model_copy(update=_costs(request._replace(trace=None)))
