@@ -1,6 +1,4 @@
-"""How long commands take: those that measure nothing beside ``python3 -c pass``, and 500 runs of ``true`` beside
-``hyperfine -N``, each by turns. ``python -m benchmarks latency``.
-"""
+"""How long commands take that measure nothing, beside ``python3 -c pass``. ``python -m benchmarks latency``."""
 
 from __future__ import annotations
 
@@ -24,10 +22,6 @@ MOST_OF_HELP: Final = 120.0
 """Milliseconds that help and errors may take longer than an empty program."""
 EMPTY: Final = "python3 -c pass"
 FINISHED: Final = "compare --blocks 10 -- true"
-MANY: Final = "compare --fresh --blocks 500 -- true"
-PEER: Final = "hyperfine -N --runs 500 true"
-MOST_TIMES: Final = 2.5
-"""How many times as long as the peer the whole command may take, with its report and all that it promises."""
 HELP: Final = ("--help", "compare --help", "tunables show no.such.name")
 COMMANDS: Final = ("tunables", "studies", "report", "report compare", FINISHED, "plan granularity")
 
@@ -37,7 +31,6 @@ def measure() -> tuple[Comparison, ...]:
         run = partial(_run, place.data.parent)
         run(FINISHED)  # measured once: then there is a run to be shown
         figures = by_turns({name: partial(run, name) for name in (EMPTY, *HELP, *COMMANDS)}, ROUNDS)
-        many = by_turns({name: partial(run, name) for name in (MANY, PEER)}, ROUNDS)
     middle = {name: median(values) for name, values in figures.items()}
     reached = all(middle[name] - middle[EMPTY] <= MOST_OF_HELP for name in HELP)
     return (
@@ -49,22 +42,13 @@ def measure() -> tuple[Comparison, ...]:
             goal=f"help and errors {MOST_OF_HELP:.0f} ms over {EMPTY}, the others {MOST:.0f} ms in all",
             reached=reached and all(middle[name] <= MOST for name in COMMANDS),
         ),
-        Comparison(
-            name="latency-of-500-runs",
-            what="500 runs of true, the whole command",
-            unit="ms",
-            figures=many,
-            goal=f"{MOST_TIMES:g} times what hyperfine -N takes",
-            reached=median(many[MANY]) <= MOST_TIMES * median(many[PEER]),
-        ),
     )
 
 
 def _run(home: Path, name: str) -> float:
     """Milliseconds of one command."""
     ajuste = str(Path(sys.executable).with_name("ajuste"))
-    others = {EMPTY: [sys.executable, "-c", "pass"], PEER: PEER.split()}
-    command = others.get(name, [ajuste, *name.split()])
+    command = [sys.executable, "-c", "pass"] if name == EMPTY else [ajuste, *name.split()]
     environment = {**os.environ, "AJUSTE_HOME": str(home)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # Else every start compiles the whole program again.
     return 1e3 * seconds(lambda: subprocess.run(command, env=environment, check=False, capture_output=True))
