@@ -114,12 +114,13 @@ def test_good_and_useless_settings_get_the_right_verdicts_under_drifting_load(or
     assert any("resembles the one before" in one and "drawn at random" in one for one in found.findings)
 
 
-def test_the_block_in_progress_does_not_count() -> None:
+def test_of_the_last_block_the_part_counts_that_has_both_configurations() -> None:
     slices = experiment({"a": 0.0, "b": -0.2}, order="mirrored", slices=60, service=NAMED["steady"])
-    whole = judge_slices(slices[:40], LATENCY, baseline="a", configurations=["a", "b"])
-    begun = judge_slices(slices[:43], LATENCY, baseline="a", configurations=["a", "b"], in_progress=10)
-    assert begun.verdicts == whole.verdicts
-    assert whole.verdicts[0].blocks == 10
+    whole, alone, both = (
+        judge_slices(slices[:n], LATENCY, baseline="a", configurations=["a", "b"]).verdicts[0] for n in (40, 41, 43)
+    )
+    assert alone == whole
+    assert (whole.blocks, both.blocks) == (10, 11)
 
 
 def test_slices_with_flags_and_without_values_do_not_count() -> None:

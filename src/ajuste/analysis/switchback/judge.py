@@ -164,20 +164,19 @@ def judge_slices(
     comparisons: int = 1,
     confidence: float = 0.95,
     smallest_effect: float = 0.05,
-    in_progress: int | None = None,
     diagnose_noise: bool = True,
 ) -> SwitchbackJudgement:
     """What ``slices`` so far say of ``metric``, for every one of ``configurations`` (names; the baseline among them).
 
     The verdicts of all ``comparisons`` of the experiment (configurations besides the baseline × deciding metrics) hold
     together with ``confidence``, however often and whenever one looks. That rests on blocks whose order was drawn as
-    ``design.switchback`` does, and on whole ones: the block that is ``in_progress`` does not count yet.
+    ``design.switchback`` does, also for the part of a block that there is when time is over: any two configurations of
+    it could as well have been exchanged.
     """
     alpha = (1 - confidence) / max(1, comparisons)
-    whole = [one for one in slices if one.block != in_progress]
     found = [
         _judged(
-            block_differences(whole, metric, baseline, name),
+            block_differences(slices, metric, baseline, name),
             name,
             metric,
             alpha=alpha,
@@ -191,7 +190,7 @@ def judge_slices(
     return SwitchbackJudgement(
         metric=metric,
         verdicts=tuple(one.verdict for one in found),
-        more_slices=_more_slices([one.verdict for one in found], whole),
+        more_slices=_more_slices([one.verdict for one in found], slices),
         findings=(
             *(finding for one in found for finding in one.findings),
             *(sentences(diagnostics) if diagnostics is not None else ()),
