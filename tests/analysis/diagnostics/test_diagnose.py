@@ -92,6 +92,15 @@ def test_under_the_virtual_clock_nothing_is_said_of_time(study: Any, metric: Met
     assert found.courses == ()
 
 
+def test_one_far_value_is_told_as_one(study: Any, metric: Metric) -> None:
+    def once(random: Any, configuration: Any, block: Any, position: Any) -> Any:
+        return clean(random, configuration, block, position) + 0.5 * ((block == 4) & (position == 1))
+
+    found = {one.kind: one for one in diagnose(study(once, 1, blocks=60), [metric], "wall").found}["outliers"]
+    assert found.says.startswith("1 of 180 values is more than 10 times further out than usual, under ")
+    assert "where it makes the standard deviation" in found.says
+
+
 def test_what_batches_would_have_said_is_counted(study: Any, metric: Metric) -> None:
     (quiet,) = diagnose(study(clean, 1, 4, 200), [metric], "wall").naive
     (noisy,) = diagnose(study(following, 1, 4, 200), [metric], "wall").naive
