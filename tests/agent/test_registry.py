@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +42,14 @@ class Machine:
         self.agent = agent
         self.journals = journals
         self.registry = registry_beside(journals)
+        self.workloads: list[int] = []
+        """Descriptors of processes that nobody may end before the test does."""
 
     def leave(self) -> Path:
         """A session that was killed together with its guardian, after it had changed three values."""
         serving = Serving(self.agent, self.journals)
         serving.send(writes=[write(place, value) for place, value in CHANGES.items()], workload=shell("sleep 1000"))
-        serving.hear(Started)
+        self.workloads.append(os.pidfd_open(serving.hear(Started).pid))
         os.kill(guardian_of(self.journals), signal.SIGKILL)
         serving.process.kill()
         serving.process.communicate()
@@ -70,10 +73,15 @@ class Machine:
 
 
 @pytest.fixture
-def machine(agent: str, tmp_path: Path) -> Machine:
+def machine(agent: str, tmp_path: Path) -> Iterator[Machine]:
     journals = tmp_path / "journals"
     journals.mkdir()
-    return Machine(agent, journals)
+    machine = Machine(agent, journals)
+    yield machine
+    for workload in machine.workloads:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(workload, signal.SIGKILL)
+        os.close(workload)
 
 
 def said(told: Told) -> tuple[list[str], int]:

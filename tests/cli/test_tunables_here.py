@@ -45,8 +45,8 @@ def test_every_entry_is_there_with_a_value_or_the_reason_why_not(rows: dict[str,
 
 
 def test_values_are_those_that_the_kernel_shows(rows: dict[str, Any]) -> None:
-    for name, path in (("vm.swappiness", "vm/swappiness"), ("net.ipv4.tcp_rmem", "net/ipv4/tcp_rmem")):
-        assert rows[name]["value"] == Path("/proc/sys", path).read_text().strip()
+    for path in ("vm/max_map_count", "net/ipv4/ip_local_port_range"):  # No test changes them meanwhile.
+        assert rows[path.replace("/", ".")]["value"] == Path("/proc/sys", path).read_text().strip()
 
 
 def test_there_is_one_for_every_interface(rows: dict[str, Any]) -> None:
