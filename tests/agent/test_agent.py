@@ -32,12 +32,16 @@ def test_it_introduces_itself_and_counts_its_events(run: Any) -> None:
 def test_what_wait4_says_is_what_is_reported(run: Any, workloads: str) -> None:
     """The same work under Python's own wait4(2)."""
     argv = [workloads, "matrix", "--size", "256", "--repetitions", "20"]
-    told = run(workload={"argv": argv}, counters=["task-clock", "context-switches", "page-faults"])
-    pid = os.posix_spawn(argv[0], argv, {}, file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])
-    usage = os.wait4(pid, 0)[2]
-    exited = told.exited()
-    ours = (exited.user_ns + exited.system_ns) / 1e9
-    assert ours == pytest.approx(usage.ru_utime + usage.ru_stime, rel=0.5)
+    plan = {"workload": {"argv": argv}, "counters": ["task-clock", "context-switches", "page-faults"]}
+    actions = [(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)]
+    ours, theirs = [], []
+    for _ in range(5):  # The shortest of each was disturbed least.
+        told = run(**plan)
+        exited = told.exited()
+        ours.append((exited.user_ns + exited.system_ns) / 1e9)
+        usage = os.wait4(os.posix_spawn(argv[0], argv, {}, file_actions=actions), 0)[2]
+        theirs.append(usage.ru_utime + usage.ru_stime)
+    assert min(ours) == pytest.approx(min(theirs), rel=0.5)
     assert exited.minor_faults == pytest.approx(usage.ru_minflt, abs=60)
     assert exited.wall_ns >= 0.8 * exited.user_ns, "the kernel rounds both"
     counters = {counter.name: counter for counter in told.of(Counter)}

@@ -43,13 +43,13 @@ class Machine:
         self.journals = journals
         self.registry = registry_beside(journals)
         self.workloads: list[int] = []
-        """Descriptors of processes that nobody may end before the test does."""
+        """Process groups that nobody may end before the test does."""
 
     def leave(self) -> Path:
         """A session that was killed together with its guardian, after it had changed three values."""
         serving = Serving(self.agent, self.journals)
         serving.send(writes=[write(place, value) for place, value in CHANGES.items()], workload=shell("sleep 1000"))
-        self.workloads.append(os.pidfd_open(serving.hear(Started).pid))
+        self.workloads.append(serving.hear(Started).pid)
         os.kill(guardian_of(self.journals), signal.SIGKILL)
         serving.process.kill()
         serving.process.communicate()
@@ -80,8 +80,7 @@ def machine(agent: str, tmp_path: Path) -> Iterator[Machine]:
     yield machine
     for workload in machine.workloads:
         with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(workload, signal.SIGKILL)
-        os.close(workload)
+            os.killpg(workload, signal.SIGKILL)
 
 
 def said(told: Told) -> tuple[list[str], int]:
