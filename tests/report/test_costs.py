@@ -105,7 +105,8 @@ def test_the_rows_add_up_to_the_whole_difference(compared: CostComparison) -> No
 
 def test_what_differs_is_said_first(compared: CostComparison) -> None:
     assert compared.sentences == (
-        "It carries out 297,000 fewer instructions than the baseline (1 million instead of 1.3 million, −22.8 %).",
+        "This configuration carries out 297,000 fewer instructions than the baseline (1 million instead of 1.3 "
+        "million, −22.8 %).",
         "The functions that differ most are __x64_sys_sched_yield (−198,000) and schedule (−99,000): together 100 % of "
         "the whole.",
         "sched_yield: 20 times instead of 2,000, −297,000 instructions with all that it calls.",
@@ -190,7 +191,7 @@ def test_the_terminal_has_the_tables_also_without_a_recording(told: Results) -> 
     out = io.StringIO()
     print_report(explanation_report(told, told.explanations[0]), Console(file=out, width=110))
     said = out.getvalue()
-    assert said.startswith("It carries out 297,000 fewer instructions")
+    assert said.startswith("This configuration carries out 297,000 fewer instructions")
     assert re.search(r"All +1,300,160 +1,003,160 +−297,000", said)
     assert "neither trial could be recorded: no tracefs" in said
     assert "\x1b" not in said

@@ -267,7 +267,8 @@ def _sentences(
     else:
         what = f"{_in_words(abs(own - baseline))} {'more' if own > baseline else 'fewer'} instructions"
         change = f", {signed(100 * (own / baseline - 1))} %" if baseline else ""
-        yield f"It carries out {what} than the baseline ({_in_words(own)} instead of {_in_words(baseline)}{change})."
+        counts = f"{_in_words(own)} instead of {_in_words(baseline)}{change}"
+        yield f"This configuration carries out {what} than the baseline ({counts})."
         shares = [f"{ROLES[row.name]} {signed(row.difference)}" for row in parts if row.difference]
         if len(shares) > 1:
             yield f"By task: {', '.join(shares)}."

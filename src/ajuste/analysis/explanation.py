@@ -6,6 +6,7 @@ Everything that is said is computed from them, what changed most first; what har
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,7 +16,7 @@ from ajuste.analysis.divergence import divergence
 from ajuste.model.decision import Divergence
 from ajuste.model.explanation import Explanation, Recorded
 from ajuste.model.results import Results
-from ajuste.model.scheduling import Part, Preemption, Recording
+from ajuste.model.scheduling import Preemption, Recording
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import amount, listed, number, percent, signed
 
@@ -42,12 +43,6 @@ _MAIN_CAUSE: Final = 0.8
 """One cause that makes up so much of a difference is named alone, else the two greatest are."""
 
 _MOSTLY: Final = 0.5
-
-_OF_PART: Final[dict[Part, str]] = {
-    "workload": "",
-    "background": " of the background load",
-    "other": ", which is not part of the workload",
-}
 
 NOT_TIMED: Final[Mapping[str, float]] = {}
 
@@ -272,25 +267,29 @@ def _sentences(own: Recorded, now: Recording, before: Recording, changes: Sequen
 
 def _who(now: Recording, before: Recording) -> Iterator[str]:
     """Whom most preemptions are by, where there are more of them."""
-    more, where = (
-        (now, "under this configuration")
-        if now.workload.switches.preempted > before.workload.switches.preempted
-        else (
-            before,
-            "under the baseline",
-        )
-    )
-    first, whole = _most_frequent(more.preemptions), more.workload.switches.preempted
-    if first is None or whole < LEAST_QUANTILE or first.count < _MOSTLY * whole:
+    is_now = now.workload.switches.preempted > before.workload.switches.preempted
+    more, where = (now, "under this configuration") if is_now else (before, "under the baseline")
+    counts: Counter[str] = Counter()
+    for one in more.preemptions:
+        counts[_by(one)] += one.count
+    whole = more.workload.switches.preempted
+    if whole < LEAST_QUANTILE or not counts:
         return
-    same = first.by == first.preempted and first.part == "workload"
-    by = "another task of that name" if same else f"{first.by}{_OF_PART[first.part]}"
-    share = percent(round(first.count / whole, 2))
-    yield f"{share} of the {number(whole)} preemptions {where} were of {first.preempted} by {by}."
+    ((by, count),) = counts.most_common(1)
+    if count < _MOSTLY * whole:
+        return
+    # Of very many pairs of tasks only the most frequent are known.
+    share = f"{'At least ' if counts.total() < whole else ''}{percent(round(count / whole, 2))}"
+    yield f"{share} of the {number(whole)} preemptions {where} were by {by}."
 
 
-def _most_frequent(preemptions: Sequence[Preemption]) -> Preemption | None:
-    return max(preemptions, key=lambda one: one.count, default=None)
+def _by(one: Preemption) -> str:
+    """Who made a task of the workload make way."""
+    if one.part == "background":
+        return "the background load"
+    if one.part == "other":
+        return f"{one.by}, which is not part of the workload"
+    return f"another {one.by} task" if one.by == one.preempted else one.by
 
 
 def _notes(own: Recorded, baseline: Recorded, timed_ns: Mapping[str, float]) -> Iterator[str]:
