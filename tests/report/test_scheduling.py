@@ -120,6 +120,18 @@ def test_the_terminal_shows_the_figures_side_by_side(explained: Results) -> None
     assert re.search(r"by spin, of the background load +400 times +4 times", said)
 
 
+def test_sentences_name_settings_with_units(granularity: Results) -> None:
+    baseline, own, *_ = (configuration.name for configuration in granularity.configurations)
+    found = explanation(recorded(own, 4), recorded(baseline, 400), {own: 1000, baseline: 1000})
+    (section,) = scheduling_sections(granularity.model_copy(update={"explanations": (found,)}), labels_of(granularity))
+    said = [block.text for block in section.blocks if isinstance(block, Paragraph)]
+    assert explanation_report(granularity, found).headline == said[0]
+    assert said[0].startswith("Under sched_min_granularity_ns = 7.5 ms, ")
+    (timed,) = [text for text in said if text.startswith("Time of the workload while recorded")]
+    assert "(sched_min_granularity_ns = 750 µs) and " in timed
+    assert timed.endswith("(sched_min_granularity_ns = 7.5 ms).")
+
+
 def test_what_could_not_be_recorded_is_said_and_nothing_is_drawn(granularity: Results) -> None:
     baseline, own, *_ = (configuration.name for configuration in granularity.configurations)
     refused = Recorded(configuration=own, block=0, seed=7, problem="Permission denied")

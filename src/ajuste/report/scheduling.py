@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ajuste.model.explanation import Explanation, Recorded
@@ -219,6 +220,7 @@ def scheduling_sections(results: Results, labels: Labels) -> tuple[Section, ...]
 def explanation_report(results: Results, explanation: Explanation) -> Report:
     """What is known of one configuration."""
     labels = labels_of(results)
+    explanation = _in_words(explanation, results, labels)
     section = _section(results, explanation, labels, "scheduling", several=False)
     costs = explanation.costs
     said = (*explanation.sentences, *(cost_sentences(costs) if costs else ()))
@@ -234,6 +236,7 @@ def explanation_report(results: Results, explanation: Explanation) -> Report:
 def _section(results: Results, explanation: Explanation, labels: Labels, name: str, *, several: bool) -> Section:
     called = called_in(results, explanation, labels)
     tables = _tables(explanation, (f"{called[0]} (baseline)", called[1]))
+    explanation = _in_words(explanation, results, labels)
     said = explanation.sentences or explanation.notes
     notes = explanation.notes if explanation.sentences else ()
     blocks: tuple[Block, ...] = (
@@ -244,6 +247,20 @@ def _section(results: Results, explanation: Explanation, labels: Labels, name: s
     )
     under = f" under {called[1]}" if several else ""
     return Section(f"Why: what the scheduler does{under}", blocks, name, "Why")
+
+
+def _in_words(explanation: Explanation, results: Results, labels: Labels) -> Explanation:
+    """The same with configurations by their settings: ``base_slice_ns = 3 ms`` for ``base_slice_ns=3000000``."""
+    settings = {one.name: labels.setting(one) for one in results.configurations if "=" in one.name}
+    names = {one.configuration for one in (explanation.baseline, explanation.own)} & settings.keys()
+    if not names:
+        return explanation
+    name = re.compile(rf"(?<![^\s(])({'|'.join(map(re.escape, names))})(?![^\s,:)])")
+
+    def said(texts: Sequence[str]) -> tuple[str, ...]:
+        return tuple(name.sub(lambda found: settings[found[0]], text) for text in texts)
+
+    return explanation.model_copy(update={"sentences": said(explanation.sentences), "notes": said(explanation.notes)})
 
 
 def _tables(explanation: Explanation, heads: tuple[str, ...]) -> tuple[Table, ...]:
