@@ -112,8 +112,8 @@ def test_a_mirrored_block_goes_there_and_back(tmp_path: Path) -> None:
     [
         (
             "/proc/pressure/cpu",
-            "some avg10=1.00 avg60=1.00 avg300=1.00 total=1",
-            "some avg10=87.00 avg60=1.00 avg300=1.00 total=1",
+            "some avg10=10.0 avg60=1.00 avg300=1.00 total=1",
+            "some avg10=87.0 avg60=1.00 avg300=1.00 total=1",
             "--max-pressure 60%",
             "tasks wait for cpu 87 % of the time, more than 60 %",
         ),
@@ -133,16 +133,17 @@ def test_too_much_load_restores_and_pauses_until_it_is_over(
         f"""\
         echo {calm!r} >calm; echo {busy!r} >busy; cp calm load
         mount --bind load {place}
+        say() {{ dd if="$1" of=load conv=notrunc status=none; }}  # at no moment is the file empty
         live {option} --json >result.json 2>progress.txt & live=$!
         for try in $(seq 300); do [ "$(value)" = 8 ] && break; sleep 0.1; done
-        cat busy >load
+        say busy
         for try in $(seq 100); do [ "$(value)" = 15 ] && break; sleep 0.1; done
         sleep 1.2
         value
         ajuste live status
         sleep 3
         value
-        cat calm >load
+        say calm
         wait $live
         value
         """,
@@ -177,12 +178,12 @@ def test_a_clock_that_is_set_costs_a_slice_and_no_more(tmp_path: Path) -> None:
         live >first.txt 2>&1 & killed=$!
         for try in $(seq 300); do grep -q "^slice 1," first.txt && break; sleep 0.1; done
         sleep 0.8
-        echo 3600 >ahead
+        echo 3600 >later; mv later ahead
         for try in $(seq 300); do grep -q "^slice 4," first.txt && break; sleep 0.1; done
         ajuste live status
         kill -9 $(pgrep -P $killed || echo $killed) $killed || true
         for try in $(seq 100); do [ "$(value)" = 15 ] && break; sleep 0.1; done
-        echo 1e9 >ahead
+        echo 1e9 >later; mv later ahead
         live --json >result.json 2>progress.txt
         value
         """,
