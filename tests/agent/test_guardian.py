@@ -129,22 +129,23 @@ def running(mark: str) -> bool:
     return subprocess.run(["pgrep", "-xf", f"sleep {mark}"], capture_output=True).stdout != b""
 
 
-def enclosures() -> list[Path]:
-    return list(Path("/sys/fs/cgroup").rglob("ajuste-session-*"))
+def enclosures(serving: Serving) -> list[Path]:
+    """Of this agent's session, whatever other agents have."""
+    return list(Path("/sys/fs/cgroup").rglob(f"ajuste-session-{serving.process.pid}-*"))
 
 
 def test_a_daemon_that_escaped_does_not_outlive_a_killed_agent(agent: str, tmp_path: Path) -> None:
-    before, mark = enclosures(), f"200{os.getpid()}"
+    mark = f"200{os.getpid()}"
     serving = escaped(agent, tmp_path, mark)
     serving.process.kill()
     serving.process.communicate()
     await_no_guardian(tmp_path)
     assert not running(mark)
-    assert enclosures() == before
+    assert enclosures(serving) == []
 
 
 def test_restore_ends_a_daemon_that_escaped_from_a_session_without_a_guardian(agent: str, tmp_path: Path) -> None:
-    before, mark = enclosures(), f"300{os.getpid()}"
+    mark = f"300{os.getpid()}"
     serving = escaped(agent, tmp_path, mark)
     kill(guardian_of(tmp_path))
     serving.process.kill()
@@ -152,16 +153,16 @@ def test_restore_ends_a_daemon_that_escaped_from_a_session_without_a_guardian(ag
     assert running(mark)
     assert restore(agent, tmp_path).returncode == 0
     assert not running(mark)
-    assert enclosures() == before
+    assert enclosures(serving) == []
 
 
 def test_the_agent_ends_a_daemon_that_escaped_and_its_enclosure(agent: str, tmp_path: Path) -> None:
-    before, mark = enclosures(), f"400{os.getpid()}"
+    mark = f"400{os.getpid()}"
     serving, _ = started(agent, tmp_path, f"(setsid sh -c 'setsid sleep {mark} &' &); sleep 0.3")
-    assert len(enclosures()) == len(before) + 1
+    assert len(enclosures(serving)) == 1
     assert serving.told().exit_code == 0
     assert not running(mark)
-    assert enclosures() == before
+    assert enclosures(serving) == []
 
 
 def test_whoever_started_the_agent_can_wait_for_its_guardian(agent: str, tmp_path: Path) -> None:
