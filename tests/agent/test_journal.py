@@ -181,7 +181,7 @@ def test_a_directory_that_is_not_there_is_said(restore: Restoring, tmp_path: Pat
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cut=st.integers(0, 400))
 def test_wherever_it_is_cut_off_the_whole_lines_count(restore: Restoring, as_before: str, cut: int) -> None:
-    """The values are those that are there, so that nothing changes, unless another test changes them meanwhile."""
+    """The values are those that are there, so that nothing changes; under the lock, for other tests change them."""
     steps = [step(place, Path(place).read_text().strip()) for place in SETTINGS[:2]]
     whole = "".join(json.dumps(line) + "\n" for line in (header(), *steps))
     with tempfile.TemporaryDirectory() as directory:

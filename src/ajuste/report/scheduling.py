@@ -212,7 +212,7 @@ def scheduling_sections(results: Results, labels: Labels) -> tuple[Section, ...]
     """A section for each explanation of ``results``."""
     several = len(results.explanations) > 1
     return tuple(
-        _section(results, explanation, labels, f"scheduling-{place}", several=several)
+        _section(results, _in_words(explanation, results, labels), labels, f"scheduling-{place}", several=several)
         for place, explanation in enumerate(results.explanations)
     )
 
@@ -236,7 +236,6 @@ def explanation_report(results: Results, explanation: Explanation) -> Report:
 def _section(results: Results, explanation: Explanation, labels: Labels, name: str, *, several: bool) -> Section:
     called = called_in(results, explanation, labels)
     tables = _tables(explanation, (f"{called[0]} (baseline)", called[1]))
-    explanation = _in_words(explanation, results, labels)
     said = explanation.sentences or explanation.notes
     notes = explanation.notes if explanation.sentences else ()
     blocks: tuple[Block, ...] = (
