@@ -30,7 +30,7 @@ BUILT := $(TRIPLE)/release
 LENS := RUSTFLAGS="--remap-path-prefix=$(CARGO_HOME)=/cargo --remap-path-prefix=$(CURDIR)=/ajuste" cargo rustc --quiet \
 --release --locked --target-dir $(TARGET)/lens --package ajuste-lens --lib --crate-type cdylib
 
-.PHONY: help setup system native dist deb demo gallery test test-quick coverage fuzz bench docs lint lint-python lint-words lint-rust format clean
+.PHONY: help setup system native dist deb demo gallery test test-all test-quick coverage fuzz bench docs lint lint-python lint-words lint-rust format clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,10 +84,15 @@ gallery: setup ## carry out every study of docs/gallery, and put figures, verdic
 # One worker more than there are CPUs: some tests sleep, see tests/conftest.py.
 SIDE_BY_SIDE := -n $(shell expr $$(nproc) + 1) --dist loadgroup --no-loadscope-reorder
 
-test: setup ## every test, on real kernels and in a real browser too
-	@setup/system test kernel
+test: setup ## each promise once, on real kernels and in a real browser too: at most ten minutes on two CPUs
+	@setup/system kernel test
 	$(CARGO) test --quiet --locked
-	$(AS_BUILT) .venv/bin/pytest $(SIDE_BY_SIDE)
+	$(AS_BUILT) .venv/bin/pytest -q --durations=50 -m "not slow" $(SIDE_BY_SIDE)
+
+test-all: setup ## every proof: all pages measured, all kernels, hostile guests, claims of studies, all browser sizes
+	@setup/system kernel test test-all
+	$(CARGO) test --quiet --locked
+	$(AS_BUILT) .venv/bin/pytest -q --durations=50 $(SIDE_BY_SIDE)
 
 ROOMS := $(addprefix tests/,model catalogue design outputs profile study analysis report)
 
