@@ -55,11 +55,8 @@ $(CATALOGUE): $(SYNCED) setup/catalogue.py $(wildcard src/ajuste/catalogue/*.tom
 	@.venv/bin/python setup/catalogue.py $@
 
 native: | system
-	@$(CARGO) build --quiet --release --locked
-	@$(CARGO) --config "target.$(TRIPLE).linker='$(CURDIR)/setup/linker'" build --quiet --release \
-	--locked --target-dir $(TARGET)/symbols --package ajuste-agent --package ajuste-workloads \
-	--package ajuste-services --package ajuste-watch
-	@setup/symbols $(TARGET)/$(BUILT) $(TARGET)/symbols/$(BUILT)
+	@$(CARGO) --config "target.$(TRIPLE).linker='$(CURDIR)/setup/linker'" build --quiet --release --locked
+	@setup/symbols $(TARGET)/$(BUILT)
 	@$(LENS)
 	@ln -f $(TARGET)/lens/$(BUILT)/libajuste_lens.so $(TARGET)/$(BUILT)/
 
