@@ -18,6 +18,7 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 from ajuste.machine.lock import locked
 from own_home import own_home
 from postgresql import Server, server
+from skips import insist
 
 # A busy machine is slow for no fault of the code: no test of ours asserts a time.
 # `make fuzz` asks for more examples.
@@ -75,6 +76,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.path not in booting,
         )
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    insist(report)
+    return report
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,6 +15,7 @@ import typer.main
 
 from ajuste.cli.main import COMMANDS, whole_application
 from ajuste.cli.options import examples_in
+from looped import each
 from own_home import own_home
 from shell import SMALL, patiently, takes_the_machine
 
@@ -87,7 +88,7 @@ def ajuste(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("path", HELP, ids=lambda path: " ".join(path) or "ajuste")
+@each(HELP)
 def test_every_command_shows_an_example_of_itself(path: tuple[str, ...]) -> None:
     shown = examples_in(HELP[path])
     assert shown, f"ajuste {' '.join(path)} --help has no example; ajuste.cli.options adds them"

@@ -97,7 +97,7 @@ def run(command: str, directory: Path, kept: Path, place: str) -> None:
         )
     )
     if re.search("built kernel '.*' not found", done.stderr):
-        pytest.skip(f"{place}: {done.stderr.splitlines()[0]}")
+        pytest.skip(f"{place}: built kernel not found: {done.stderr.splitlines()[0]}")
     assert done.returncode == 0, f"{place}: {shlex.quote(command)}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
 
 
