@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+Test = Callable[..., None]
 
-def each(
-    entries: Iterable[Any], name: Callable[[Any], str] = str
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+
+def each(entries: Iterable[Any], name: Callable[[Any], str] = str) -> Callable[[Test], Test]:
     """Turn a test of one entry, its first parameter, into one of all ``entries``; fixtures follow."""
 
-    def looped(test: Callable[..., None]) -> Callable[..., None]:
+    def looped(test: Test) -> Test:
         first, *fixtures = signature(test).parameters.values()
 
         @wraps(test)
@@ -25,7 +25,7 @@ def each(
                 try:
                     test(**{first.name: entry}, **given)
                 except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - each entry is looked at
-                    problems.append(f"{name(entry)}: {error!r}")
+                    problems.append(f"{name(entry)}: {type(error).__name__}: {error}")
             assert not problems, "\n\n".join(problems)
 
         loop.__signature__ = signature(test).replace(parameters=fixtures)  # type: ignore[attr-defined]

@@ -1,5 +1,5 @@
-"""Where all programs are installed (``AJUSTE_TESTS_COMPLETE=1``, as in ``.ci/run``), a test is skipped only for what the
-machine cannot have: each other skip is a failure.
+"""Where all programs are installed (``AJUSTE_TESTS_COMPLETE=1``, as in ``.ci/run``), a test is skipped only for what
+the machine cannot have: each other skip is a failure.
 """
 
 from __future__ import annotations
