@@ -123,7 +123,7 @@ def test_what_a_guest_cannot_answer_names_tunables_of_the_catalogue() -> None:
 
 
 @pytest.mark.vm
-@pytest.mark.parametrize("kernel", ["debian:6.1", "debian:6.12"])
+@pytest.mark.parametrize("kernel", ["debian:6.1", pytest.param("debian:6.12", marks=pytest.mark.slow)])
 def test_kernels_have_the_functions_that_lead_to_the_code(kernel: str) -> None:
     image = fetch_kernel(kernel, home())
     names = {symbol.name for symbol in kernel_symbols(image, home())}

@@ -100,7 +100,7 @@ class Tried:
     control: list[str]
 
 
-@pytest.fixture(scope="module", params=["debian:5.10", "debian:6.12"])
+@pytest.fixture(scope="module", params=["debian:5.10", pytest.param("debian:6.12", marks=pytest.mark.slow)])
 def tried(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tried:
     image = fetch_kernel(request.param, home())
     assert image.config

@@ -92,7 +92,13 @@ class Guest:
 
 @pytest.fixture(
     scope="module",
-    params=[("debian:5.10", 1), ("debian:6.1", 2), ("debian:6.12", 1), ("debian:7", 1)],
+    params=[
+        ("debian:5.10", 1),
+        *(
+            pytest.param(case, marks=pytest.mark.slow)
+            for case in (("debian:6.1", 2), ("debian:6.12", 1), ("debian:7", 1))
+        ),
+    ],
     ids=lambda case: f"{case[0]} with {case[1]} CPU",
 )
 def guest(request: pytest.FixtureRequest) -> Iterator[Guest]:

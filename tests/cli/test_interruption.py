@@ -72,12 +72,15 @@ def interrupt(ajuste: Shell, number: signal.Signals, moment: Callable[[], bool])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda n: n.name)
+@pytest.mark.slow
 def test_nothing_remains_of_a_boot(ajuste: Shell, number: signal.Signals) -> None:
     interrupt(ajuste, number, lambda: bool(machines(ajuste.home)))
     assert kept(ajuste.home) == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda n: n.name)
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)], ids=lambda n: n.name
+)
 def test_a_run_goes_on_where_it_was_interrupted(
     ajuste: Shell, undisturbed: dict[str, str], number: signal.Signals
 ) -> None:

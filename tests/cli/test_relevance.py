@@ -82,6 +82,7 @@ def test_in_a_guest_the_kernels_counters_and_functions_tell(ajuste: Shell) -> No
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_where_pages_are_written_nothing_is_said_of_when(ajuste: Shell) -> None:
     (ajuste.directory / "writes.toml").write_text(WRITES)
     assert "no_chance" not in ajuste.json("run", "writes.toml")

@@ -36,7 +36,7 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module", params=["debian:5.10", "debian:6.12"])
+@pytest.fixture(scope="module", params=["debian:5.10", pytest.param("debian:6.12", marks=pytest.mark.slow)])
 def target(
     request: pytest.FixtureRequest, place: Home, kernel: Callable[[str], KernelImage]
 ) -> Iterator[GuestExecutor]:

@@ -46,7 +46,7 @@ def printed(guest: GuestExecutor, *argv: str) -> str:
 
 
 @pytest.mark.vm
-@pytest.mark.parametrize("spec", ["debian:5.10", "debian:6.12"])
+@pytest.mark.parametrize("spec", ["debian:5.10", pytest.param("debian:6.12", marks=pytest.mark.slow)])
 def test_the_guests_own_lscpu_and_scheduler_agree(place: Home, kernel: Callable[[str], KernelImage], spec: str) -> None:
     lscpu, cat = shutil.which("lscpu"), shutil.which("cat")
     if not (lscpu and cat):
@@ -69,7 +69,8 @@ def _socket(mask: str) -> str:
 
 
 @pytest.mark.vm
-@pytest.mark.parametrize("spec", ["debian:5.10", "debian:6.12"])
+@pytest.mark.parametrize("spec", ["debian:5.10", pytest.param("debian:6.12", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_dies_with_several_llcs_and_nodes_of_their_own_are_proved(
     place: Home, kernel: Callable[[str], KernelImage], spec: str
 ) -> None:

@@ -50,7 +50,7 @@ def first(guest: GuestExecutor) -> Observation:
     return guest.run(PIPES)
 
 
-@pytest.fixture(scope="module", params=["debian:5.10", "debian:6.12"])
+@pytest.fixture(scope="module", params=["debian:5.10", pytest.param("debian:6.12", marks=pytest.mark.slow)])
 def observed(request: pytest.FixtureRequest, place: Home, kernel: Callable[[str], KernelImage]) -> Observation:
     """The trial with CFS and with EEVDF."""
     if request.param == "debian:5.10":
