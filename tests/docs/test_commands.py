@@ -13,17 +13,13 @@ import re
 import shlex
 import subprocess
 from collections.abc import Sequence
-from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer.main
 
 import warm
-from ajuste.cli.main import whole_application
 from ajuste.machine.home import home
-from pages import blocks, commands, file_name
+from pages import blocks, commands, file_name, parse, words_of
 from shell import patiently, takes_the_machine
 
 ROOT = Path(__file__).parents[2]
@@ -101,22 +97,6 @@ def test_every_command_of_a_document_is_understood_and_planned(tmp_path: Path, h
                     if done.returncode and not NOT_BUILT.search(done.stderr):
                         problems.append(f"{place}\n{done.stderr}")
     assert not problems, "\n\n".join(problems)
-
-
-def words_of(command: str) -> list[str]:
-    """The words of a command to where the shell takes over."""
-    words = shlex.shlex(command, posix=True, punctuation_chars=True)
-    words.whitespace_split = True
-    words.commenters = ""
-    return list(takewhile(lambda word: not set(word) <= set("();<>|&"), words))
-
-
-def parse(words: Sequence[str]) -> None:
-    """Raise what is wrong with the words of a command, which is not carried out."""
-    command: Any = typer.main.get_command(whole_application())
-    while words and words[0] in getattr(command, "commands", {}):
-        command, words = command.commands[words[0]], words[1:]
-    command.make_context("ajuste", list(words))
 
 
 def planning(words: Sequence[str]) -> list[str] | None:
