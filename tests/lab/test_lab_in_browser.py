@@ -177,6 +177,7 @@ def trials_of(page: Any, least: int) -> int:
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_a_run_is_paused_resumed_stopped_and_extended_by_its_buttons(opened: Open) -> None:
     page = opened("/new?study=granularity")
     page.fill("textarea[name=text]", LONG)

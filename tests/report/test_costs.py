@@ -210,8 +210,8 @@ def test_why_costs_are_missing_is_said() -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [390, 1400])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, pytest.param(1400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_the_tree_is_drawn_without_a_network(
     browser: Any, told: Results, section: Section, tmp_path: Path, width: int, theme: str
 ) -> None:

@@ -155,8 +155,8 @@ def test_the_terminal_says_it_too(told: Results) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [390, 1400])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, pytest.param(1400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_the_bars_are_drawn_without_a_network(
     browser: Any, told: Results, tmp_path: Path, width: int, theme: str
 ) -> None:

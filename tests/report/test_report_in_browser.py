@@ -83,8 +83,12 @@ def marks(page: Any, plot: str) -> int:
 @pytest.mark.parametrize(
     ("name", "width", "theme"),
     [
-        *(("granularity", width, theme) for width in (390, 1400) for theme in ("light", "dark")),
-        *((name, width, "dark" if width == 390 else "light") for name in NAMES[1:] for width in (390, 1400)),
+        ("granularity", 390, "light"),
+        pytest.param("granularity", 390, "dark", marks=pytest.mark.slow),
+        pytest.param("granularity", 1400, "light", marks=pytest.mark.slow),
+        ("granularity", 1400, "dark"),
+        *(pytest.param(name, 390, "dark", marks=pytest.mark.slow) for name in NAMES[1:]),
+        *(pytest.param(name, 1400, "light", marks=pytest.mark.slow) for name in NAMES[1:]),
     ],
 )
 def test_it_fits_and_draws_every_trial(
