@@ -18,7 +18,7 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 from ajuste.machine.lock import locked
 from own_home import own_home
 from postgresql import Server, server
-from skips import insist
+from tiers import insist
 
 # A busy machine is slow for no fault of the code: no test of ours asserts a time.
 # `make fuzz` asks for more examples.

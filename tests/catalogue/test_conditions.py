@@ -17,6 +17,7 @@ from ajuste.machine.home import home
 from ajuste.machine.inventory.source import InventorySource
 from ajuste.model.relevance import RelevanceCondition
 from looped import each
+from tiers import slow
 
 OF_A_NAMESPACE = ("snmp", "netstat", "snmp6", "netdev")
 NOT_ALWAYS = {
@@ -123,7 +124,7 @@ def test_what_a_guest_cannot_answer_names_tunables_of_the_catalogue() -> None:
 
 
 @pytest.mark.vm
-@pytest.mark.parametrize("kernel", ["debian:6.1", pytest.param("debian:6.12", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kernel", ["debian:6.1", *slow("debian:6.12")])
 def test_kernels_have_the_functions_that_lead_to_the_code(kernel: str) -> None:
     image = fetch_kernel(kernel, home())
     names = {symbol.name for symbol in kernel_symbols(image, home())}

@@ -21,6 +21,7 @@ from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.model.plan import Attributes, Choice, Command, Location, Plan, Read, User, Write
 from ajuste.model.tunable import DEVICE_KINDS, WORKLOAD_KINDS, Tunable
 from left_behind import others, settled
+from tiers import slow
 
 pytestmark = [
     pytest.mark.vm,
@@ -100,7 +101,7 @@ class Tried:
     control: list[str]
 
 
-@pytest.fixture(scope="module", params=["debian:5.10", pytest.param("debian:6.12", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["debian:5.10", *slow("debian:6.12")])
 def tried(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tried:
     image = fetch_kernel(request.param, home())
     assert image.config

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from shell import SMALL, Shell
+from tiers import slow
 
 pytestmark = pytest.mark.vm
 
@@ -78,9 +79,7 @@ def test_nothing_remains_of_a_boot(ajuste: Shell, number: signal.Signals) -> Non
     assert kept(ajuste.home) == 0
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)], ids=lambda n: n.name
-)
+@pytest.mark.parametrize("number", [signal.SIGTERM, *slow(signal.SIGKILL)], ids=lambda n: n.name)
 def test_a_run_goes_on_where_it_was_interrupted(
     ajuste: Shell, undisturbed: dict[str, str], number: signal.Signals
 ) -> None:

@@ -145,6 +145,7 @@ def told(symbols: Sequence[KernelSymbol]) -> list[tuple[int, str, bool]]:
 
 @settings(max_examples=40, deadline=None)
 @given(some_symbols(), st.sampled_from(LAYOUTS), st.binary(max_size=50), st.integers(0, 3))
+@pytest.mark.slow
 def test_every_layout_is_read(symbols: list[Symbol], layout: str, before: bytes, percpu: int) -> None:
     if layout in ("5.10", "6.1", "6.2", "6.4"):
         symbols = [*((4096 * number, f"Apercpu{number}") for number in range(percpu)), *symbols]
@@ -157,6 +158,7 @@ def test_every_layout_is_read(symbols: list[Symbol], layout: str, before: bytes,
 
 @settings(max_examples=30, deadline=None)
 @given(st.sampled_from(LAYOUTS), st.integers(0, 30_000), st.binary(min_size=1, max_size=600), st.integers(0, 40_000))
+@pytest.mark.slow
 def test_no_image_however_broken_crashes_it(layout: str, at: int, patch: bytes, cut: int) -> None:
     symbols = [(BASE + 16 * number, f"tfunction_{number}") for number in range(700)]
     image = bytearray(vmlinux(tables(symbols, layout, BASE), BASE))

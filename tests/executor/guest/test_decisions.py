@@ -24,13 +24,11 @@ from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Attributes, Command, Plan
 from ajuste.model.trial import Observation
 from decisions import stream
+from tiers import slow
 
 GUESTS = [
     "debian:6.12",
-    *(
-        pytest.param(guest, marks=pytest.mark.slow)
-        for guest in ("debian:5.10", "debian:6.1", "debian:6.18", "debian:7.3", "debian:6.1 2", "debian:6.1 3")
-    ),
+    *slow("debian:5.10", "debian:6.1", "debian:6.18", "debian:7.3", "debian:6.1 2", "debian:6.1 3"),
 ]
 """Kernels and their CPUs."""
 MOST_APART_NS = 20_000

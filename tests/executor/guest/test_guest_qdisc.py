@@ -14,6 +14,7 @@ from ajuste.machine.home import Home
 from ajuste.model.event import Output
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Command, Plan, Qdisc, Write
+from tiers import slow
 
 BUSYBOX = "/bin/busybox"
 TC = shutil.which("tc", path="/usr/sbin:/sbin:/usr/bin:/bin") or ""
@@ -36,7 +37,7 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module", params=["debian:5.10", pytest.param("debian:6.12", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["debian:5.10", *slow("debian:6.12")])
 def target(
     request: pytest.FixtureRequest, place: Home, kernel: Callable[[str], KernelImage]
 ) -> Iterator[GuestExecutor]:

@@ -25,6 +25,7 @@ from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Attributes, Command, FileLocation, Perturbation, Plan, Read, User, Write
 from ajuste.model.trial import Observation
 from ajuste.study.site import GUEST_USER
+from tiers import slow
 
 pytestmark = pytest.mark.vm
 
@@ -172,7 +173,7 @@ INTRUSIONS = (
     "what",
     [
         "ports",
-        *(pytest.param(what, marks=pytest.mark.slow) for what in INTRUSIONS),
+        *slow(*INTRUSIONS),
     ],
 )
 def test_nobody_in_a_guest_can_reach_the_agent_or_its_port(guest: GuestExecutor, what: str, user: User | None) -> None:
@@ -184,9 +185,7 @@ def test_nobody_in_a_guest_can_reach_the_agent_or_its_port(guest: GuestExecutor,
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize(
-    "what", ["panic", *(pytest.param(what, marks=pytest.mark.slow) for what in ("spin", "halt", "sysctl", "kmsg"))]
-)
+@pytest.mark.parametrize("what", ["panic", *slow("spin", "halt", "sysctl", "kmsg")])
 def test_an_ordinary_user_of_a_guest_cannot_disturb_its_kernel(guest: GuestExecutor, what: str) -> None:
     observation = guest.run(hostile_plan(what, GUEST_USER))
     assert measured(observation).exit_code == 0

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from looped import each
-from skips import ACCEPTED, insist
+from tiers import ACCEPTED, insist
 
-SOURCES = "".join(path.read_text() for path in Path(__file__).parent.rglob("*.py") if path.name != "skips.py")
+SOURCES = "".join(path.read_text() for path in Path(__file__).parent.rglob("*.py") if path.name != "tiers.py")
 
 
 def skipped(reason: str) -> pytest.TestReport:

@@ -1,12 +1,19 @@
-"""Where all programs are installed (``AJUSTE_TESTS_COMPLETE=1``, as in ``.ci/run``), a test is skipped only for what
-the machine cannot have: each other skip is a failure.
+"""Which tests are run when: those that are slow only by ``make test-all``, and where all programs are installed
+(``AJUSTE_TESTS_COMPLETE=1``, as in ``.ci/run``) each but those for what the machine cannot have.
 """
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
+
+
+def slow(*values: Any) -> list[Any]:
+    """Return values of a parameter with which a test is slow."""
+    return [pytest.param(value, marks=pytest.mark.slow) for value in values]
+
 
 COMPLETE = os.environ.get("AJUSTE_TESTS_COMPLETE") == "1"
 
@@ -45,7 +52,7 @@ ACCEPTED = {
 
 
 def insist(report: pytest.TestReport, complete: bool = COMPLETE) -> None:
-    """Make a failure of a skip that is for want of a program."""
+    """Make a failure of a skip for want of a program."""
     if not (complete and report.skipped and isinstance(report.longrepr, tuple)):
         return
     path, line, reason = report.longrepr
