@@ -27,6 +27,7 @@ from ajuste.model.tunable import Tunable
 from ajuste.model.workload import WorkloadKind
 from ajuste.outputs.programs import parser, parsers
 from looped import each
+from tiers import slow
 
 TUNABLES = list(catalogue().tunables.values())
 RUNNING_KINDS = [kind for kind in catalogue().workloads.values() if not kind.endless]
@@ -144,7 +145,17 @@ OF_OTHERS = {
 """What other choices of a parameter print only."""
 
 
-@pytest.mark.parametrize("kind", QUICK_KINDS, ids=lambda kind: kind.name)
+NON_FREE = ("netperf",)
+BUNDLED = (WORKLOADS, "hackbench", "cyclictest")
+"""Programs that come with Ajuste; each other one is a Debian package, of the purpose ``test-all``."""
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [kind for kind in QUICK_KINDS if kind.program in BUNDLED]
+    + slow(*(kind for kind in QUICK_KINDS if kind.program not in BUNDLED)),
+    ids=lambda kind: kind.name,
+)
 def test_the_real_program_takes_the_defaults_and_its_parser_gives_the_metrics(
     kind: WorkloadKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +180,7 @@ def test_the_real_program_takes_the_defaults_and_its_parser_gives_the_metrics(
         ("pgbench", {"seconds": "1"}),
     ],
 )
+@pytest.mark.slow
 def test_what_needs_files_has_all_metrics(
     name: str, given: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +203,7 @@ def test_hackbench_takes_every_choice(name: str, choice: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["dbench", "tbench"])
+@pytest.mark.slow
 def test_the_shortest_run_that_is_taken_has_a_throughput(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,7 +226,11 @@ def printed(kind: WorkloadKind, given: dict[str, str], leaves: Sequence[str] | N
         program = str(native_program(WORKLOADS))
     for name, package in {kind.program: kind.package, **kind.needs}.items():
         if kind.program != WORKLOADS and shutil.which(name) is None:
-            pytest.skip(f"{name} is not installed (package {package})")
+            pytest.skip(
+                f"{name} is not installed (package {package})"
+                if package and package not in NON_FREE
+                else f"no free package of Debian has {name}"
+            )
     assert program is not None
     for name in ("source", "directory"):
         if name in kind.parameters and not Path(given[name]).is_dir():
