@@ -112,7 +112,7 @@ def test_an_example_is_understood(example: str) -> None:
 def marks(example: str) -> list[pytest.MarkDecorator]:
     if not GUESTS.search(example):
         return []
-    return [pytest.mark.vm] + [pytest.mark.slow] * ("--dry-run" not in example)
+    return [pytest.mark.vm] + [pytest.mark.slow] * ("--dry-run" not in example or "tuned:" in example)
 
 
 @pytest.mark.machine  # all of them: one example needs the run of another

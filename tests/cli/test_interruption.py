@@ -91,6 +91,7 @@ def test_a_run_goes_on_where_it_was_interrupted(
     assert results["digest"] == undisturbed.setdefault("digest", results["digest"])
 
 
+@pytest.mark.slow
 def test_an_undisturbed_run_has_the_same_digest_from_snapshot_and_cold_boot(
     ajuste: Shell, undisturbed: dict[str, str]
 ) -> None:
