@@ -227,16 +227,6 @@ def test_no_event_that_is_kept_has_the_key_of_the_trial(guest: GuestExecutor, mo
     assert "5" * 32 not in first.lines
 
 
-@pytest.mark.parametrize("spec", ["debian:6.12"])
-@pytest.mark.slow
-def test_later_kernels_are_exact_too(place: Home, kernel: Callable[[str], KernelImage], spec: str) -> None:
-    plan = contest().model_copy(update={"reads": (), "writes": ()})
-    with GuestExecutor(kernel(spec), clock="virtual", files=GuestFiles(), home=place) as target:
-        first = target.run(plan)
-        assert first.problem == ""
-        assert target.run(plan).lines == first.lines
-
-
 @pytest.mark.slow
 def test_several_cpus_are_exact_with_a_new_qemu(place: Home, kernel: Callable[[str], KernelImage]) -> None:
     def boot(*, snapshot: bool) -> GuestExecutor:
