@@ -21,9 +21,9 @@ from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.model.plan import Attributes, Choice, Command, Location, Plan, Read, User, Write
 from ajuste.model.tunable import DEVICE_KINDS, WORKLOAD_KINDS, Tunable
 from left_behind import others, settled
-from tiers import slow
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.vm,
     pytest.mark.timeout(1500),
     pytest.mark.skipif(not Path("/bin/busybox").exists(), reason="busybox is not installed"),
@@ -101,7 +101,7 @@ class Tried:
     control: list[str]
 
 
-@pytest.fixture(scope="module", params=["debian:5.10", *slow("debian:6.12")])
+@pytest.fixture(scope="module", params=["debian:5.10", "debian:6.12"])
 def tried(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tried:
     image = fetch_kernel(request.param, home())
     assert image.config
