@@ -216,6 +216,7 @@ def measured(page: Any) -> int:
 
 
 @pytest.mark.usefixtures("machine_lock")
+@pytest.mark.slow
 def test_the_quietness_of_this_machine_is_checked_by_a_button(opened: Open) -> None:
     page = opened("/machine")
     assert "was not measured yet" in page.inner_text("main")

@@ -14,7 +14,6 @@ from ajuste.machine.home import Home
 from ajuste.model.event import Output
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Command, Plan, Qdisc, Write
-from tiers import slow
 
 BUSYBOX = "/bin/busybox"
 TC = shutil.which("tc", path="/usr/sbin:/sbin:/usr/bin:/bin") or ""
@@ -37,7 +36,7 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module", params=["debian:5.10", *slow("debian:6.12")])
+@pytest.fixture(scope="module", params=["debian:5.10", "debian:6.12"])
 def target(
     request: pytest.FixtureRequest, place: Home, kernel: Callable[[str], KernelImage]
 ) -> Iterator[GuestExecutor]:
@@ -69,6 +68,7 @@ def script() -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.slow
 def test_every_kind_that_can_be_put_back_is_put_back_with_its_options(target: GuestExecutor) -> None:
     environment = {"PATH": "/applets"}
     install = f"{BUSYBOX} mkdir /applets; {BUSYBOX} --install -s /applets; mkdir -p /tmp;"
