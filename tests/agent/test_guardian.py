@@ -18,7 +18,6 @@ from tests.agent.serving import EXPIRE, Serving, shell, values, write
 from tests.agent.test_ends import is_gone
 
 from ajuste.model.event import End, Restored, Started, Written
-from tiers import slow
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: settings of this machine are changed")
 
@@ -216,7 +215,7 @@ def test_restore_does_what_a_killed_guardian_cannot(agent: str, tmp_path: Path, 
     assert restore(agent, tmp_path).stdout == ""
 
 
-@pytest.mark.parametrize("number", [0, 1, *slow(*range(2, KILLS))])
+@pytest.mark.parametrize("number", range(KILLS))
 def test_whoever_is_killed_whenever_nothing_is_left(agent: str, tmp_path: Path, number: int) -> None:
     chance = random.Random(number)
     serving = Serving(agent, tmp_path)
