@@ -73,6 +73,7 @@ def test_the_sheet_of_a_tunable_says_when_it_matters(ajuste: Shell) -> None:
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_in_a_guest_the_kernels_counters_and_functions_tell(ajuste: Shell) -> None:
     matrix = ("--json", "--", "matrix", "size=50", "repetitions=1")
     found = json.loads(ajuste("compare", "--vm", *SWAPPINESS, *matrix)[0])

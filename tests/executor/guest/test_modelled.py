@@ -88,6 +88,7 @@ def test_the_guest_does_not_notice_and_every_repeat_models_the_same(target: Gues
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_the_steps_of_a_chase_are_where_the_sizes_say(target: GuestExecutor) -> None:
     """L1 has 4 KiB, the LLC 64 KiB, the TLBs 16 and 64 pages of 4 KiB."""
     loads, l1d, llc, tlb, walks = rounds(target, "chase", 2)
