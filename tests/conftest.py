@@ -78,6 +78,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """A name that has all of a large value in it takes seconds in every worker: one of 64 MiB was."""
+    if isinstance(val, str | bytes) and len(val) > 200:
+        return f"{argname} of {len(val)}"
+    return None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
