@@ -109,6 +109,7 @@ def test_the_schema_accepts_what_ajuste_accepts(ajuste: Shell) -> None:
         jsonschema.validate(document, schema)
 
 
+@pytest.mark.slow
 def test_a_program_of_ones_own_runs_with_its_own_metric(ajuste: Shell, tmp_path: Path) -> None:
     program = ajuste.directory / "echo"
     program.write_bytes(Path("/bin/busybox").read_bytes())
