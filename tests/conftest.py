@@ -18,6 +18,7 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 from ajuste.machine.lock import locked
 from own_home import own_home
 from postgresql import Server, server
+from tiers import insist
 
 # A busy machine is slow for no fault of the code: no test of ours asserts a time.
 # `make fuzz` asks for more examples.
@@ -75,6 +76,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.path not in booting,
         )
     )
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """A name that has all of a large value in it takes seconds in every worker: one of 64 MiB was."""
+    if isinstance(val, str | bytes) and len(val) > 200:
+        return f"{argname} of {len(val)}"
+    return None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    insist(report)
+    return report
 
 
 @pytest.hookimpl(wrapper=True)

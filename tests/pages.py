@@ -1,10 +1,18 @@
-"""Documents: their blocks, the files that these stand for, and the commands that they show."""
+"""Documents: their blocks, the files that these stand for, and the commands that they show, and what these mean."""
 
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
+from typing import Any
+
+import typer.main
+
+from ajuste.cli.main import whole_application
 
 
 @dataclass(frozen=True)
@@ -34,3 +42,19 @@ def commands(block: Block) -> list[str]:
     if block.language != "console":
         return []
     return [line[2:] for line in block.text.splitlines() if line.startswith("$ ")]
+
+
+def words_of(command: str) -> list[str]:
+    """The words of a command to where the shell takes over."""
+    words = shlex.shlex(command, posix=True, punctuation_chars=True)
+    words.whitespace_split = True
+    words.commenters = ""
+    return list(takewhile(lambda word: not set(word) <= set("();<>|&"), words))
+
+
+def parse(words: Sequence[str]) -> None:
+    """Raise what is wrong with the words of a command, which is not carried out."""
+    command: Any = typer.main.get_command(whole_application())
+    while words and words[0] in getattr(command, "commands", {}):
+        command, words = command.commands[words[0]], words[1:]
+    command.make_context("ajuste", list(words))

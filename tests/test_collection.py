@@ -15,3 +15,7 @@ def test_no_folder_of_tests_is_passed_over(pytestconfig: pytest.Config) -> None:
     patterns = pytestconfig.getini("norecursedirs")
     folders = {folder for file in TESTS.rglob("test_*.py") for folder in file.relative_to(TESTS).parent.parts}
     assert [folder for folder in folders if any(fnmatch(folder, pattern) for pattern in patterns)] == []
+
+
+def test_no_name_of_a_test_is_large(request: pytest.FixtureRequest) -> None:
+    assert [item.nodeid[:100] for item in request.session.items if len(item.nodeid) > 1000] == []

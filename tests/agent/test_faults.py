@@ -189,6 +189,7 @@ def check_values(session: Session, ended: Ended, before: dict[str, str]) -> None
         assert "restored" in "".join(restored.lines)
 
 
+@pytest.mark.slow
 def test_a_fault_at_any_operation_leaves_nothing_behind(session: Session, before: dict[str, str]) -> None:
     undisturbed = session.measure()
     assert (undisturbed.exit_code, undisturbed.claims_success, session.left()) == (0, True, [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.study.builtin import find_study
+from looped import each
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=200).filter(lambda t: "<!--" not in t)
 
@@ -36,7 +38,7 @@ def test_a_place_that_is_not_there_or_twice_is_refused() -> None:
             put(page, "a", "x")
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.file)
+@each(pages(), name=attrgetter("file"))
 def test_every_page_has_a_place_for_each_of_its_runs_and_it_is_filled(page: Any) -> None:  # type: ignore[no-untyped-def]
     text = page.path.read_text(encoding="utf-8")
     assert sorted(marks(text)) == sorted(page.marks)

@@ -15,6 +15,7 @@ SEEDS = 50
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.slow
 def test_nothing_is_found_as_it_is_and_everything_that_is_broken_on_purpose() -> None:
     command = [sys.executable, "-m", "benchmarks.simulation", "--seeds", str(SEEDS), "--first", "7", "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

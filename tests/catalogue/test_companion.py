@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
-
-import pytest
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import FileLocation
+from looped import each
 
 NOW = KernelVersion.parse("6.18")
 FILES = {
@@ -47,7 +47,7 @@ def test_most_have_none(every_kind: Catalogue) -> None:
     assert every_kind.companions(every_kind.find_tunable("irq.affinity[3]"), NOW) == ()
 
 
-@pytest.mark.parametrize("tunable", catalogue().tunables.values(), ids=lambda tunable: tunable.name)
+@each(catalogue().tunables.values(), name=attrgetter("name"))
 def test_every_companion_is_another_entry_for_the_same_parts(tunable: Any) -> None:
     others = [catalogue().tunables[name] for name in tunable.companions]
     assert tunable not in others

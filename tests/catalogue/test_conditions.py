@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from ajuste.machine.activity import read_figures
 from ajuste.machine.home import home
 from ajuste.machine.inventory.source import InventorySource
 from ajuste.model.relevance import RelevanceCondition
+from looped import each
+from tiers import slow
 
 OF_A_NAMESPACE = ("snmp", "netstat", "snmp6", "netdev")
 NOT_ALWAYS = {
@@ -42,7 +45,7 @@ def test_most_of_the_catalogue_says_when_it_can_matter() -> None:
     assert len(told) > 280
 
 
-@pytest.mark.parametrize("condition", CONDITIONS, ids=lambda one: one.name)
+@each(CONDITIONS, name=attrgetter("name"))
 def test_its_figures_are_those_of_a_source(condition: RelevanceCondition) -> None:
     example = {"disk": "sda", "interface": "eth0"}
     for group in condition.figures_of(example):
@@ -52,19 +55,33 @@ def test_its_figures_are_those_of_a_source(condition: RelevanceCondition) -> Non
             assert origin in OF_A_NAMESPACE or (source is not None and source.find(name)), figure
 
 
-@pytest.mark.parametrize("condition", CONDITIONS, ids=lambda one: one.name)
+MACHINE = InventorySource()
+DISKS = [name for name in MACHINE.names("/sys/block") if not name.startswith(("loop", "ram", "zram"))]
+
+
+def is_of_a_disk(condition: RelevanceCondition) -> bool:
+    return any("{disk}" in figure for group in condition.figures for figure in group)
+
+
+@each([condition for condition in CONDITIONS if not is_of_a_disk(condition)], name=attrgetter("name"))
 def test_this_kernel_has_its_figures(condition: RelevanceCondition) -> None:
-    machine = InventorySource()
-    names = [one for one in machine.names("/sys/block") if not one.startswith(("loop", "ram", "zram"))]
-    parts = {"disk": (names or ["sda"])[0], "interface": "lo"}
+    has_its_figures(condition)
+
+
+@pytest.mark.skipif(not DISKS, reason="this machine has no disk")
+@each([condition for condition in CONDITIONS if is_of_a_disk(condition)], name=attrgetter("name"))
+def test_a_disk_of_this_machine_has_its_figures(condition: RelevanceCondition) -> None:
+    has_its_figures(condition)
+
+
+def has_its_figures(condition: RelevanceCondition) -> None:
+    parts = {"disk": (DISKS or ["sda"])[0], "interface": "lo"}
     wanted = {
         filled: name
         for group, plain in zip(condition.figures_of(parts), condition.figures, strict=True)
         for filled, name in zip(group, plain, strict=True)
     }
-    if "{disk}" in "".join(wanted.values()) and not names:
-        pytest.skip("this machine has no disk")
-    missing = wanted.keys() - read_figures(wanted, machine).keys()
+    missing = wanted.keys() - read_figures(wanted, MACHINE).keys()
     assert not {name for figure in missing if (name := wanted[figure]) not in NOT_ALWAYS and not _is_protocol(name)}
 
 
@@ -107,7 +124,7 @@ def test_what_a_guest_cannot_answer_names_tunables_of_the_catalogue() -> None:
 
 
 @pytest.mark.vm
-@pytest.mark.parametrize("kernel", ["debian:6.1", "debian:6.12"])
+@pytest.mark.parametrize("kernel", ["debian:6.1", *slow("debian:6.12")])
 def test_kernels_have_the_functions_that_lead_to_the_code(kernel: str) -> None:
     image = fetch_kernel(kernel, home())
     names = {symbol.name for symbol in kernel_symbols(image, home())}

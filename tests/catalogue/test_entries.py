@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,12 @@ from ajuste.catalogue.level import arguments, check_level
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import kernels
 from ajuste.machine.home import WORKLOADS, native_program
-from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
 from ajuste.model.workload import WorkloadKind
 from ajuste.outputs.programs import parser, parsers
+from looped import each
+from tiers import slow
 
 TUNABLES = list(catalogue().tunables.values())
 RUNNING_KINDS = [kind for kind in catalogue().workloads.values() if not kind.endless]
@@ -40,7 +42,7 @@ def every_version() -> list[KernelVersion]:
     return [KernelVersion(major=major, minor=minor) for major, minors in majors.items() for minor in minors]
 
 
-@pytest.mark.parametrize("tunable", TUNABLES, ids=lambda tunable: tunable.name)
+@each(TUNABLES, name=attrgetter("name"))
 def test_a_reference_to_another_tunable_names_one_that_there_is(tunable: Tunable) -> None:
     names = [name for name in tunable.see if "(" not in name]
     names += [name for name in (tunable.successor, tunable.predecessor) if name]
@@ -48,7 +50,7 @@ def test_a_reference_to_another_tunable_names_one_that_there_is(tunable: Tunable
     assert tunable.name not in names
 
 
-@pytest.mark.parametrize("tunable", TUNABLES, ids=lambda tunable: tunable.name)
+@each(TUNABLES, name=attrgetter("name"))
 def test_every_entry_explains_itself_in_whole_sentences(tunable: Tunable) -> None:
     for text in (tunable.what, tunable.risk_note, tunable.removed, *(where.note for where in tunable.where)):
         assert text == text.strip()
@@ -59,7 +61,7 @@ def test_every_entry_explains_itself_in_whole_sentences(tunable: Tunable) -> Non
     assert tunable.source.startswith(("kernel/", "mm/", "fs/", "block/", "net/", "drivers/", "lib/", "ipc/", "arch/"))
 
 
-@pytest.mark.parametrize("tunable", [t for t in TUNABLES if t.successor], ids=lambda tunable: tunable.name)
+@each([t for t in TUNABLES if t.successor], name=attrgetter("name"))
 def test_a_successor_can_take_the_levels_and_is_there_when_its_forerunner_is_gone(tunable: Tunable) -> None:
     assert tunable.successor is not None
     heir = catalogue().tunables[tunable.successor]
@@ -70,14 +72,14 @@ def test_a_successor_can_take_the_levels_and_is_there_when_its_forerunner_is_gon
     assert all(catalogue().counterpart(tunable, version) for version in gone)
 
 
-@pytest.mark.parametrize("tunable", TUNABLES, ids=lambda tunable: tunable.name)
+@each(TUNABLES, name=attrgetter("name"))
 def test_what_went_says_why_and_what_is_there_does_not(tunable: Tunable) -> None:
     assert bool(tunable.removed) == (tunable.where[-1].before is not None)
     if tunable.removed:
         assert re.search(r"\d\.\d+", tunable.removed)
 
 
-@pytest.mark.parametrize("tunable", TUNABLES, ids=lambda tunable: tunable.name)
+@each(TUNABLES, name=attrgetter("name"))
 def test_initial_special_and_per_kernel_values_are_levels_that_can_be_asked_for(tunable: Tunable) -> None:
     for where in tunable.where:
         for value in (where.initial, *where.choices):
@@ -143,7 +145,17 @@ OF_OTHERS = {
 """What other choices of a parameter print only."""
 
 
-@pytest.mark.parametrize("kind", QUICK_KINDS, ids=lambda kind: kind.name)
+NON_FREE = ("netperf",)
+BUNDLED = (WORKLOADS, "hackbench", "cyclictest")
+"""Programs that come with Ajuste; each other one is a Debian package, of the purpose ``test-all``."""
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [kind for kind in QUICK_KINDS if kind.program in BUNDLED]
+    + slow(*(kind for kind in QUICK_KINDS if kind.program not in BUNDLED)),
+    ids=lambda kind: kind.name,
+)
 def test_the_real_program_takes_the_defaults_and_its_parser_gives_the_metrics(
     kind: WorkloadKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +180,7 @@ def test_the_real_program_takes_the_defaults_and_its_parser_gives_the_metrics(
         ("pgbench", {"seconds": "1"}),
     ],
 )
+@pytest.mark.slow
 def test_what_needs_files_has_all_metrics(
     name: str, given: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +203,7 @@ def test_hackbench_takes_every_choice(name: str, choice: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["dbench", "tbench"])
+@pytest.mark.slow
 def test_the_shortest_run_that_is_taken_has_a_throughput(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,13 +223,14 @@ def run(kind: WorkloadKind, given: dict[str, str], leaves: Sequence[str] | None 
 def printed(kind: WorkloadKind, given: dict[str, str], leaves: Sequence[str] | None = None) -> str:
     program = shutil.which(kind.program)
     if kind.program == WORKLOADS:
-        try:
-            program = str(native_program(WORKLOADS))
-        except RequestError as error:
-            pytest.skip(str(error))
+        program = str(native_program(WORKLOADS))
     for name, package in {kind.program: kind.package, **kind.needs}.items():
         if kind.program != WORKLOADS and shutil.which(name) is None:
-            pytest.skip(f"{name} is not installed (package {package})")
+            pytest.skip(
+                f"{name} is not installed (package {package})"
+                if package and package not in NON_FREE
+                else f"no free package of Debian has {name}"
+            )
     assert program is not None
     for name in ("source", "directory"):
         if name in kind.parameters and not Path(given[name]).is_dir():

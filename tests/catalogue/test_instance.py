@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Choice, Coalesce, CpuLatency, DeviceFeature, FileLocation, Qdisc, Ring
 from ajuste.model.tunable import CgroupLimit, InstanceKind, ScratchAttribute
+from looped import each
 
 NOW = KernelVersion.parse("6.18")
 SEVERAL = [tunable for tunable in catalogue().tunables.values() if tunable.parts]
@@ -107,7 +109,7 @@ def test_a_careless_pattern_lets_no_path_through() -> None:
     assert [careless.read(text) for text in ("a/b", "..", ".", "", "a..b")] == [None] * 5
 
 
-@pytest.mark.parametrize("tunable", SEVERAL, ids=lambda tunable: tunable.name)
+@each(SEVERAL, name=attrgetter("name"))
 def test_every_entry_of_several_has_an_example_that_is_located(tunable: Any) -> None:
     one = catalogue().example(tunable)
     assert catalogue().find_tunable(one.name) == one

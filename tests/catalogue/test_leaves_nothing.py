@@ -23,6 +23,7 @@ from ajuste.model.tunable import DEVICE_KINDS, WORKLOAD_KINDS, Tunable
 from left_behind import others, settled
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.vm,
     pytest.mark.timeout(1500),
     pytest.mark.skipif(not Path("/bin/busybox").exists(), reason="busybox is not installed"),

@@ -17,7 +17,7 @@ from ajuste.model.event import Output, Written
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Command, Plan, Write
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.vm, pytest.mark.timeout(600)]
 
 VERSION = KernelVersion.parse("6.12")
 QUEUE = "/sys/block/nullb0/queue"

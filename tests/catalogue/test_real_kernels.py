@@ -23,6 +23,7 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Choice, Command, FileLocation, Plan, Read, Write
 from ajuste.model.results import Clock
 from ajuste.model.tunable import WORKLOAD_KINDS, Tunable, same_value
+from tiers import slow
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
 
@@ -92,7 +93,10 @@ class Guest:
 
 @pytest.fixture(
     scope="module",
-    params=[("debian:5.10", 1), ("debian:6.1", 2), ("debian:6.12", 1), ("debian:7", 1)],
+    params=[
+        ("debian:5.10", 1),
+        *slow(("debian:6.1", 2), ("debian:6.12", 1), ("debian:7", 1)),
+    ],
     ids=lambda case: f"{case[0]} with {case[1]} CPU",
 )
 def guest(request: pytest.FixtureRequest) -> Iterator[Guest]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import needed_options
 from ajuste.executor.host.machine import HostMachine
 from ajuste.model.tunable import Tunable
+from looped import each
 
 MACHINE = HostMachine()
 SYSCTLS = [
@@ -20,12 +22,12 @@ SYSCTLS = [
 ]
 
 
-@pytest.mark.parametrize("tunable", SYSCTLS, ids=lambda tunable: tunable.name)
+@pytest.mark.skipif(MACHINE.options is None, reason="this kernel does not say how it was built")
+@each(SYSCTLS, name=attrgetter("name"))
 def test_a_sysctl_of_this_kernel_is_there_or_takes_an_option_that_is_off(tunable: Tunable) -> None:
     where = tunable.place_in(MACHINE.version)
     assert where is not None
-    if MACHINE.options is None:
-        pytest.skip("this kernel does not say how it was built")
+    assert MACHINE.options is not None
     off = [option for option in needed_options(where, MACHINE.version) if option not in MACHINE.options]
     assert Path(where.path).exists() == (not off), off
 

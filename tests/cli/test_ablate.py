@@ -95,6 +95,7 @@ def test_a_profile_is_taken_apart_on_this_machine_and_everything_is_put_back(pro
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_in_a_guest_the_line_that_matters_is_named_and_no_other(profiles: Shell) -> None:
     words = ("--profile", "guest.conf", "--kernel", "debian:5.10", "--background", "spin", "--min-effect", "20%")
     job = ("--metric", "involuntary-switches", "--blocks", "5..8", "--", "matrix", "size=100", "repetitions=2")

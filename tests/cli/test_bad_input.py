@@ -109,6 +109,7 @@ def test_a_home_that_cannot_be_made_is_one_clear_error(ajuste: Shell) -> None:
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_a_kernel_that_does_not_boot_is_refused_and_no_run_remains(ajuste: Shell) -> None:
     whole = fetch_kernel("debian:5.10", home()).vmlinuz
     (ajuste.directory / "vmlinuz").write_bytes(whole.read_bytes()[:3_000_000])

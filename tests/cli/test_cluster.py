@@ -72,6 +72,7 @@ def workers_with_a_guest(pid: int) -> list[psutil.Process]:
     return [one for one in found if one is not None and one.pid != pid]
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_in_the_middle_changes_nothing(undisturbed: tuple[Shell, str]) -> None:
     shell, digest = undisturbed
     running = shell.start("run", "small.toml", "--fresh", "--workers", "2", "--json")
@@ -82,6 +83,7 @@ def test_a_worker_that_is_killed_in_the_middle_changes_nothing(undisturbed: tupl
     assert f'"digest": "{digest}"' in said
 
 
+@pytest.mark.slow
 def test_an_interruption_ends_all_guests_and_the_same_command_goes_on(undisturbed: tuple[Shell, str]) -> None:
     shell, digest = undisturbed
     running = shell.start("run", "small.toml", "--fresh", "--workers", "2", start_new_session=True)
@@ -117,6 +119,7 @@ def _one_more(lines: str) -> str:
     return re.sub(r'("involuntary_switches": ?)(\d+)', lambda found: f"{found[1]}{int(found[2]) + 1}", lines)
 
 
+@pytest.mark.slow
 def test_a_worker_that_lies_is_named_and_changes_nothing(undisturbed: tuple[Shell, str], tmp_path: Path) -> None:
     shell, digest = undisturbed
     make_keys(tmp_path / "keys")
@@ -199,7 +202,7 @@ def test_another_host_is_sent_all_it_needs_and_when_the_cluster_is_lost_everythi
             scheduling.kill()
             _, complained = running.communicate(timeout=PATIENCE_SECONDS)
             assert running.returncode == 1, complained
-            assert complained.startswith(f"ajuste: the cluster {address} was lost during the run: ")
+            assert f"ajuste: the cluster {address} was lost during the run: " in complained
             working.wait(PATIENCE_SECONDS)
             assert working.returncode == 1
     assert len(list((there / "cache" / "cluster").iterdir())) == 2, "a kernel and an initramfs were sent"

@@ -26,6 +26,7 @@ def ajuste(tmp_path: Path) -> Shell:
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_the_digest_is_the_right_one_and_terminal_json_and_report_say_it(ajuste: Shell, tmp_path: Path) -> None:
     undisturbed = ajuste.json("run", "small.toml")
     assert not any(SAID in note for note in undisturbed["notes"])

@@ -255,6 +255,7 @@ def test_what_a_killed_gate_left_is_removed_by_the_next(project: Project, tmp_pa
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_one_more_round_in_a_function_is_proved_by_instructions_and_the_function_is_named(ajuste: Shell) -> None:
     project = Project(ajuste)
     project.commit("one", ajuste_toml=C_PROJECT, steps_c=C_PROGRAM.replace("ROUNDS", "50"))

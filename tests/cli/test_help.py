@@ -15,7 +15,9 @@ import typer.main
 
 from ajuste.cli.main import COMMANDS, whole_application
 from ajuste.cli.options import examples_in
+from looped import each
 from own_home import own_home
+from pages import parse, words_of
 from shell import SMALL, patiently, takes_the_machine
 
 STUDY = SMALL.replace('name = "small"', 'name = "my-study"')
@@ -87,7 +89,7 @@ def ajuste(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("path", HELP, ids=lambda path: " ".join(path) or "ajuste")
+@each(HELP)
 def test_every_command_shows_an_example_of_itself(path: tuple[str, ...]) -> None:
     shown = examples_in(HELP[path])
     assert shown, f"ajuste {' '.join(path)} --help has no example; ajuste.cli.options adds them"
@@ -102,11 +104,22 @@ def test_examples_are_on_lines_of_their_own_that_can_be_copied() -> None:
     assert {path[0] for path in HELP if path} == set(COMMANDS)
 
 
+@each(EXAMPLES)
+def test_an_example_is_understood(example: str) -> None:
+    parse(words_of(example)[1:])
+
+
+def marks(example: str) -> list[pytest.MarkDecorator]:
+    if not GUESTS.search(example):
+        return []
+    return [pytest.mark.vm] + [pytest.mark.slow] * ("--dry-run" not in example or "tuned:" in example)
+
+
 @pytest.mark.machine  # all of them: one example needs the run of another
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "example",
-    [pytest.param(example, marks=pytest.mark.vm) if GUESTS.search(example) else example for example in EXAMPLES],
+    [pytest.param(example, marks=marks(example)) for example in EXAMPLES],
 )
 def test_an_example_works(example: str, place: Path, request: pytest.FixtureRequest) -> None:
     if takes_the_machine(example):

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from shell import SMALL, Shell
+from tiers import slow
 
 pytestmark = pytest.mark.vm
 
@@ -72,12 +73,13 @@ def interrupt(ajuste: Shell, number: signal.Signals, moment: Callable[[], bool])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda n: n.name)
+@pytest.mark.slow
 def test_nothing_remains_of_a_boot(ajuste: Shell, number: signal.Signals) -> None:
     interrupt(ajuste, number, lambda: bool(machines(ajuste.home)))
     assert kept(ajuste.home) == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda n: n.name)
+@pytest.mark.parametrize("number", [signal.SIGTERM, *slow(signal.SIGKILL)], ids=lambda n: n.name)
 def test_a_run_goes_on_where_it_was_interrupted(
     ajuste: Shell, undisturbed: dict[str, str], number: signal.Signals
 ) -> None:
@@ -89,6 +91,7 @@ def test_a_run_goes_on_where_it_was_interrupted(
     assert results["digest"] == undisturbed.setdefault("digest", results["digest"])
 
 
+@pytest.mark.slow
 def test_an_undisturbed_run_has_the_same_digest_from_snapshot_and_cold_boot(
     ajuste: Shell, undisturbed: dict[str, str]
 ) -> None:

@@ -164,6 +164,7 @@ class Container:
         return not [*self.units.rglob(UNIT)] and "active" not in self.says("systemctl", "is-active", UNIT).split()
 
 
+@pytest.mark.slow
 def test_it_goes_on_after_a_kill_and_as_it_was_told_after_a_power_cut(tmp_path: Path) -> None:
     with Container(tmp_path) as machine:
         assert f"started {UNIT}" in machine.ajuste(*INSTALL, "--resume-after-reboot")
@@ -187,6 +188,7 @@ def test_it_goes_on_after_a_kill_and_as_it_was_told_after_a_power_cut(tmp_path: 
     assert "The machine was restarted during the run." in found["notes"]
 
 
+@pytest.mark.slow
 def test_after_a_reboot_it_says_so_and_does_not_go_on_unless_told(tmp_path: Path) -> None:
     with Container(tmp_path) as machine:
         machine.ajuste(*INSTALL)
@@ -201,6 +203,7 @@ def test_after_a_reboot_it_says_so_and_does_not_go_on_unless_told(tmp_path: Path
     )
 
 
+@pytest.mark.slow
 def test_one_that_waits_to_go_on_can_be_stopped(tmp_path: Path) -> None:
     with Container(tmp_path) as machine:
         machine.ajuste(*INSTALL)

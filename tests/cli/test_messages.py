@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import pytest
 
 import ajuste
+from looped import each
 
 PACKAGE: Final = Path(ajuste.__file__).parent
 FAMILY: Final = "AjusteError"
@@ -156,7 +157,7 @@ def test_the_sites_are_found() -> None:
     assert {"RequestError", "RunError", "ParseError"} <= _family()
 
 
-@pytest.mark.parametrize("phrase", BANNED)
+@each(BANNED)
 def test_no_message_and_no_help_has_a_banned_phrase(phrase: str) -> None:
     texts = [*helps(), *(Site(one.where, one.message) for one in raised())]
     found = [site for site in texts if re.search(phrase, site.text, re.IGNORECASE)]

@@ -73,6 +73,7 @@ def test_the_sheet_of_a_tunable_says_when_it_matters(ajuste: Shell) -> None:
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_in_a_guest_the_kernels_counters_and_functions_tell(ajuste: Shell) -> None:
     matrix = ("--json", "--", "matrix", "size=50", "repetitions=1")
     found = json.loads(ajuste("compare", "--vm", *SWAPPINESS, *matrix)[0])
@@ -82,6 +83,7 @@ def test_in_a_guest_the_kernels_counters_and_functions_tell(ajuste: Shell) -> No
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_where_pages_are_written_nothing_is_said_of_when(ajuste: Shell) -> None:
     (ajuste.directory / "writes.toml").write_text(WRITES)
     assert "no_chance" not in ajuste.json("run", "writes.toml")

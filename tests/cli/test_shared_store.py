@@ -20,6 +20,7 @@ def machine(root: Path, store: str) -> Shell:
     return Shell(root, kept, store)
 
 
+@pytest.mark.slow
 def test_a_run_of_one_machine_is_shown_and_gone_on_with_by_another(tmp_path: Path, postgresql: Server) -> None:
     url = postgresql.new_database()
     here, there = machine(tmp_path / "here", url), machine(tmp_path / "there", url)

@@ -169,6 +169,7 @@ def test_the_suites_are_listed(ajuste: Shell) -> None:
     assert "hackbench-unix" in names["scheduler"]
 
 
+@pytest.mark.slow
 def test_a_workload_that_writes_files_does_so_where_ajuste_was_called(ajuste: Shell) -> None:
     said, _ = ajuste("compare", "--dry-run", "--json", "--blocks", "1", "--", "sysbench-fileio")
     assert str(ajuste.directory) in said

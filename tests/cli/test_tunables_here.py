@@ -11,16 +11,7 @@ from typer.testing import CliRunner, Result
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli import tunables
-from ajuste.machine.home import AGENT, native_program
 from ajuste.model.error import RequestError
-
-
-@pytest.fixture(autouse=True)
-def agent() -> None:
-    try:
-        native_program(AGENT)
-    except RequestError as error:
-        pytest.skip(str(error))
 
 
 def run(*arguments: str) -> str:

@@ -42,6 +42,7 @@ def test_a_trace_that_cannot_be_is_refused_before_anything_is_read(
 
 @pytest.mark.vm
 @pytest.mark.timeout(600)
+@pytest.mark.slow
 def test_a_trace_for_perfetto_has_what_is_told(tmp_path: Path, ajuste_home: Path) -> None:
     shell = Shell(tmp_path, ajuste_home)
     (tmp_path / "small.toml").write_text(
@@ -203,6 +204,7 @@ def test_where_two_configurations_part(tmp_path: Path, ajuste_home: Path) -> Non
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_where_two_configurations_part_on_two_cpus(tmp_path: Path, ajuste_home: Path) -> None:
     shell = Shell(tmp_path, ajuste_home)
     text = SMALL.replace("min_blocks = 3\nmax_blocks = 3", "min_blocks = 1\nmax_blocks = 1")

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from ajuste.model.event import parse_event
 from ajuste.model.plan import Plan
+from looped import each
 
 CONTRACT = Path(__file__).parents[2] / "contract"
 PLANS = sorted((CONTRACT / "plan").glob("*.json"))
@@ -19,7 +20,7 @@ def lines(place: str) -> list[str]:
     return (CONTRACT / place).read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.name)
+@each(PLANS)
 def test_every_plan_is_written_again_as_it_was_with_its_defaults(path: Path) -> None:
     document = json.loads(path.read_text(encoding="utf-8"))
     written = json.loads(Plan.model_validate_json(path.read_text(encoding="utf-8")).model_dump_json())
@@ -30,18 +31,18 @@ def test_there_are_plans_to_read() -> None:
     assert {"minimal.json", "reads.json", "trial.json"} <= {path.name for path in PLANS}
 
 
-@pytest.mark.parametrize("line", lines("events/trial.jsonl") + lines("events/restore.jsonl"))
+@each(lines("events/trial.jsonl") + lines("events/restore.jsonl"))
 def test_every_event_is_written_again_as_it_was(line: str) -> None:
     assert json.loads(parse_event(line).model_dump_json()) == json.loads(line)
 
 
-@pytest.mark.parametrize("line", lines("events/malformed.jsonl"))
+@each(lines("events/malformed.jsonl"))
 def test_no_malformed_event_is_read(line: str) -> None:
     with pytest.raises(ValidationError):
         parse_event(line)
 
 
-@pytest.mark.parametrize("line", lines("plan/malformed.jsonl"))
+@each(lines("plan/malformed.jsonl"))
 def test_no_malformed_plan_is_read(line: str) -> None:
     with pytest.raises(ValidationError):
         Plan.model_validate_json(line)

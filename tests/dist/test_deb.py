@@ -44,6 +44,7 @@ def in_overlay(place: Path, script: str) -> str:
 
 
 @pytest.mark.usefixtures("machine_lock")
+@pytest.mark.slow
 def test_it_installs_measures_and_leaves_only_data(tmp_path: Path) -> None:
     ordinary = "setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/home/someone"
     script = f"""

@@ -144,6 +144,7 @@ def is_data(file: str) -> bool:
 
 
 @pytest.mark.usefixtures("machine_lock")
+@pytest.mark.slow
 def test_every_command_of_the_page_works_in_its_order(user: User) -> None:
     user.must(f"{SYSTEM} -m venv ~/tools && ~/tools/bin/python -m pip install --quiet pipx")
     for block in blocks(PAGE):
@@ -159,6 +160,7 @@ def test_every_command_of_the_page_works_in_its_order(user: User) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a system of its own")
 @pytest.mark.skipif(shutil.which("debootstrap") is None, reason="debootstrap is not installed")
 @pytest.mark.usefixtures("machine_lock")
+@pytest.mark.slow
 def test_from_the_file_to_a_verdict_in_a_guest_and_back_on_a_system_without_apt(user_of_a_fresh_system: User) -> None:
     user = user_of_a_fresh_system
     assert user.run("command -v apt-get || command -v dpkg || command -v qemu-system-x86_64").returncode != 0
@@ -205,6 +207,7 @@ def test_a_wrong_request_is_one_message_and_changes_nothing(
     assert user.files() == set()
 
 
+@pytest.mark.slow
 def test_a_failed_installation_leaves_the_one_before(user: User) -> None:
     (user.home / "downloads" / "broken-1-py3-none-any.whl").write_bytes(b"no wheel")
     environment = user.home / ".local" / "lib" / "ajuste"

@@ -15,6 +15,7 @@ from ajuste.cli.main import COMMANDS
 from ajuste.machine.home import AGENT, LENS, SERVICE, WATCH, WORKLOADS, native_program
 from ajuste.machine.installation import EXTRAS
 from installed import ROOT, Installed, build
+from looped import each
 
 ARM64 = 183
 """``e_machine`` of an ELF file for aarch64."""
@@ -44,6 +45,7 @@ def test_its_name_says_for_which_machines_it_is(wheel: Path) -> None:
     assert wheel.name == "ajuste-0.1.0-py3-none-manylinux_2_17_x86_64.whl"
 
 
+@pytest.mark.slow
 def test_its_name_says_so_by_the_programs_that_it_has(tmp_path: Path) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
@@ -237,8 +239,8 @@ def test_the_command_is_that_of_what_made_the_environment(installed: Installed, 
     assert hint.strip() == "install it: " + command.format(prefix=installed.prefix)
 
 
-@pytest.mark.parametrize("words", [("compare", "--", "true"), ("run", "granularity"), ("report",), ("kernel", "list")])
-def test_a_home_that_cannot_be_written_is_one_message(installed: Installed, words: tuple[str, ...]) -> None:
+@each([("compare", "--", "true"), ("run", "granularity"), ("report",), ("kernel", "list")])
+def test_a_home_that_cannot_be_written_is_one_message(words: tuple[str, ...], installed: Installed) -> None:
     done = installed.run(*words, environment={"AJUSTE_HOME": "/proc/ajuste"})
     assert (done.returncode, done.stdout) == (2, "")
     message, hint = done.stderr.splitlines()

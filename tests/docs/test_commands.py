@@ -1,4 +1,5 @@
-"""Every command that the documents show is run, in the order they show them, and must succeed.
+"""Every command that the documents show is understood, and what it would measure is planned. The slow tests run them,
+in the order the documents show them, and each must succeed.
 
 A fenced ``toml`` block whose first line is a comment with a file name is written to that file first, and so is a block
 whose fence names a file after the language. Lines that begin
@@ -11,12 +12,14 @@ import os
 import re
 import shlex
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+import warm
 from ajuste.machine.home import home
-from pages import blocks, commands, file_name
+from pages import blocks, commands, file_name, parse, words_of
 from shell import patiently, takes_the_machine
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +30,10 @@ CLAIMS = ROOT / "tests" / "studies" / "test_claims.py"
 """Carries out studies of the pages."""
 IS_SHORT = re.compile(r"ajuste compare (?!.*(--kernel|--vm|--max-time|--source))|--dry-run|--precision")
 """Commands that are carried out as they are: in no guest, or nothing is measured, or as long as the answer takes."""
+NOT_BUILT = re.compile("built kernel '.*' not found")
+"""Kernels take long to build: few have those of the pages."""
+MISSING = re.compile(f'{NOT_BUILT.pattern}|program ".*" not found')
+"""What a plan may lack: the programs of the pages are Debian packages of the purpose ``test-all``."""
 SET_UP = ("make ", "git clone ", "cd ", "sudo ")
 """What installs and builds is run by whoever runs this test (see ``.ci/run``)."""
 
@@ -48,6 +55,7 @@ def marks(document: Path) -> list[pytest.MarkDecorator]:
     return [pytest.mark.vm] + [pytest.mark.machine] * any(map(takes_the_machine, to_run(document)))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "document", [pytest.param(d, id=str(d.relative_to(ROOT)), marks=marks(d)) for d in DOCUMENTS if to_run(d)]
@@ -64,6 +72,44 @@ def test_every_command_of_a_document_works(
         for command in commands(block):
             if not command.startswith(SET_UP):
                 run(shortened(command, document), tmp_path, home_of_all, f"{document.name}:{block.line}")
+
+
+@pytest.mark.vm
+def test_every_command_of_a_document_is_understood_and_planned(tmp_path: Path, home_of_all: Path) -> None:
+    """Many stand in several documents: each is looked at once."""
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    environment = {**os.environ, "AJUSTE_HOME": str(home_of_all)}
+    known: set[str] = set()
+    problems = []
+    for document in DOCUMENTS:
+        for block in blocks(document):
+            if name := file_name(block):
+                (tmp_path / name).write_text(block.text)
+            new = [command for command in commands(block) if command.startswith("ajuste ") and command not in known]
+            known.update(new)
+            for words in map(words_of, new):
+                place = f"{document.name}:{block.line}: {shlex.join(words)}"
+                try:
+                    parse(words[1:])
+                except Exception as error:  # noqa: BLE001 - of whatever kind, it is named with the others
+                    problems.append(f"{place}\n{error!r}")
+                    continue
+                if planned := planning(words):
+                    done = warm.run(planned, tmp_path, environment)
+                    if done.returncode and not MISSING.search(done.stderr):
+                        problems.append(f"{place}\n{done.stderr}")
+    assert not problems, "\n\n".join(problems)
+
+
+def planning(words: Sequence[str]) -> list[str] | None:
+    """The command that plans what this one measures."""
+    _, verb, *rest = words
+    if verb == "compare":
+        return ["compare", "--dry-run", *rest]
+    if "--machine" in rest:
+        at = rest.index("--machine")
+        del rest[at : at + 2]
+    return ["plan", *(word for word in rest if word != "--json")] if verb in ("run", "plan") else None
 
 
 def shortened(command: str, document: Path) -> str:
@@ -96,8 +142,8 @@ def run(command: str, directory: Path, kept: Path, place: str) -> None:
             ["/bin/sh", "-c", command], cwd=directory, env=environment, capture_output=True, text=True, timeout=500
         )
     )
-    if re.search("built kernel '.*' not found", done.stderr):
-        pytest.skip(f"{place}: {done.stderr.splitlines()[0]}")
+    if NOT_BUILT.search(done.stderr):
+        pytest.skip(f"{place}: built kernel not found: {done.stderr.splitlines()[0]}")
     assert done.returncode == 0, f"{place}: {shlex.quote(command)}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
 
 

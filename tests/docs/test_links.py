@@ -6,7 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
+from looped import each
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -43,7 +43,7 @@ def anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+@each(DOCUMENTS)
 def test_every_link_leads_somewhere(document: Path) -> None:
     assert broken_links(document) == []
 

@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
+from looped import each
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "explanation" / "promises.md"
@@ -17,7 +17,7 @@ def test_the_page_names_tests() -> None:
     assert len(NAMED) > 20
 
 
-@pytest.mark.parametrize("named", NAMED)
+@each(NAMED)
 def test_it_is_there(named: str) -> None:
     path, *names = named.split("::")
     assert (ROOT / path).exists()

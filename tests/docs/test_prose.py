@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from writing.prose import ROOT, Found, files, newest_section, not_yet_clean, phrases_in, phrases_of, vocabulary
 
+from looped import each
+
 CLEAN = [path for path in files() if path.relative_to(ROOT).as_posix() not in not_yet_clean()]
 
 
@@ -22,7 +24,7 @@ def test_a_file_that_is_clean_leaves_the_list(name: str) -> None:
     assert phrases_in(path), f"run `python -m writing`: {name} is clean"
 
 
-@pytest.mark.parametrize("phrase", vocabulary())
+@each(vocabulary())
 def test_each_phrase_is_found_and_its_replacement_is_clean(phrase: str) -> None:
     words = phrase.upper().replace(" ", "\n")
     found = phrases_of(f"First.\nThe {words} there.", 10)

@@ -22,7 +22,7 @@ def repeats() -> int:
     """How often a trial is repeated where every repeat is to be the same: a difference that comes with the guest, its
     snapshot or the lens shows in the first; rare ones are for `make fuzz`, which asks for 20.
     """
-    return int(os.environ.get("AJUSTE_REPEATS", "3"))
+    return int(os.environ.get("AJUSTE_REPEATS", "1"))
 
 
 @pytest.fixture(scope="session")

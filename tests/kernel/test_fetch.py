@@ -291,6 +291,7 @@ class TestKernelFiles:
 
 @pytest.mark.network
 @pytest.mark.timeout(600)
+@pytest.mark.slow
 def test_the_real_5_10_says_what_it_is(tmp_path: Path) -> None:
     """The header of the image agrees with the modules' own ``vermagic``."""
     image = fetch_kernel("debian:5.10", Home(tmp_path, tmp_path / "cache", tmp_path))

@@ -145,6 +145,7 @@ def test_libraries_that_this_machine_lacks_come_with_it(archive: Archive, place:
 
 @pytest.mark.network
 @pytest.mark.timeout(600)
+@pytest.mark.slow
 def test_the_real_one_starts(tmp_path: Path) -> None:
     image = fetch_qemu(Home(tmp_path, tmp_path / "cache", tmp_path))
     assert int(image.version.split(".")[0]) >= 10

@@ -26,6 +26,7 @@ from tests.debian_archive import make_bzimage
 
 from ajuste.kernel.building.built import built_kernels
 from ajuste.kernel.cache import cached_entries
+from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.symbols import (
     KernelSymbol,
     function_names,
@@ -144,6 +145,7 @@ def told(symbols: Sequence[KernelSymbol]) -> list[tuple[int, str, bool]]:
 
 @settings(max_examples=40, deadline=None)
 @given(some_symbols(), st.sampled_from(LAYOUTS), st.binary(max_size=50), st.integers(0, 3))
+@pytest.mark.slow
 def test_every_layout_is_read(symbols: list[Symbol], layout: str, before: bytes, percpu: int) -> None:
     if layout in ("5.10", "6.1", "6.2", "6.4"):
         symbols = [*((4096 * number, f"Apercpu{number}") for number in range(percpu)), *symbols]
@@ -156,6 +158,7 @@ def test_every_layout_is_read(symbols: list[Symbol], layout: str, before: bytes,
 
 @settings(max_examples=30, deadline=None)
 @given(st.sampled_from(LAYOUTS), st.integers(0, 30_000), st.binary(min_size=1, max_size=600), st.integers(0, 40_000))
+@pytest.mark.slow
 def test_no_image_however_broken_crashes_it(layout: str, at: int, patch: bytes, cut: int) -> None:
     symbols = [(BASE + 16 * number, f"tfunction_{number}") for number in range(700)]
     image = bytearray(vmlinux(tables(symbols, layout, BASE), BASE))
@@ -322,10 +325,11 @@ def exported(content: bytes) -> dict[str, int]:
     return found
 
 
+@pytest.mark.vm
+@pytest.mark.slow
 def test_cached_kernels_have_what_they_export() -> None:
+    fetch_kernel("debian:5.10", home())
     images = {str(entry.image.version): entry.image for entry in cached_entries(home())}
-    if not images:
-        pytest.skip("no kernel is cached on this machine")
     for image in images.values():
         content = read_vmlinux(image.vmlinuz)
         functions = {(s.name, s.address) for s in read_symbols(content, image.spec) if s.is_text}

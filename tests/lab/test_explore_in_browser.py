@@ -152,7 +152,7 @@ def test_every_view_is_saved_as_svg_png_and_csv(explored: Any, view: str) -> Non
     assert len(rows(explored, view)) >= CONFIGURATIONS
 
 
-@pytest.mark.parametrize(("width", "theme"), [(390, "light"), (1400, "dark")])
+@pytest.mark.parametrize(("width", "theme"), [(390, "light"), pytest.param(1400, "dark", marks=pytest.mark.slow)])
 def test_all_views_are_clean_for_screen_readers_and_fit(opened: Open, two: Run, width: int, theme: str) -> None:
     page = opened(f"/runs/{two.id}/explore", width=width, theme=theme)
     page.wait_for_selector("html[data-explored=yes]")

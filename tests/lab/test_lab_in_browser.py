@@ -177,6 +177,7 @@ def trials_of(page: Any, least: int) -> int:
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_a_run_is_paused_resumed_stopped_and_extended_by_its_buttons(opened: Open) -> None:
     page = opened("/new?study=granularity")
     page.fill("textarea[name=text]", LONG)
@@ -215,6 +216,7 @@ def measured(page: Any) -> int:
 
 
 @pytest.mark.usefixtures("machine_lock")
+@pytest.mark.slow
 def test_the_quietness_of_this_machine_is_checked_by_a_button(opened: Open) -> None:
     page = opened("/machine")
     assert "was not measured yet" in page.inner_text("main")

@@ -160,6 +160,7 @@ def test_by_http_only_who_has_the_token_is_served(tmp_path: Path) -> None:
 
 @pytest.mark.vm
 @pytest.mark.timeout(900)
+@pytest.mark.slow
 def test_both_clients_take_part_in_a_campaign_in_a_guest(ajuste_home: Path, tmp_path: Path) -> None:
     for name, repetitions in (("seen", 1), ("unseen", 2)):
         (tmp_path / f"{name}.toml").write_text(STUDY.format(name=name, repetitions=repetitions))

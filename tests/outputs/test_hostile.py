@@ -26,7 +26,7 @@ from ajuste.outputs.format import ResultSource
 from foreign_outputs import GERMAN, GOOGLE, LINPACK, PERF, PYPERF
 from mutation import bounded, mutated
 
-EXAMPLES = int(os.environ.get("AJUSTE_FUZZ", "300"))
+EXAMPLES = int(os.environ.get("AJUSTE_FUZZ", "90"))
 fuzzed = settings(
     max_examples=min(EXAMPLES // 3, 1000), deadline=None, suppress_health_check=list(HealthCheck), database=None
 )

@@ -25,6 +25,7 @@ from ajuste.report.pictures.drawing import draw
 from ajuste.report.results import report_of
 from ajuste.report.scheduling import explanation_report
 from ajuste.report.terminal import print_report
+from tiers import slow
 
 EVIL = "</script><b>\x1b[31m"
 """A name that a program's file gives a function."""
@@ -210,8 +211,8 @@ def test_why_costs_are_missing_is_said() -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [390, 1400])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, *slow(1400)])
+@pytest.mark.parametrize("theme", ["light", *slow("dark")])
 def test_the_tree_is_drawn_without_a_network(
     browser: Any, told: Results, section: Section, tmp_path: Path, width: int, theme: str
 ) -> None:

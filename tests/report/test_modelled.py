@@ -27,6 +27,7 @@ from ajuste.report.pictures.drawing import draw
 from ajuste.report.results import report_of
 from ajuste.report.scheduling import explanation_report
 from ajuste.report.terminal import print_report
+from tiers import slow
 
 CALLED = ("750 µs", "75 ms")
 TEXTBOOK = catalogue().machines["textbook"]
@@ -155,8 +156,8 @@ def test_the_terminal_says_it_too(told: Results) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [390, 1400])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, *slow(1400)])
+@pytest.mark.parametrize("theme", ["light", *slow("dark")])
 def test_the_bars_are_drawn_without_a_network(
     browser: Any, told: Results, tmp_path: Path, width: int, theme: str
 ) -> None:

@@ -16,6 +16,7 @@ from ajuste.model.results import Results
 from ajuste.report.html import write_report
 from ajuste.report.results import report_of
 from ajuste.report.trials import trials_csv
+from tiers import slow
 
 pytestmark = pytest.mark.browser
 
@@ -83,8 +84,12 @@ def marks(page: Any, plot: str) -> int:
 @pytest.mark.parametrize(
     ("name", "width", "theme"),
     [
-        *(("granularity", width, theme) for width in (390, 1400) for theme in ("light", "dark")),
-        *((name, width, "dark" if width == 390 else "light") for name in NAMES[1:] for width in (390, 1400)),
+        ("granularity", 390, "light"),
+        pytest.param("granularity", 390, "dark", marks=pytest.mark.slow),
+        pytest.param("granularity", 1400, "light", marks=pytest.mark.slow),
+        ("granularity", 1400, "dark"),
+        *(pytest.param(name, 390, "dark", marks=pytest.mark.slow) for name in NAMES[1:]),
+        *(pytest.param(name, 1400, "light", marks=pytest.mark.slow) for name in NAMES[1:]),
     ],
 )
 def test_it_fits_and_draws_every_trial(
@@ -107,7 +112,14 @@ def test_it_fits_and_draws_every_trial(
             assert box["x"] + box["width"] <= width
 
 
-@pytest.mark.parametrize(("name", "width"), [("timed", 390), ("timed", 1400), ("hostile", 390)])
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        ("timed", 390),
+        pytest.param("timed", 1400, marks=pytest.mark.slow),
+        pytest.param("hostile", 390, marks=pytest.mark.slow),
+    ],
+)
 def test_timelines_stand_one_below_the_other(
     opened: Open, name: str, width: int, request: pytest.FixtureRequest
 ) -> None:
@@ -157,7 +169,7 @@ def test_plots_follow_the_width(opened: Open) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
-@pytest.mark.parametrize("name", ["undecided", "hostile"])
+@pytest.mark.parametrize("name", ["hostile", *slow("undecided")])
 def test_the_data_can_be_downloaded(opened: Open, name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     results = request.getfixturevalue(name)
     page = opened(name)
@@ -172,7 +184,7 @@ def test_the_data_can_be_downloaded(opened: Open, name: str, tmp_path: Path, req
     assert Results.model_validate_json((tmp_path / "results-json").read_bytes()) == results
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", *slow("dark")])
 def test_a_picture_can_be_saved_with_its_title_and_legend(opened: Open, theme: str, tmp_path: Path) -> None:
     page = opened("grid", width=390, theme=theme)
     for form, head in (("svg", b"<svg"), ("png", b"\x89PNG")):

@@ -75,7 +75,7 @@ def entry(number: int, answer: str) -> SiteEntry:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (1400, "light")])
+@pytest.mark.parametrize(("width", "theme"), [(390, "dark"), pytest.param(1400, "light", marks=pytest.mark.slow)])
 def test_the_list_is_searched_without_a_server(browser: Any, tmp_path: Path, width: int, theme: str) -> None:
     said: list[str] = []
     hostile = "<script>alert(1)</script><img src=x onerror=alert(1)>"

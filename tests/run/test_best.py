@@ -91,6 +91,7 @@ def test_trials_go_to_the_baseline_and_to_what_may_be_the_best(tmp_path: Path, s
     assert min(blocks.values()) < blocks[BEST]
 
 
+@pytest.mark.slow
 def test_the_true_best_is_left_out_in_less_than_one_of_twenty(tmp_path: Path, store: Store) -> None:
     kept = 0
     for seed in range(16):

@@ -111,6 +111,7 @@ def recorded(disk: Disk) -> list[Operation]:
     return found
 
 
+@pytest.mark.slow
 def test_every_operation_may_fail_and_the_same_command_goes_on(disk: Disk) -> None:
     (undisturbed,) = disk.attempt()
     names = list(FAULTS)

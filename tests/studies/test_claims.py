@@ -13,7 +13,7 @@ from ajuste.analysis.prediction import weight_of_nice
 from ajuste.study.builtin import find_study
 from shell import Shell
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.vm, pytest.mark.timeout(900)]
 
 Results = dict[str, Any]
 Run = Callable[..., Results]

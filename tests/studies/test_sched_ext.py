@@ -11,7 +11,7 @@ from ajuste.kernel.building.built import built_names
 from ajuste.machine.home import Home
 from shell import Shell
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.vm, pytest.mark.timeout(900)]
 
 HOGS = ("--background", "spin", "--metric", "involuntary-switches", "--blocks", "1", "--quiet")
 

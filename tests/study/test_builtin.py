@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.study.builtin import BuiltinStudy, builtin_studies, find_study
 from ajuste.study.read import read_study
 from ajuste.study.resolve import HOST_KERNEL, resolve
+from looped import each
 
 ALL = builtin_studies()
 KNOB = {
@@ -20,7 +22,7 @@ KNOB = {
 }
 
 
-@pytest.mark.parametrize("study", ALL, ids=lambda study: study.name)
+@each(ALL, name=attrgetter("name"))
 def test_every_built_in_study_is_right_and_can_be_resolved(study: BuiltinStudy) -> None:
     read = read_study(study.path, catalogue(), parse_kernel=parse_spec)
     assert read.name == study.name == study.path.stem

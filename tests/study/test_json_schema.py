@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import tomllib
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.study.builtin import BuiltinStudy, builtin_studies
 from ajuste.study.read import json_schema, read_study
 from ajuste.study.resolve import resolve
+from looped import each
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +25,7 @@ def validator() -> Validator:
     return jsonschema.Draft202012Validator(schema)
 
 
-@pytest.mark.parametrize("study", builtin_studies(), ids=lambda study: study.name)
+@each(builtin_studies(), name=attrgetter("name"))
 def test_the_built_in_studies_are_valid(study: BuiltinStudy, validator: Validator) -> None:
     assert not list(validator.iter_errors(tomllib.loads(study.path.read_text(encoding="utf-8"))))
 

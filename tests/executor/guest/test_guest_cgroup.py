@@ -13,6 +13,7 @@ from ajuste.machine.home import WORKLOADS, Home
 from ajuste.model.event import Exited, Failed, Output
 from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Attributes, Command, Plan
+from tiers import slow
 
 BUNDLED = f"/ajuste/bin/{WORKLOADS}"
 BUSYBOX = "/bin/busybox"
@@ -29,7 +30,7 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module", params=["debian:5.10", "debian:6.12"])
+@pytest.fixture(scope="module", params=["debian:5.10", *slow("debian:6.12")])
 def target(
     request: pytest.FixtureRequest, place: Home, kernel: Callable[[str], KernelImage]
 ) -> Iterator[GuestExecutor]:

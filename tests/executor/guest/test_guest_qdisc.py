@@ -68,6 +68,7 @@ def script() -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.slow
 def test_every_kind_that_can_be_put_back_is_put_back_with_its_options(target: GuestExecutor) -> None:
     environment = {"PATH": "/applets"}
     install = f"{BUSYBOX} mkdir /applets; {BUSYBOX} --install -s /applets; mkdir -p /tmp;"

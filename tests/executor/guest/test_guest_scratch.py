@@ -63,6 +63,7 @@ def test_a_memory_backed_device_is_formatted_and_written_twice_the_same_to_the_b
         assert wall_ns(target.run(plan(seed=1, device="/dev/nullb0"))) > 0
 
 
+@pytest.mark.slow
 def test_an_image_in_memory_is_as_good(place: Home, kernel: Callable[[str], KernelImage]) -> None:
     files = GuestFiles(programs=(Path(MKFS), Path(BUSYBOX)), modules=("loop", "ext4"))
     with GuestExecutor(kernel("debian:5.10"), clock="virtual", files=files, home=place) as target:

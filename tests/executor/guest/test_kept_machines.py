@@ -105,9 +105,10 @@ def keep_instead(place: Home, kept: Path, content: bytes) -> None:
     [
         pytest.param(None, "SHA-256", id="a flipped bit"),
         pytest.param(b"no snapshot at all", "QEMU rejected it", id="no snapshot"),
-        pytest.param(b"QEVM" + bytes(4096), "QEMU rejected it", id="only the beginning of one"),
+        pytest.param(b"QEVM" + bytes(4096), "QEMU rejected it", id="only the beginning"),
     ],
 )
+@pytest.mark.slow
 def test_a_kept_snapshot_that_cannot_be_used_is_dropped_and_that_is_said(
     elsewhere: Elsewhere, first: tuple[str, dict[str, str]], tmp_path: Path, instead: bytes | None, why: str
 ) -> None:

@@ -101,6 +101,7 @@ def test_the_sum_of_all_cpus_is_what_the_emulator_counted(target: GuestExecutor)
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_a_task_keeps_its_calls_when_it_goes_to_another_cpu(
     target: GuestExecutor, place: Home, kernel: Callable[[str], KernelImage]
 ) -> None:
@@ -137,6 +138,7 @@ def test_every_cpu_has_an_idle_task_of_its_own(target: GuestExecutor) -> None:
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_cpus_that_halt_do_so_at_the_same_moment_each_time(target: GuestExecutor) -> None:
     """Without the lens one trial of five on a busy machine differed by some nanoseconds (`benchmarks.repeats`)."""
     sleeps = [
@@ -161,6 +163,7 @@ def shared_lines(guest: GuestExecutor, bytes_apart: int) -> tuple[Observation, i
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_cpus_that_take_short_turns_take_lines_from_each_other(
     place: Home, kernel: Callable[[str], KernelImage], programs: dict[str, Path], target: GuestExecutor
 ) -> None:

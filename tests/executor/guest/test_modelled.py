@@ -88,6 +88,7 @@ def test_the_guest_does_not_notice_and_every_repeat_models_the_same(target: Gues
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_the_steps_of_a_chase_are_where_the_sizes_say(target: GuestExecutor) -> None:
     """L1 has 4 KiB, the LLC 64 KiB, the TLBs 16 and 64 pages of 4 KiB."""
     loads, l1d, llc, tlb, walks = rounds(target, "chase", 2)
@@ -119,6 +120,7 @@ def test_a_copy_misses_once_for_each_line_of_both_arrays(target: GuestExecutor) 
 
 @pytest.mark.vm
 @pytest.mark.parametrize(("what", "kib", "count"), [("matrix", 32, 4), ("copy", 256, 100), ("chase", 16, 9000)])
+@pytest.mark.slow
 def test_cachegrind_finds_the_same(
     target: GuestExecutor, accesses: Path, tmp_path: Path, what: str, kib: int, count: int
 ) -> None:
@@ -138,6 +140,7 @@ def test_cachegrind_finds_the_same(
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_lines_of_another_nodes_memory_are_as_many_as_the_kernel_has_pages_there(
     place: Home, kernel: Callable[[str], KernelImage]
 ) -> None:
@@ -165,6 +168,7 @@ def test_lines_of_another_nodes_memory_are_as_many_as_the_kernel_has_pages_there
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_threads_of_a_core_drive_each_others_lines_out_and_cores_do_not(
     place: Home, kernel: Callable[[str], KernelImage], accesses: Path
 ) -> None:

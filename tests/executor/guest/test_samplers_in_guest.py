@@ -63,6 +63,7 @@ def plan(expire_centisecs: int) -> Plan:
 
 
 @pytest.mark.parametrize(("expire_centisecs", "least_s", "most_s"), [(3000, 30, 35), (1000, 10, 15)])
+@pytest.mark.slow
 def test_dirty_pages_are_written_after_their_time(
     disk: GuestExecutor, expire_centisecs: int, least_s: float, most_s: float
 ) -> None:
@@ -117,6 +118,7 @@ def qemu_woken() -> Iterator[None]:
         thread.join()
 
 
+@pytest.mark.slow
 def test_what_wakes_qemu_meanwhile_changes_nothing(disk: GuestExecutor) -> None:
     undisturbed = disk.run(plan(1000))
     with qemu_woken():

@@ -17,6 +17,7 @@ from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Command, MemoryNode, Plan
 from ajuste.model.topology import Topology
 from ajuste.run.proofs.topology import DOMAINS, prove_topology
+from tiers import slow
 
 CPU = "/sys/devices/system/cpu"
 NODE = "/sys/devices/system/node"
@@ -46,7 +47,7 @@ def printed(guest: GuestExecutor, *argv: str) -> str:
 
 
 @pytest.mark.vm
-@pytest.mark.parametrize("spec", ["debian:5.10", "debian:6.12"])
+@pytest.mark.parametrize("spec", ["debian:5.10", *slow("debian:6.12")])
 def test_the_guests_own_lscpu_and_scheduler_agree(place: Home, kernel: Callable[[str], KernelImage], spec: str) -> None:
     lscpu, cat = shutil.which("lscpu"), shutil.which("cat")
     if not (lscpu and cat):
@@ -69,7 +70,8 @@ def _socket(mask: str) -> str:
 
 
 @pytest.mark.vm
-@pytest.mark.parametrize("spec", ["debian:5.10", "debian:6.12"])
+@pytest.mark.parametrize("spec", ["debian:5.10", *slow("debian:6.12")])
+@pytest.mark.slow
 def test_dies_with_several_llcs_and_nodes_of_their_own_are_proved(
     place: Home, kernel: Callable[[str], KernelImage], spec: str
 ) -> None:

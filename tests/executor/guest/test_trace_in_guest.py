@@ -15,6 +15,7 @@ from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Command, Plan, Sampler, Trace
 from ajuste.model.scheduling import Recording
 from ajuste.model.trial import Observation
+from tiers import slow
 
 pytestmark = pytest.mark.vm
 
@@ -50,7 +51,7 @@ def first(guest: GuestExecutor) -> Observation:
     return guest.run(PIPES)
 
 
-@pytest.fixture(scope="module", params=["debian:5.10", "debian:6.12"])
+@pytest.fixture(scope="module", params=["debian:5.10", *slow("debian:6.12")])
 def observed(request: pytest.FixtureRequest, place: Home, kernel: Callable[[str], KernelImage]) -> Observation:
     """The trial with CFS and with EEVDF."""
     if request.param == "debian:5.10":

@@ -25,6 +25,7 @@ from ajuste.model.kernel import KernelImage
 from ajuste.model.plan import Attributes, Command, FileLocation, Perturbation, Plan, Read, User, Write
 from ajuste.model.trial import Observation
 from ajuste.study.site import GUEST_USER
+from tiers import slow
 
 pytestmark = pytest.mark.vm
 
@@ -108,6 +109,7 @@ def test_booting_anew_is_as_exact_as_the_snapshot(
         assert cold.run(contest()).lines == guest.run(contest()).lines
 
 
+@pytest.mark.slow
 def test_an_initramfs_that_changes_while_guests_boot_from_it_ends_the_run(
     place: Home, kernel: Callable[[str], KernelImage]
 ) -> None:
@@ -143,7 +145,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     ("what", "problem"),
     [
         ("panic", "the guest's kernel panicked: sysrq triggered crash"),
-        ("spin", "the guest hung"),
+        pytest.param("spin", "the guest hung", marks=pytest.mark.slow),
         ("halt", "the guest hung"),
     ],
 )
@@ -159,13 +161,19 @@ def test_whatever_root_does_in_a_guest_is_a_problem_in_words_and_the_next_trial_
     assert guest.run(Plan(id="next")).problem == ""
 
 
+INTRUSIONS = (
+    *("port-file", "kernel", "memory-file", "agent-memory", "firmware"),
+    *("ptrace", "module", "kexec", "reboot"),
+)
+
+
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("user", [GUEST_USER, None], ids=["user", "root"])
 @pytest.mark.parametrize(
     "what",
     [
-        *("ports", "port-file", "kernel", "memory-file", "agent-memory", "firmware"),
-        *("ptrace", "module", "kexec", "reboot"),
+        "ports",
+        *slow(*INTRUSIONS),
     ],
 )
 def test_nobody_in_a_guest_can_reach_the_agent_or_its_port(guest: GuestExecutor, what: str, user: User | None) -> None:
@@ -177,7 +185,7 @@ def test_nobody_in_a_guest_can_reach_the_agent_or_its_port(guest: GuestExecutor,
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("what", ["panic", "spin", "halt", "sysctl", "kmsg"])
+@pytest.mark.parametrize("what", ["panic", *slow("spin", "halt", "sysctl", "kmsg")])
 def test_an_ordinary_user_of_a_guest_cannot_disturb_its_kernel(guest: GuestExecutor, what: str) -> None:
     observation = guest.run(hostile_plan(what, GUEST_USER))
     assert measured(observation).exit_code == 0
@@ -189,6 +197,7 @@ def test_an_ordinary_user_of_a_guest_cannot_disturb_its_kernel(guest: GuestExecu
     ("what", "user"),
     [(what, user) for what in ("pids", "memory", "output") for user in (GUEST_USER, None)] + [("kmsg", None)],
 )
+@pytest.mark.slow
 def test_who_uses_up_a_guest_is_stopped_or_killed_and_told(guest: GuestExecutor, what: str, user: User | None) -> None:
     observation = guest.run(hostile_plan(what, user))
     if not observation.problem:
@@ -218,15 +227,7 @@ def test_no_event_that_is_kept_has_the_key_of_the_trial(guest: GuestExecutor, mo
     assert "5" * 32 not in first.lines
 
 
-@pytest.mark.parametrize("spec", ["debian:6.12"])
-def test_later_kernels_are_exact_too(place: Home, kernel: Callable[[str], KernelImage], spec: str) -> None:
-    plan = contest().model_copy(update={"reads": (), "writes": ()})
-    with GuestExecutor(kernel(spec), clock="virtual", files=GuestFiles(), home=place) as target:
-        first = target.run(plan)
-        assert first.problem == ""
-        assert target.run(plan).lines == first.lines
-
-
+@pytest.mark.slow
 def test_several_cpus_are_exact_with_a_new_qemu(place: Home, kernel: Callable[[str], KernelImage]) -> None:
     def boot(*, snapshot: bool) -> GuestExecutor:
         image = kernel("debian:5.10")
@@ -296,6 +297,7 @@ with GuestExecutor(fetch_kernel("debian:5.10", place), clock="virtual", files=Gu
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_no_qemu_and_no_directory(place: Home, tmp_path: Path) -> None:
     victim = subprocess.Popen([sys.executable, "-c", VICTIM, tmp_path, place.cache], stdout=subprocess.PIPE, text=True)
     try:

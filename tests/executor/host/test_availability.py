@@ -141,7 +141,7 @@ def test_without_the_right_it_needs_root(build: Build) -> None:
         assert why(name, common) == "needs root"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.skipif(os.geteuid() == 0, reason="only for an ordinary user: root writes everywhere")
 def test_a_file_of_somebody_else_needs_root() -> None:
     assert why("vm.swappiness", HostMachine()) == "needs root"
 

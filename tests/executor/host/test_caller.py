@@ -102,6 +102,7 @@ sys.stdout.buffer.write(repr(list(callers_environment(None).items())).encode())
 """
 
 
+@pytest.mark.slow
 def test_nothing_that_is_imported_gets_into_the_environment_of_commands() -> None:
     environment = {b"ZED": b"1", b"PATH": os.environb[b"PATH"], b"B\xfe": b"\xff\xe9", b"A": b"", b"HOME": b"/root"}
     done = subprocess.run([sys.executable, "-c", EVERYTHING], env=environment, capture_output=True, check=False)

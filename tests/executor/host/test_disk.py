@@ -74,7 +74,7 @@ def test_a_plan_names_a_disk_and_touches_none() -> None:
     assert not attached(disk_in_plan(None))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may")
+@pytest.mark.skipif(os.geteuid() == 0, reason="only for an ordinary user: root may")
 def test_without_root_it_is_said_before_anything_is_opened() -> None:
     with pytest.raises(RequestError, match="requires root"):
         disk_for_run(None, 8, accept_risk=False).__enter__()

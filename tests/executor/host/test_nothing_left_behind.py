@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="changing settings needs root")
 @pytest.mark.timeout(120 + 30 * KILLS)
+@pytest.mark.slow
 def test_kills_leave_no_value_journal_or_process_and_lose_no_trial() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.kills", "--kills", str(KILLS), "--json"],

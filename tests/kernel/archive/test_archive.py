@@ -316,6 +316,7 @@ class TestDownload:
 
 @pytest.mark.network
 @pytest.mark.timeout(600)
+@pytest.mark.slow
 def test_a_real_package_is_what_apt_and_dpkg_make_of_it(tmp_path: Path, say: Say) -> None:
     """Debian's own hello of this machine's suite."""
     shown = subprocess.run(["apt-cache", "show", "hello"], check=True, capture_output=True, text=True).stdout

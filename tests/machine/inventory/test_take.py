@@ -112,7 +112,7 @@ def test_a_pipe_or_a_directory_in_place_of_a_file_stops_nothing(tree: Tree, path
     assert take_inventory(tree.root).memory.total_bytes is None
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable for root")
+@pytest.mark.skipif(os.geteuid() == 0, reason="only for an ordinary user: root reads everything")
 def test_what_needs_root_says_so(tree: Tree) -> None:
     tree.write({"proc/1/environ": b"container=lxc\0"})
     (tree.root / "proc/1/environ").chmod(0)

@@ -21,6 +21,7 @@ from ajuste.run.live.reading import NothingShownError, Past, Source, level
 from ajuste.store.store import Store
 from ajuste.study.command_line.live import LiveRequest, live_design, live_study
 from ajuste.study.resolved import ResolvedStudy
+from tiers import slow
 
 PLANTED = 0.03
 SERVICE = next(one for one in SERVICES if one.name == "together")
@@ -120,7 +121,10 @@ def test_runs_of_another_machine_slice_place_or_order_say_nothing(
     assert known_before(study, sources(), store, MACHINE) == {}
 
 
-@pytest.mark.parametrize("name", ["steady", "day", "autocorrelation", "carry-over"])
+@pytest.mark.parametrize(
+    "name",
+    ["day", *slow("steady", "autocorrelation", "carry-over")],
+)
 def test_the_bounds_from_the_first_blocks_hold_while_the_load_stays_alike(study: ResolvedStudy, name: str) -> None:
     """They are wide, and say so: the slices that the whole of the noise predicts are within them."""
     service = next(one for one in SERVICES if one.name == name)

@@ -64,6 +64,7 @@ def test_one_boot_shows_what_a_real_kernel_has(tmp_path: Path, ajuste_home: Path
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_a_study_measures_nothing_on_a_kernel_that_is_not_what_it_takes_it_for(
     tmp_path: Path, ajuste_home: Path
 ) -> None:
