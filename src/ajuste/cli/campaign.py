@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.cli.command_line import Commands
 from ajuste.cli.options import AcceptRisk, Json, Quiet, example
 from ajuste.machine.home import home
 from ajuste.model.campaign import (
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from ajuste.run.campaign.evaluator import ExperimentBench
 
 
-app = typer.Typer()
+app = Commands()
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The campaign.")]
 EXAMPLE: Final = (

@@ -113,7 +113,7 @@ def chosen_cluster(
     if jobs is not None:
         raise RequestError(
             "--jobs conflicts with --cluster and --workers",
-            hint="remove --jobs; set the number with ajuste worker --threads",
+            hint="remove --jobs; set the number with ajuste cluster worker --threads",
         )
     channel = None
     if address is not None:
@@ -130,7 +130,7 @@ def _require_machines(study: Study, workers: int | None) -> None:
     if workers is not None:
         raise RequestError(
             "--workers conflicts with the wall clock: workers of one machine would disturb each other",
-            hint="share blocks among machines with --cluster (ajuste worker --bench)",
+            hint="share blocks among machines with --cluster (ajuste cluster worker --bench)",
         )
     if not study.target.on_host:
         raise RequestError(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ajuste.cli import options
+from ajuste.cli.command_line import Commands
 from ajuste.cli.options import example, examples, option
 from ajuste.cli.showing import command_line, show_results, telling
 from ajuste.machine.home import WATCH, Home, home, native_program
@@ -181,7 +182,7 @@ def live(
     return 0
 
 
-app = typer.Typer(
+app = Commands(
     invoke_without_command=True,
     callback=live,
     help=examples(

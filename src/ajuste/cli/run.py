@@ -39,16 +39,23 @@ def run(
     machine: options.Machine = None,
     topology: options.Topology = None,
     package: options.Packages = None,
-    max_time: Annotated[str | None, option("Stop after this time, decided or not.", "DURATION")] = None,
+    max_time: Annotated[
+        str | None, option("Stop after this time, decided or not.", "DURATION", panel=options.VERDICT)
+    ] = None,
     precision: options.Precision = None,
     disk: options.Disk = None,
     reboots: options.Reboots = False,
     reboot_each: options.RebootEach = None,
     loader: options.Loader = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Measure again; do not use the store's run.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Measure again; do not use the store's run.", rich_help_panel=options.OUTPUT)
+    ] = False,
     report: options.Report = None,
     jobs: options.Jobs = None,
-    snapshot: Annotated[bool, typer.Option(help="Start every trial from one snapshot, or boot for each trial.")] = True,
+    snapshot: Annotated[
+        bool,
+        typer.Option(help="Start every trial from one snapshot, or boot for each trial.", rich_help_panel=options.RARE),
+    ] = True,
     workers: options.Workers = None,
     cluster: options.ClusterAddress = None,
     cluster_keys: options.ClusterKeys = None,
