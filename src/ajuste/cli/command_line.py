@@ -10,7 +10,7 @@ import json
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +18,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ajuste.cli.options import PROMPT, RARE_PANELS, panel_order
+from ajuste.cli.options import PROMPT, RARE_PANELS, F, panel_order
 
 FILE: Final = Path(__file__).with_name("command-line.json")
 HELP_ALL: Final = "--help-all"
@@ -131,20 +131,19 @@ def _filled(text: str, width: int, first: str, later: str) -> str:
     return textwrap.fill(text, width, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
 
 
-class _Helped:
-    """Prints the help of ``command-line.json`` in place of Typer's."""
-
-    def format_help(self, ctx: typer.Context, formatter: Any) -> None:
-        path = ctx.command_path.split()[1:]
-        formatter.write(help_text(path, everything=bool(ctx.find_root().obj)))
+def _write_help(context: Any, formatter: Any) -> None:
+    path = context.command_path.split()[1:]
+    formatter.write(help_text(path, everything=bool(context.find_root().obj)))
 
 
-class _Command(_Helped, TyperCommand):
-    pass
+class _Command(TyperCommand):
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        _write_help(ctx, formatter)
 
 
-class _Group(_Helped, TyperGroup):
-    pass
+class _Group(TyperGroup):
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        _write_help(ctx, formatter)
 
 
 class Commands(typer.Typer):
@@ -153,5 +152,5 @@ class Commands(typer.Typer):
     def __init__(self, **options: Any) -> None:
         super().__init__(cls=_Group, add_completion=False, rich_markup_mode=None, **options)
 
-    def command(self, name: str | None = None, **options: Any) -> Any:
+    def command(self, name: str | None = None, **options: Any) -> Callable[[F], F]:
         return super().command(name, cls=_Command, **options)

@@ -144,11 +144,13 @@ def compare(
     cluster_keys: options.ClusterKeys = None,
     insecure: options.Insecure = False,
     accept_risk: options.AcceptRisk = False,
+    wait: options.Wait = None,
     fail_on: options.FailOn = None,
     save: options.Save = None,
     dry_run: options.DryRun = False,
     fresh: options.Fresh = False,
     report: options.Report = None,
+    open_: options.Open = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     as_json: options.Json = False,
@@ -208,7 +210,7 @@ def compare(
 
         check_save(save)
     known = catalogue()
-    means = RunOptions(home(), accept_risk=accept_risk)
+    means = RunOptions(home(), accept_risk=accept_risk, wait_s=options.wait_seconds(wait))
     silent = as_json or quiet
     typed, names = request, dict[str, str]()
     profiles: tuple[Placed, ...] = ()
@@ -240,7 +242,7 @@ def compare(
     return measure(
         study,
         known,
-        Showing(report, quiet, as_json, verbose),
+        Showing(report, quiet, as_json, verbose, open_),
         named=command,
         means=means_of_boots(means, loader, reboots=reboots),
         fresh=unless_going_on(fresh),

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 import typer
 
+from ajuste.model.error import RequestError
+
 # The panels of the help, in its order.
 
 SETTINGS: Final = "Settings"
@@ -63,6 +65,15 @@ Parameter = Annotated[
         rich_help_panel=SETTINGS,
     ),
 ]
+FactorLevels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="FACTOR=LEVELS",
+        help="Override the levels of a factor of the study: nice=0,10; also a range: 1ms..30ms:6:log (repeatable).",
+        rich_help_panel=SETTINGS,
+    ),
+]
 Without = Annotated[
     list[str] | None,
     typer.Option(
@@ -72,6 +83,7 @@ Without = Annotated[
     ),
 ]
 Report = Annotated[Path | None, typer.Option(help="Write the HTML report to this file.", rich_help_panel=OUTPUT)]
+Open = Annotated[bool, typer.Option("--open", help="Open the report in a browser.", rich_help_panel=OUTPUT)]
 Jobs = Annotated[
     int | None,
     typer.Option(
@@ -89,6 +101,16 @@ AcceptRisk = Annotated[
         "--accept-risk",
         help="Allow values that can hang this machine (`ajuste plan` lists them).",
         rich_help_panel=RARE,
+    ),
+]
+Wait = Annotated[
+    str | None,
+    typer.Option(
+        "--wait",
+        metavar="DURATION",
+        help="Wait so long while another experiment uses this machine: 10m (default: end with an error).",
+        show_default=False,
+        rich_help_panel=OUTPUT,
     ),
 ]
 Workers = Annotated[
@@ -335,6 +357,18 @@ def examples_in(text: str) -> list[str]:
     """The commands that a help text shows, each as one line."""
     lines = (line.strip() for line in re.sub(r"\\\n +", "", text).splitlines())
     return [line.removeprefix(PROMPT) for line in lines if line.startswith(PROMPT)]
+
+
+def wait_seconds(wait: str | None) -> float:
+    """Return the seconds that ``--wait`` allows. Raises RequestError."""
+    if wait is None:
+        return 0
+    from ajuste.study.command_line.request import seconds
+
+    try:
+        return seconds("--wait", wait)
+    except RequestError as failure:
+        raise RequestError(failure.message, hint="write --wait 10m for ten minutes") from None
 
 
 def first_sentence(text: str) -> str:

@@ -27,13 +27,14 @@ from ajuste.study.overrides import with_boots, with_machine, with_packages, with
 @example(
     "ajuste run granularity",
     "ajuste run my-study.toml --seed 7 --report report.html",
-    "ajuste run my-study.toml --workers 2",
+    "ajuste run my-study.toml --set sched_min_granularity_ns=3ms,30ms",
 )
 def run(
     study: options.StudyName,
     kernel: options.Kernel = None,
     seed: options.Seed = None,
     target: options.Target = None,
+    set_: options.FactorLevels = None,
     parameter: options.Parameter = None,
     without: options.Without = None,
     machine: options.Machine = None,
@@ -51,6 +52,7 @@ def run(
         bool, typer.Option("--fresh", help="Measure again; do not use the store's run.", rich_help_panel=options.OUTPUT)
     ] = False,
     report: options.Report = None,
+    open_: options.Open = False,
     jobs: options.Jobs = None,
     snapshot: Annotated[
         bool,
@@ -61,6 +63,7 @@ def run(
     cluster_keys: options.ClusterKeys = None,
     insecure: options.Insecure = False,
     accept_risk: options.AcceptRisk = False,
+    wait: options.Wait = None,
     fail_on: options.FailOn = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
@@ -76,6 +79,7 @@ def run(
     known = catalogue()
     given = {
         "--kernel": _several(kernel),
+        "--set": set_,
         "--parameter": parameter,
         "--without": without,
         "--machine": [machine] if machine is not None else None,
@@ -90,7 +94,7 @@ def run(
         def opened(table: DiskTable) -> str:
             return stack.enter_context(disk_for_run(disk, table.size_mib, accept_risk=accept_risk))
 
-        chosen = chosen_study(study, known, kernel, seed, target, parameter, opened, without)
+        chosen = chosen_study(study, known, kernel, seed, target, parameter, opened, without, set_)
         require_disk_wanted(chosen, disk)
         if machine is not None:
             chosen = with_machine(chosen, machine, known)
@@ -107,7 +111,7 @@ def run(
         return measure(
             chosen,
             known,
-            Showing(report, quiet, as_json, verbose),
+            Showing(report, quiet, as_json, verbose, open_),
             named=_named(study, given),
             means=means_of_boots(
                 RunOptions(
@@ -115,6 +119,7 @@ def run(
                     jobs=jobs,
                     snapshot=snapshot,
                     accept_risk=accept_risk,
+                    wait_s=options.wait_seconds(wait),
                     cluster=chosen_cluster(chosen, cluster, workers, jobs, keys=cluster_keys, insecure=insecure),
                 ),
                 loader,
