@@ -21,9 +21,7 @@ def studies(context: typer.Context, as_json: Json = False) -> None:
     """List the built-in studies; `ajuste run NAME` runs one, `ajuste plan NAME` shows what it would do."""
     if context.invoked_subcommand is not None:
         if as_json:
-            raise RequestError(
-                f"--json conflicts with {context.invoked_subcommand}", hint="list them with ajuste studies --json"
-            )
+            raise RequestError("--json applies only to the list of studies", hint="use ajuste studies --json")
         return
     found = builtin_studies()
     if as_json:
