@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import typer
 
@@ -83,11 +83,23 @@ def _show(text: str) -> None:
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         print(text, end="")
         return
-    from rich.markdown import Markdown
+    from rich.markdown import Markdown, TableElement
 
     from ajuste.report.console import Console
+
+    class Folded(TableElement):
+        """A table whose long words are folded, not cut."""
+
+        def __rich_console__(self, console: Any, options: Any) -> Any:
+            for table in super().__rich_console__(console, options):
+                for column in getattr(table, "columns", ()):
+                    column.overflow = "fold"
+                yield table
+
+    class Page(Markdown):
+        elements: ClassVar = {**Markdown.elements, "table_open": Folded}
 
     os.environ.setdefault("LESS", "-FRX")  # as git has it: colours, and no pager for what fits
     console = Console()
     with console.pager(styles=True):
-        console.print(Markdown(text, hyperlinks=False))
+        console.print(Page(text, hyperlinks=False))
