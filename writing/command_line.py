@@ -26,15 +26,15 @@ def pages() -> dict[Path, str]:
     panels = {name: panel for panel, names in GROUPS.items() for name in names}
     commands = {
         " ".join(path): {
-            "summary": COMMANDS.get(" ".join(path)) or f"{first_sentence(one.help)}.",
-            "usage": usage(path, one),
-            "help": described(one),
-            "examples": examples_in(one.help),
+            "summary": COMMANDS.get(" ".join(path)) or f"{first_sentence(command.help)}.",
+            "usage": usage(path, command),
+            "help": described(command),
+            "examples": examples_in(command.help),
             "panel": panels.get(" ".join(path), ""),
-            "group": hasattr(one, "commands"),
-            "parameters": [_parameter(each) for each in one.params if not each.hidden],
+            "group": hasattr(command, "commands"),
+            "parameters": [_parameter(each) for each in command.params if not each.hidden],
         }
-        for path, one in [((), group), *commands_of(group)]
+        for path, command in [((), group), *commands_of(group)]
     }
     document = {"commands": commands, "values": _values()}
     return {FILE: json.dumps(document, indent=1, ensure_ascii=False) + "\n"}
@@ -58,48 +58,48 @@ def described(command: Any) -> str:
 def usage(path: tuple[str, ...], command: Any) -> str:
     """Return the line that shows how a command is called."""
     words = ["ajuste", *path, "[OPTIONS]"]
-    for one in command.params:
-        if one.param_type_name == "argument":
-            name = _metavar(one)
-            name = f"{name}..." if one.nargs != 1 and name.isalpha() else name
-            words.append(name if one.required or name.startswith("[") else f"[{name}]")
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            name = _metavar(parameter)
+            name = f"{name}..." if parameter.nargs != 1 and name.isalpha() else name
+            words.append(name if parameter.required or name.startswith("[") else f"[{name}]")
     return " ".join([*words, "COMMAND ..."] if hasattr(command, "commands") else words)
 
 
-def record(one: Any) -> tuple[str, str]:
+def record(parameter: Any) -> tuple[str, str]:
     """Return an option or argument as it is typed, and what it does."""
-    if one.param_type_name == "argument":
-        return _metavar(one), _told(one)
-    names = ", ".join(one.opts) + "".join(f" / {name}" for name in one.secondary_opts)
-    return names if one.is_flag else f"{names} {_metavar(one)}", _told(one)
+    if parameter.param_type_name == "argument":
+        return _metavar(parameter), _meaning(parameter)
+    names = ", ".join(parameter.opts) + "".join(f" / {name}" for name in parameter.secondary_opts)
+    return names if parameter.is_flag else f"{names} {_metavar(parameter)}", _meaning(parameter)
 
 
-def _metavar(one: Any) -> str:
-    kind = one.type_descriptor
-    if one.metavar:
-        return str(one.metavar)
+def _metavar(parameter: Any) -> str:
+    kind = parameter.type_descriptor
+    if parameter.metavar:
+        return str(parameter.metavar)
     if kind.choices:
         return "|".join(map(str, kind.choices))
-    if one.param_type_name == "argument":
-        return str(one.name).upper().replace("_", "-")
-    shown = kind.path_type if kind.is_path else getattr(kind.annotation, "__name__", "")
-    return _METAVARS.get(shown, str(one.name).upper().replace("_", "-"))
+    if parameter.param_type_name == "argument":
+        return str(parameter.name).upper().replace("_", "-")
+    type_name = kind.path_type if kind.is_path else getattr(kind.annotation, "__name__", "")
+    return _METAVARS.get(type_name, str(parameter.name).upper().replace("_", "-"))
 
 
-def _told(one: Any) -> str:
+def _meaning(parameter: Any) -> str:
     """What it does, with its default and its limits where the text does not have them."""
-    text = " ".join((one.help or "").split())
-    limits = _limits(one.min, one.max)
-    shown = one.show_default and not one.required and one.default not in (None, False, "", ())
-    default = _default(one) if shown and "default" not in text else ""
+    text = " ".join((parameter.help or "").split())
+    limits = _limits(parameter.min, parameter.max)
+    has_default = parameter.show_default and not parameter.required and parameter.default not in (None, False, "", ())
+    default = _default(parameter) if has_default and "default" not in text else ""
     more = "; ".join(part for part in (f"default: {default}" if default else "", limits) if part)
     return f"{text.removesuffix('.')} ({more})." if more and text else text
 
 
-def _default(one: Any) -> str:
-    if one.secondary_opts:
-        return str(one.opts[0] if one.default else one.secondary_opts[0])
-    return str(one.default)
+def _default(parameter: Any) -> str:
+    if parameter.secondary_opts:
+        return str(parameter.opts[0] if parameter.default else parameter.secondary_opts[0])
+    return str(parameter.default)
 
 
 def _limits(least: float | None, most: float | None) -> str:
@@ -108,17 +108,17 @@ def _limits(least: float | None, most: float | None) -> str:
     return f"{least or 0} to {most}" if most is not None else ""
 
 
-def _parameter(one: Any) -> dict[str, Any]:
-    what, told = record(one)
-    choices = one.type_descriptor.choices
+def _parameter(parameter: Any) -> dict[str, Any]:
+    what, text = record(parameter)
+    choices = parameter.type_descriptor.choices
     return {
-        "names": ["/".join((*one.opts[:1], *one.secondary_opts)), *one.opts[1:]],
-        "kind": "flag" if getattr(one, "is_flag", False) else one.param_type_name,
-        "metavar": one.metavar or one.name.upper(),
+        "names": ["/".join((*parameter.opts[:1], *parameter.secondary_opts)), *parameter.opts[1:]],
+        "kind": "flag" if getattr(parameter, "is_flag", False) else parameter.param_type_name,
+        "metavar": parameter.metavar or parameter.name.upper(),
         "what": what,
-        "help": told,
-        "panel": one.rich_help_panel or "",
-        "number": -1 if getattr(one, "multiple", False) else one.nargs,
+        "help": text,
+        "panel": parameter.rich_help_panel or "",
+        "number": -1 if getattr(parameter, "multiple", False) else parameter.nargs,
         "choices": list(choices) if choices else [],
     }
 

@@ -55,7 +55,7 @@ def help_text(path: Sequence[str], *, everything: bool = False, columns: int | N
     parts = [_filled(f"Usage: {command['usage']}", width, "", "  "), *_paragraphs(command["help"], width)]
     if command["examples"]:
         title = "Examples" if command["examples"][1:] else "Example"
-        parts.append("\n".join([f"  {title}:", *(_example(one, width) for one in command["examples"])]))
+        parts.append("\n".join([f"  {title}:", *(_example(line, width) for line in command["examples"])]))
     for title, rows in _sections(name, command, commands, everything=everything):
         parts.append("\n".join([f"{title}:", *_table(rows, width)]))
     return "\n\n".join(parts) + "\n"
@@ -64,26 +64,26 @@ def help_text(path: Sequence[str], *, everything: bool = False, columns: int | N
 def _sections(
     name: str, command: dict[str, Any], commands: dict[str, Any], *, everything: bool
 ) -> Iterator[tuple[str, list[Row]]]:
-    arguments = [one for one in command["parameters"] if one["kind"] == "argument"]
-    options = [one for one in command["parameters"] if one["kind"] != "argument"]
+    arguments = [parameter for parameter in command["parameters"] if parameter["kind"] == "argument"]
+    options = [parameter for parameter in command["parameters"] if parameter["kind"] != "argument"]
     if arguments:
-        yield "Arguments", [(one["what"], one["help"]) for one in arguments]
-    rare = [one for one in options if one["panel"] in RARE_PANELS]
+        yield "Arguments", [(each["what"], each["help"]) for each in arguments]
+    rare = [option for option in options if option["panel"] in RARE_PANELS]
     hidden = [] if everything or len(options) <= MANY_OPTIONS else rare
     panels: dict[str, list[Row]] = {}
-    for one in sorted(options, key=lambda one: panel_order(one["panel"])):
-        if one not in hidden:
-            panel = "Options" if len(options) <= FEW_OPTIONS else one["panel"] or "Options"
-            panels.setdefault(panel, []).append((one["what"], one["help"]))
+    for option in sorted(options, key=lambda option: panel_order(option["panel"])):
+        if option not in hidden:
+            panel = "Options" if len(options) <= FEW_OPTIONS else option["panel"] or "Options"
+            panels.setdefault(panel, []).append((option["what"], option["help"]))
     helps = [("--help", "Show this help.")]
     if hidden:
         helps.append((HELP_ALL, f"Also show {len(hidden)} rarely used options."))
     panels.setdefault("Options" if len(options) <= FEW_OPTIONS else "Help", []).extend(helps)
     yield from panels.items()
-    below = {path: one for path, one in commands.items() if path and path.rpartition(" ")[0] == name}
+    below = {path: inner for path, inner in commands.items() if path and path.rpartition(" ")[0] == name}
     groups: dict[str, list[Row]] = {}
-    for path, one in below.items():
-        groups.setdefault(one["panel"] or "Commands", []).append((path.rpartition(" ")[2], one["summary"]))
+    for path, inner in below.items():
+        groups.setdefault(inner["panel"] or "Commands", []).append((path.rpartition(" ")[2], inner["summary"]))
     yield from groups.items()
 
 
@@ -114,12 +114,12 @@ def _table(rows: Iterable[Row], width: int) -> Iterator[str]:
     longest = min(max(len(what) for what, _ in rows), _NAME_COLUMN)
     column = longest + 4
     if width - column < _TEXT_COLUMN:
-        for what, told in rows:
+        for what, text in rows:
             yield _filled(what, width, "  ", "    ")
-            yield _filled(told, width, "      ", "      ")
+            yield _filled(text, width, "      ", "      ")
         return
-    for what, told in rows:
-        lines = _filled(told, width, " " * column, " " * column)
+    for what, text in rows:
+        lines = _filled(text, width, " " * column, " " * column)
         if len(what) > longest:
             yield _filled(what, width, "  ", "    ")
             yield lines

@@ -189,9 +189,9 @@ def _say(message: str, hint: str | None) -> None:
     out = getattr(sys.stderr, "rich_proxied_file", sys.stderr)
     coloured = out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     columns = shutil.get_terminal_size().columns if out.isatty() else 0
-    said = _filled(_lines(message), columns, before=len(_NAME))
+    lines = _filled(_lines(message), columns, before=len(_NAME))
     print(f"{_RED}{_NAME}{_PLAIN}" if coloured else _NAME, end="", file=out)
-    print(visible("\n".join(said)), file=out)
+    print(visible("\n".join(lines)), file=out)
     if hint:
         print("  " + visible("\n  ".join(_filled(_lines(hint), columns - 2))), file=out)
 

@@ -213,16 +213,16 @@ class MachineLock:
 
     def __enter__(self) -> Self:
         deadline = time.monotonic() + self._wait_s
-        told = False
+        announced = False
         while True:
             try:
                 return self._enter()
             except _InUse as busy:
                 if time.monotonic() >= deadline:
                     raise
-                if not told:
+                if not announced:
                     self._tell(f"waiting up to {duration(self._wait_s)} for this machine: {busy.message}")
-                    told = True
+                    announced = True
             time.sleep(_WAITING_PAUSE_SECONDS)
 
     def _enter(self) -> Self:
