@@ -23,6 +23,8 @@ SYMBOLS = tuple(f"{name}.symbols" for name in PROGRAMS)
 """The names of the programs' functions, which are built without them (setup/symbols)."""
 TRIPLES = {62: "x86_64", 183: "aarch64"}
 """``e_machine`` of ELF files, and the machine's name in the wheel's tag."""
+MANUAL = ("tutorial", "how-to", "reference", "explanation", "glossary.md", "install.md")
+"""What `ajuste help` shows, in docs."""
 INTERPRETER = 3
 """The type of a program header that names the dynamic linker: a static program has none."""
 
@@ -50,6 +52,7 @@ class Carried(BuildHookInterface[Any]):
         build_data["shared_data"][str(share)] = "share"
         carried = {str(program): f"ajuste/native/{program.name}" for program in (*programs, *libraries, *symbols)}
         carried[str(root / "native" / "module")] = "ajuste/native/module"
+        carried |= {str(root / "docs" / name): f"ajuste/manual/{name}" for name in MANUAL}
         carried[str(self._record(root, [*programs, *libraries]))] = "ajuste/native/build.json"
         build_data["force_include"].update(carried)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from writing import completion
+from writing import command_line
 from writing.generated import ROOT, pages
 from writing.manual import write_share
 from writing.prose import shrink
@@ -26,7 +26,7 @@ def main(words: list[str]) -> int:
     if words:
         print("usage: python -m writing [picture|share]", file=sys.stderr)
         return 2
-    for path, text in (pages() | completion.pages()).items():
+    for path, text in (pages() | command_line.pages()).items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
             print(path.relative_to(ROOT))

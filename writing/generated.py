@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import typer.main
 
 from ajuste.catalogue.loader import catalogue, figure_sources
-from ajuste.cli.main import COMMANDS, whole_application
+from ajuste.cli.main import whole_application
+from ajuste.cli.options import examples_in
 from ajuste.lab.agents.operations import OPERATIONS, schema_of
 from ajuste.model.metric import FigureSource
 from ajuste.model.workload import WorkloadKind
 from ajuste.study.read import json_schema
+from writing.command_line import commands_of, described, record, usage
 from writing.lists import file_tables, formats_page, metrics_page, packages_page
 from writing.results import results_page
 
@@ -87,9 +88,9 @@ def command_line() -> str:
         "# Command line\n\nThis page lists every command with its arguments and options, as `--help` shows them.\n",
         NOTE,
         "## Before every command\n",
-        _options(group, typer.Context(group, info_name="ajuste")),
+        _options(group),
     ]
-    parts += [_command(command, f"ajuste {' '.join(path)}") for path, command in commands_of(group)]
+    parts += [_command(command, path) for path, command in commands_of(group)]
     return "\n".join(parts)
 
 
@@ -182,34 +183,19 @@ def sampler_figures() -> str:
     return "\n".join(parts)
 
 
-def commands_of(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """All commands and groups of commands with the words that call them, in the order of the help."""
-    order = COMMANDS if not path else tuple(group.commands)
-    for name in order:
-        command = group.commands[name]
-        yield (*path, name), command
-        if hasattr(command, "commands"):
-            yield from commands_of(command, (*path, name))
-
-
-def _command(command: Any, name: str) -> str:
-    context = typer.Context(command, info_name=name)
-    text, _, examples = command.help.partition("\n\n\b\n")
-    parts = [f"## {name}\n", f"{_plain(text)}\n"]
+def _command(command: Any, path: tuple[str, ...]) -> str:
+    parts = [f"## {' '.join(('ajuste', *path))}\n", f"{_plain(described(command))}\n"]
     if not hasattr(command, "commands"):
-        usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
-        parts.append(f"```text\n{usage}\n```\n")
-        if options := _options(command, context):
+        parts.append(f"```text\n{usage(path, command)}\n```\n")
+        if options := _options(command):
             parts.append(options)
-    shown = [line.strip().removeprefix("$ ") for line in examples.splitlines() if line.strip().startswith("$ ")]
-    if shown:
+    if shown := examples_in(command.help):
         parts.append("```sh\n" + "\n".join(shown) + "\n```\n")
     return "\n".join(parts)
 
 
-def _options(command: Any, context: typer.Context) -> str:
-    records = [record for one in command.params if (record := one.get_help_record(context))]
-    rows = [f"| `{_cell(' '.join(what.split()))}` | {_cell(_plain(told))} |" for what, told in records]
+def _options(command: Any) -> str:
+    rows = [f"| `{_cell(what)}` | {_cell(_plain(told))} |" for what, told in map(record, command.params)]
     return "\n".join(["| Option | Meaning |", "|---|---|", *rows]) + "\n" if rows else ""
 
 

@@ -15,7 +15,8 @@ import typer.main
 from ajuste.cli.main import whole_application
 from ajuste.cli.options import examples_in
 from ajuste.machine.installation import ajuste_version
-from writing.generated import ROOT, commands_of
+from writing.command_line import commands_of, described, record, usage
+from writing.generated import ROOT
 
 SHARE: Final = ROOT / "target" / "share"
 COMPLETIONS: Final = {
@@ -50,7 +51,7 @@ def man_pages() -> dict[str, str]:
 
 
 def _page(words: tuple[str, ...], command: Any, inner: dict[tuple[str, ...], Any]) -> str:
-    text, summary = _told(command), _sentence(command)
+    text, summary = described(command), _sentence(command)
     date = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), UTC).strftime("%Y-%m-%d")
     lines = [f'.TH {"-".join(words).upper()} 1 "{date}" "ajuste {ajuste_version()}" "Ajuste"']
     lines += [".SH NAME", f"{_roff('-'.join(words))} \\- {_roff(summary)}", ".SH SYNOPSIS"]
@@ -58,7 +59,7 @@ def _page(words: tuple[str, ...], command: Any, inner: dict[tuple[str, ...], Any
         _synopsis(words, command),
         ".SH DESCRIPTION",
         *_paragraphs(text),
-        *_options(words, command, ".SH OPTIONS"),
+        *_options(command, ".SH OPTIONS"),
     ]
     whole = len(words) == 1
     if inner:
@@ -68,8 +69,8 @@ def _page(words: tuple[str, ...], command: Any, inner: dict[tuple[str, ...], Any
         if whole:
             lines += [".TP", f"\\fBajuste\\-{_roff(path[0])}\\fR(1)", _roff(_sentence(one))]
         else:
-            lines += [f".SS {_roff(name)}", _synopsis(("ajuste", *path), one), ".PP", *_paragraphs(_told(one))]
-            lines += _options(("ajuste", *path), one, "")
+            lines += [f".SS {_roff(name)}", _synopsis(("ajuste", *path), one), ".PP", *_paragraphs(described(one))]
+            lines += _options(one, "")
             lines += _examples(one, ".PP")
     lines += _examples(command, ".SH EXAMPLES")
     lines += [".SH EXIT STATUS", _roff(STATUS)]
@@ -78,17 +79,14 @@ def _page(words: tuple[str, ...], command: Any, inner: dict[tuple[str, ...], Any
 
 
 def _synopsis(words: tuple[str, ...], command: Any) -> str:
-    context = typer.Context(command, info_name=" ".join(words))
-    usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
-    return f"\\fB{_roff(' '.join(words))}\\fR {_roff(usage.removeprefix(' '.join(words)).strip())}"
+    name = " ".join(words)
+    return f"\\fB{_roff(name)}\\fR {_roff(usage(words[1:], command).removeprefix(name).strip())}"
 
 
-def _options(words: tuple[str, ...], command: Any, head: str) -> list[str]:
-    context = typer.Context(command, info_name=" ".join(words))
-    records = [record for one in command.get_params(context) if (record := one.get_help_record(context))]
-    lines = [head] if records and head else []
-    for what, told in records:
-        lines += [".TP", f"\\fB{_roff(' '.join(what.split()))}\\fR", _roff(" ".join(told.split())) or "\\&"]
+def _options(command: Any, head: str) -> list[str]:
+    lines = [head] if command.params and head else []
+    for what, told in map(record, command.params):
+        lines += [".TP", f"\\fB{_roff(what)}\\fR", _roff(told) or "\\&"]
     return lines
 
 
@@ -99,12 +97,8 @@ def _examples(command: Any, head: str) -> list[str]:
     return [*lines, ".EE"] if found else []
 
 
-def _told(command: Any) -> str:
-    return str(command.help).partition("\n\n\b\n")[0]
-
-
 def _sentence(command: Any) -> str:
-    first = " ".join(_told(command).split("\n\n")[0].split()).rstrip(".")
+    first = " ".join(described(command).split("\n\n")[0].split()).rstrip(".")
     return first[:1].lower() + first[1:]
 
 

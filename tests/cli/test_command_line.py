@@ -9,7 +9,23 @@ from ajuste.cli.showing import command_line
 
 def test_words_about_the_showing_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        sys, "argv", ["x/ajuste", "compare", "--set", "a=1,2", "--quiet", "--json", "--", "job", "--json"]
+        sys,
+        "argv",
+        [
+            "x/ajuste",
+            "compare",
+            "--set",
+            "a=1,2",
+            "--quiet",
+            "--wait",
+            "10m",
+            "--open",
+            "--wait=1h",
+            "--json",
+            "--",
+            "job",
+            "--json",
+        ],
     )
     assert command_line() == "ajuste compare --set a=1,2 -- job --json"
 

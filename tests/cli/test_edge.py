@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import re
+import subprocess
+import sys
+
 import pytest
 
 from ajuste.cli.edge import in_our_words
@@ -30,3 +36,21 @@ def test_what_is_wrong_and_what_is_valid(ajuste: Shell, case: str) -> None:
 
 def test_other_errors_stay_as_they_are() -> None:
     assert in_our_words("run 'x' not found in the store") == "run 'x' not found in the store"
+
+
+def test_on_a_narrow_terminal_a_message_is_wrapped_at_words() -> None:
+    ours, theirs = pty.openpty()
+    subprocess.run(
+        [sys.executable, "-c", "from ajuste.cli.main import main; main()", "run", "granlarity"],
+        env={**os.environ, "COLUMNS": "40"},
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        check=False,
+    )
+    os.close(theirs)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", os.read(ours, 10_000).decode()).splitlines()
+    os.close(ours)
+    assert max(map(len, lines)) <= 40
+    assert " ".join(" ".join(lines).split()).startswith(
+        'ajuste: study "granlarity" not found; did you mean granularity or hackbench-granularity?'
+    )

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import typer.main
 
-from ajuste.cli.main import COMMANDS, whole_application
+from ajuste.cli.command_line import help_text
+from ajuste.cli.main import COMMANDS, GROUPS, OLD_NAMES, current_names, whole_application
 from ajuste.cli.options import examples_in
 from looped import each
 from own_home import own_home
@@ -53,7 +54,7 @@ EXAMPLES = [
     if f"$ {example}\n" not in DOCUMENTS
     and not example.startswith(
         (
-            *("ajuste worker", "ajuste scheduler", "ajuste serve", "ajuste transfer"),
+            *("ajuste cluster worker", "ajuste cluster scheduler", "ajuste serve", "ajuste transfer"),
             *("ajuste live status", "ajuste live stop", "ajuste live result"),
             *("ajuste mcp --http", "ajuste campaign propose"),
             *("ajuste kernel build", "ajuste kernel bisect", "ajuste kernel remove"),
@@ -97,10 +98,7 @@ def test_every_command_shows_an_example_of_itself(path: tuple[str, ...]) -> None
         assert example.startswith(" ".join(("ajuste", *path)))
 
 
-def test_examples_are_on_lines_of_their_own_that_can_be_copied() -> None:
-    for text in HELP.values():
-        for example in examples_in(text):
-            assert f"  $ {example}\n" in f"{text}\n"
+def test_every_command_is_there() -> None:
     assert {path[0] for path in HELP if path} == set(COMMANDS)
 
 
@@ -113,6 +111,33 @@ def marks(example: str) -> list[pytest.MarkDecorator]:
     if not GUESTS.search(example):
         return []
     return [pytest.mark.vm] + [pytest.mark.slow] * ("--dry-run" not in example or "tuned:" in example)
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_help_fits_the_terminal_and_cuts_nothing(columns: int) -> None:
+    for path, shown in HELP.items():
+        text = help_text(path, everything=True, columns=columns)
+        for line in text.splitlines():
+            word = line.strip().removesuffix(" \\")  # a long word of an example stays whole
+            assert len(line) <= columns or f"{word} " in f"{' '.join(examples_in(shown))} ", line
+        assert not re.search(r"(?<=\w)\.\.\.", text.replace("LEVEL...", ""))
+        assert examples_in(text) == examples_in(shown)
+
+
+def test_commands_and_options_are_in_groups_and_rare_ones_wait_for_help_all() -> None:
+    text = help_text(())
+    assert [head for head in GROUPS if f"\n{head}:\n" in text] == list(GROUPS)
+    short, whole = (help_text(["compare"], everything=everything) for everything in (False, True))
+    assert "--help-all" in short
+    assert "--cluster-keys" in whole
+    assert "--cluster-keys" not in short
+    assert "--help-all" not in help_text(["doctor"])
+
+
+@pytest.mark.parametrize("name", OLD_NAMES)
+def test_a_command_that_moved_still_has_its_old_name(name: str) -> None:
+    assert current_names(["--log", "x", name, "--insecure"]) == ["--log", "x", *OLD_NAMES[name], "--insecure"]
+    assert current_names(["compare", "--", name]) == ["compare", "--", name]
 
 
 @pytest.mark.machine  # all of them: one example needs the run of another

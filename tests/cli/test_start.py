@@ -8,7 +8,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from ajuste.cli.main import application, kept_help
+from ajuste.cli.command_line import help_text
+from ajuste.cli.main import application
 
 SLOW = ("scipy", "sklearn", "optuna", "cmaes", "matplotlib", "plotly", "cryptography")
 LARGE = ("numpy", "sqlalchemy", "rich.table", "jinja2")
@@ -84,11 +85,9 @@ def test_the_list_of_studies_reads_none_of_them_as_a_study() -> None:
     assert not loaded.intersection((*SLOW, "ajuste.catalogue.loader", "ajuste.study.read", "numpy"))
 
 
-def test_help_is_that_of_the_command_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    for words in (["compare"], ["kernel", "build"]):
-        asked = [*words, "--help"]
-        itself = CliRunner().invoke(application(asked), asked, prog_name="ajuste", terminal_width=78).output
-        assert kept_help(words) == itself
-    monkeypatch.setenv("COLUMNS", "60")
-    assert not kept_help(["compare"])
+def test_help_is_the_same_for_a_command_that_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    for columns in ("80", "40"):
+        monkeypatch.setenv("COLUMNS", columns)
+        for words in (["compare", "--help-all"], ["kernel", "build", "--help"]):
+            itself = CliRunner().invoke(application(words), words, prog_name="ajuste").output
+            assert itself == help_text(words[:-1], everything=words[-1] == "--help-all")

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from writing import completion
+from writing import command_line
 from writing.generated import PROGRAM, REFERENCE, ROOT, TABLES, pages
 from writing.results import tables
 
@@ -15,7 +15,7 @@ from ajuste.cli.main import COMMANDS
 from ajuste.study.read import json_schema
 
 PAGES = pages()
-WRITTEN = PAGES | completion.pages()
+WRITTEN = PAGES | command_line.pages()
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)

@@ -43,7 +43,7 @@ M = TypeVar(
 )
 V = TypeVar("V")
 
-_MACHINE_HINT = "see docs/explanation/modelled-machine.md for what a machine has"
+_MACHINE_HINT = "see `ajuste help modelled-machine` for what a machine has"
 _ALIKE = 75
 """Per cent of likeness from which a word counts as a misspelt other."""
 

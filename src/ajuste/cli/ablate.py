@@ -85,10 +85,12 @@ def ablate(
     ignore_failure: options.IgnoreFailure = False,
     keep_output: options.KeepOutput = False,
     accept_risk: options.AcceptRisk = False,
+    wait: options.Wait = None,
     save: options.Save = None,
     dry_run: options.DryRun = False,
     fresh: options.Fresh = False,
     report: options.Report = None,
+    open_: options.Open = False,
     jobs: options.Jobs = None,
     workers: options.Workers = None,
     cluster: options.ClusterAddress = None,
@@ -108,7 +110,7 @@ def ablate(
     check_report(report)
     check_save(save)
     known = catalogue()
-    means = RunOptions(home(), jobs=jobs, accept_risk=accept_risk)
+    means = RunOptions(home(), jobs=jobs, accept_risk=accept_risk, wait_s=options.wait_seconds(wait))
     request = Request(
         commands=split_commands(tuple(words or ())),
         profile=profile,
@@ -150,7 +152,7 @@ def ablate(
     measure(
         chosen,
         known,
-        Showing(report, quiet, as_json, verbose),
+        Showing(report, quiet, as_json, verbose, open_),
         named=command,
         means=means,
         fresh=unless_going_on(fresh),

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import typer
 
 from ajuste.analysis.analysed import Wanted, analyse_table
-from ajuste.cli.options import Json, Verbose, example
+from ajuste.cli.options import Json, Open, Verbose, example
 from ajuste.cli.showing import command_line, show_results
 from ajuste.machine.home import home
 from ajuste.machine.installation import ajuste_version
@@ -73,6 +73,7 @@ def analyse(
     html: Annotated[
         Path | None, typer.Option("--html", "-o", metavar="FILE", help="Write the HTML report to this file.")
     ] = None,
+    open_: Open = False,
     verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
@@ -94,7 +95,7 @@ def analyse(
     shown = tuple(utf8(str(file)) for file in files)
     results = analyse_table(table, wanted, files=shown, reproduce=(utf8(command),), ajuste=ajuste_version())
     path = html or home().reports / f"analyse-{results.digest[:12]}.html"
-    show_results(results, path, as_json=as_json, verbose=verbose)
+    show_results(results, path, as_json=as_json, verbose=verbose, browser=open_)
 
 
 def _names(words: Names, files: Sequence[Path]) -> tuple[str, ...]:

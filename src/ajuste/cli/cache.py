@@ -10,13 +10,14 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from ajuste.cli.command_line import Commands
 from ajuste.cli.options import Json, example, examples
 from ajuste.machine.cache import ASKED_FOR, KINDS, LEFTOVERS, Cleared, Kept, clear, survey
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.report.console import Console
 
-app = typer.Typer(
+app = Commands(
     invoke_without_command=True,
     help=examples("Show or clear Ajuste's caches.", "ajuste cache"),
 )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.options import AcceptRisk, Json, Quiet, example
+from ajuste.cli.command_line import Commands
+from ajuste.cli.options import AcceptRisk, Json, Quiet, Wait, example, wait_seconds
 from ajuste.machine.home import home
 from ajuste.model.campaign import (
     CAMPAIGN_NAME,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from ajuste.run.campaign.evaluator import ExperimentBench
 
 
-app = typer.Typer()
+app = Commands()
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The campaign.")]
 EXAMPLE: Final = (
@@ -139,6 +140,7 @@ def propose(
         list[str], typer.Option("--set", metavar="NAME=LEVEL", help="A setting and its level (repeatable).")
     ],
     accept_risk: AcceptRisk = False,
+    wait: Wait = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -153,7 +155,9 @@ def propose(
         if not equals or setting.strip() in settings:
             raise RequestError(f"--set {text[:80]}: expected NAME=LEVEL, each name once")
         settings[setting.strip()] = level
-    evaluator = Evaluator(find_campaign(home(), name), known, _bench(quiet=quiet or as_json, accept_risk=accept_risk))
+    evaluator = Evaluator(
+        find_campaign(home(), name), known, _bench(quiet=quiet or as_json, accept_risk=accept_risk, wait=wait)
+    )
     record = evaluator.propose(settings)
     if as_json:
         print(record.model_dump_json(indent=2))
@@ -190,12 +194,12 @@ def show(
         print_report(campaign_report(found), Console(file=sys.stdout))
 
 
-def _bench(*, quiet: bool, accept_risk: bool) -> ExperimentBench:
+def _bench(*, quiet: bool, accept_risk: bool, wait: str | None = None) -> ExperimentBench:
     from ajuste.run.campaign.evaluator import ExperimentBench
     from ajuste.run.experiment import progress_of
 
     known = catalogue()
-    means = RunOptions(home(), accept_risk=accept_risk)
+    means = RunOptions(home(), accept_risk=accept_risk, wait_s=wait_seconds(wait))
     return ExperimentBench(known, means, lambda study: progress_of(study, known, quiet=quiet))
 
 

@@ -21,7 +21,7 @@ from ajuste.run.testbed import RunOptions
 from ajuste.study.builtin import find_study
 from ajuste.study.command_line.request import Request, kernels_between_commas
 from ajuste.study.job import DiskTable
-from ajuste.study.overrides import Where, relocated, with_parameters, without_levels
+from ajuste.study.overrides import Where, relocated, with_factor_levels, with_parameters, without_levels
 from ajuste.study.read import read_study
 from ajuste.study.schema import Study
 from ajuste.study.target import TargetTable
@@ -41,12 +41,14 @@ def chosen_study(
     parameter: Sequence[str] | None = None,
     disk: Callable[[DiskTable], str] | None = None,
     without: Sequence[str] | None = None,
+    levels: Sequence[str] | None = None,
 ) -> Study:
     """The study of that name or file, with the choices of the command line. ``disk`` gives the name of one on this
     machine to a study that is about a disk. Raises RequestError.
     """
     kernels = None if kernel is None else _kernels(kernel)
     study = read_study(find_study(name), catalogue, parse_kernel=parse_study_spec)
+    study = with_factor_levels(study, levels or (), catalogue, parse_study_spec)
     study = without_levels(study, without or ())
     if kernel is not None and any(factor.kernels for factor in study.factors):
         raise RequestError(f"--kernel {kernel}: the kernel is a factor of {name}; change its levels in the study")
@@ -113,7 +115,7 @@ def chosen_cluster(
     if jobs is not None:
         raise RequestError(
             "--jobs conflicts with --cluster and --workers",
-            hint="remove --jobs; set the number with ajuste worker --threads",
+            hint="remove --jobs; set the number with ajuste cluster worker --threads",
         )
     channel = None
     if address is not None:
@@ -130,7 +132,7 @@ def _require_machines(study: Study, workers: int | None) -> None:
     if workers is not None:
         raise RequestError(
             "--workers conflicts with the wall clock: workers of one machine would disturb each other",
-            hint="share blocks among machines with --cluster (ajuste worker --bench)",
+            hint="share blocks among machines with --cluster (ajuste cluster worker --bench)",
         )
     if not study.target.on_host:
         raise RequestError(

@@ -1,4 +1,4 @@
-"""``ajuste worker``, ``ajuste scheduler`` and ``ajuste cluster``: trials on other machines."""
+"""``ajuste cluster``: trials on other machines."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from typing import Annotated
 import typer
 
 from ajuste.cli.choice import chosen_channel
+from ajuste.cli.command_line import Commands
 from ajuste.cli.options import ClusterKeys, Insecure, example, examples, help_if_alone
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 
-app = typer.Typer(
-    help=examples("Make the keys of a cluster.", "ajuste cluster keys"),
+app = Commands(
+    help=examples(
+        "Run trials on other machines: make the keys, start a scheduler, and a worker on each machine.",
+        "ajuste cluster keys",
+    ),
     invoke_without_command=True,
     callback=help_if_alone,
 )
@@ -37,7 +41,10 @@ def keys(
         typer.echo(path)
 
 
-@example("ajuste worker --scheduler tls://lab1:8786", "ajuste worker --bench --scheduler tls://lab1:8786")
+@app.command()
+@example(
+    "ajuste cluster worker --scheduler tls://lab1:8786", "ajuste cluster worker --bench --scheduler tls://lab1:8786"
+)
 def worker(
     scheduler: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address of the scheduler: tls://HOST:8786.", show_default=False)
@@ -67,7 +74,8 @@ def worker(
     serve(channel, home(), lambda text: typer.echo(text, err=True), threads=threads, bench=bench)
 
 
-@example("ajuste scheduler --listen tls://lab1:8786")
+@app.command()
+@example("ajuste cluster scheduler --listen tls://lab1:8786")
 def scheduler(
     listen: Annotated[
         str,
@@ -80,7 +88,7 @@ def scheduler(
     cluster_keys: ClusterKeys = None,
     insecure: Insecure = False,
 ) -> None:
-    """Distribute trials from `--cluster` to every `ajuste worker`, until interrupted.
+    """Distribute trials from `--cluster` to every `ajuste cluster worker`, until interrupted.
 
     Needs no privileges and stores nothing. Only holders of a cluster key can connect.
     """

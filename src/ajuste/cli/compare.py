@@ -51,7 +51,10 @@ def compare(
     profile: Annotated[
         str | None,
         option(
-            "Compare profiles with current settings: tuned:NAME, sysctl:FILE or a path.", "PROFILE,...", "--profile"
+            "Compare profiles with current settings: tuned:NAME, sysctl:FILE or a path.",
+            "PROFILE,...",
+            "--profile",
+            panel=options.SETTINGS,
         ),
     ] = None,
     nice: options.Nice = None,
@@ -74,15 +77,20 @@ def compare(
     topology: options.Topology = None,
     one_at_a_time: options.OneAtATime = False,
     screen: Annotated[
-        bool, option("Find which of many settings matter, from few combinations.", None, "--screen")
+        bool, option("Find which of many settings matter, from few combinations.", None, "--screen", panel=options.RARE)
     ] = False,
     baseline: options.Baseline = None,
     background: Annotated[
-        list[str] | None, option("Run this background load: a command, or spin (repeatable).", "COMMAND")
+        list[str] | None,
+        option("Run this background load: a command, or spin (repeatable).", "COMMAND", panel=options.COMMAND),
     ] = None,
     service: Annotated[
         list[str] | None,
-        option("Start this server before each run, and stop it after; {port} is a free port (repeatable).", "COMMAND"),
+        option(
+            "Start this server before each run, and stop it after; {port} is a free port (repeatable).",
+            "COMMAND",
+            panel=options.COMMAND,
+        ),
     ] = None,
     ready: Annotated[
         list[str] | None,
@@ -90,6 +98,7 @@ def compare(
             "When the --service before it is ready: port (default with {port}), port:N, socket:PATH, log:PATTERN, "
             "command:COMMAND or none (repeatable).",
             "WHEN",
+            panel=options.COMMAND,
         ),
     ] = None,
     setup: options.Setup = None,
@@ -103,22 +112,30 @@ def compare(
             "Metric that decides: a known one, or one read from the output, such as NAME,UNIT,lower=regex:PATTERN or "
             "NAME,higher=json:/POINTER (repeatable).",
             "METRIC",
+            panel=options.VERDICT,
         ),
     ] = None,
     min_effect: options.MinEffect = None,
     precision: options.Precision = None,
     confidence: options.Confidence = None,
-    max_time: Annotated[str | None, option("Stop after this time, decided or not (default: 5m).", "DURATION")] = None,
+    max_time: Annotated[
+        str | None, option("Stop after this time, decided or not (default: 5m).", "DURATION", panel=options.VERDICT)
+    ] = None,
     blocks: options.Blocks = None,
     warm_up: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Number of warm-up blocks, which do not count (default: 1, in a guest 0).", show_default=False
+            min=0,
+            help="Number of warm-up blocks, which do not count (default: 1, in a guest 0).",
+            show_default=False,
+            rich_help_panel=options.RARE,
         ),
     ] = None,
     timeout: options.Timeout = None,
     seed: options.SeedOfOrder = None,
-    name: Annotated[str | None, option("Name for `ajuste report` (default: compare).", "NAME")] = None,
+    name: Annotated[
+        str | None, option("Name for `ajuste report` (default: compare).", "NAME", panel=options.OUTPUT)
+    ] = None,
     as_root: options.AsRoot = False,
     ignore_failure: options.IgnoreFailure = False,
     keep_output: options.KeepOutput = False,
@@ -127,11 +144,13 @@ def compare(
     cluster_keys: options.ClusterKeys = None,
     insecure: options.Insecure = False,
     accept_risk: options.AcceptRisk = False,
+    wait: options.Wait = None,
     fail_on: options.FailOn = None,
     save: options.Save = None,
     dry_run: options.DryRun = False,
     fresh: options.Fresh = False,
     report: options.Report = None,
+    open_: options.Open = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     as_json: options.Json = False,
@@ -191,7 +210,7 @@ def compare(
 
         check_save(save)
     known = catalogue()
-    means = RunOptions(home(), accept_risk=accept_risk)
+    means = RunOptions(home(), accept_risk=accept_risk, wait_s=options.wait_seconds(wait))
     silent = as_json or quiet
     typed, names = request, dict[str, str]()
     profiles: tuple[Placed, ...] = ()
@@ -223,7 +242,7 @@ def compare(
     return measure(
         study,
         known,
-        Showing(report, quiet, as_json, verbose),
+        Showing(report, quiet, as_json, verbose, open_),
         named=command,
         means=means_of_boots(means, loader, reboots=reboots),
         fresh=unless_going_on(fresh),

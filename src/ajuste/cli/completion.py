@@ -1,12 +1,11 @@
 """``ajuste completion``: the script for a shell, and the values that it is offered.
 
 The shell calls Ajuste with ``_AJUSTE_COMPLETE`` for every Tab. Nothing of the program is loaded for it: commands,
-options and the catalogue's names are read from completion.json (``python -m writing``), runs and kernels from the home.
+options and the catalogue's names are read from command-line.json, runs and kernels from the home.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sqlite3
@@ -22,13 +21,13 @@ import typer
 import typer.main
 from typer.completion import shell_complete
 
-from ajuste.cli.options import example
+from ajuste.cli.command_line import known_commands
+from ajuste.cli.options import example, first_sentence
 from ajuste.machine.home import home
 from ajuste.model.error import AjusteError
 
 COMPLETE: Final = "_AJUSTE_COMPLETE"
 
-_KNOWN: Final = Path(__file__).with_name("completion.json")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:=+@%/-]+")
 """Values that mean the same in every shell. Others, such as names of runs with ``$`` in them, are never offered."""
 _FETCHED: Final = re.compile(r"(\d+\.\d+)[.\d]*\S*-cloud-amd64_")
@@ -105,18 +104,18 @@ def answer() -> None:
 
 def _completing() -> Any:
     """A command line that has all the names of the real one, and does nothing."""
-    known = json.loads(_KNOWN.read_bytes())
+    known = known_commands()
     apps: dict[str, typer.Typer] = {}
     for path, command in known["commands"].items():
         above, _, name = path.rpartition(" ")
         nothing = _doing_nothing(path, command["parameters"], known["values"])
         if not command["group"]:
-            apps[above].command(name, help=command["help"])(nothing)
+            apps[above].command(name, help=command["summary"])(nothing)
             continue
         apps[path] = typer.Typer(add_completion=not path, rich_markup_mode=None)
         apps[path].callback()(nothing)
         if path:
-            apps[above].add_typer(apps[path], name=name, help=command["help"])
+            apps[above].add_typer(apps[path], name=name, help=command["summary"])
     made: Any = typer.main.get_command(apps[""])  # which also makes Typer know the shells
     made.params = [one for one in made.params if one.opts[0] not in ("--install-completion", "--show-completion")]
     return made
@@ -137,9 +136,9 @@ def _doing_nothing(path: str, parameters: list[dict[str, Any]], values: Values) 
         if one["kind"] == "argument":
             info = typer.Argument(metavar=metavar, autocompletion=complete)
         elif one["kind"] == "flag":
-            info, kind, default = typer.Option(*names, help=one["help"]), bool, False
+            info, kind, default = typer.Option(*names, help=first_sentence(one["help"])), bool, False
         else:
-            info = typer.Option(*names, metavar=metavar, help=one["help"], autocompletion=complete)
+            info = typer.Option(*names, metavar=metavar, help=first_sentence(one["help"]), autocompletion=complete)
         annotation = Annotated[kind, info]
         made.append(Parameter(f"p{place}", Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
     nothing.__signature__ = Signature(made)  # type: ignore[attr-defined]

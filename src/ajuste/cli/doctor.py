@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ajuste.cli.options import Json, example
+from ajuste.cli.options import Json, Wait, example, wait_seconds
+from ajuste.cli.showing import telling
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.machine_lock import MachineLock
 from ajuste.machine.doctor.diagnosis import diagnose
@@ -20,6 +21,7 @@ from ajuste.report.terminal import print_report
 @example("ajuste doctor --quick")
 def doctor(
     quick: Annotated[bool, typer.Option("--quick", help="Measure for 5 s instead of 30 s.")] = False,
+    wait: Wait = None,
     as_json: Json = False,
 ) -> None:
     """Check how quiet this machine is: what you can measure, what disturbs, and what to do.
@@ -27,7 +29,8 @@ def doctor(
     Measures timers, other load, stolen time and the spread of a fixed job. Changes nothing. Run no experiment
     at the same time: they would disturb each other.
     """
-    with MachineLock("measurement"), Console(stderr=True).telling() as say, HostExecutor() as target:
+    lock = MachineLock("measurement", wait_s=wait_seconds(wait), say=telling())
+    with lock, Console(stderr=True).telling() as say, HostExecutor() as target:
         measured = measure(target, QUICK if quick else FULL, say)
     diagnosis = diagnose(measured)
     if as_json:

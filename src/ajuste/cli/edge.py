@@ -6,8 +6,10 @@ import atexit
 import logging
 import os
 import re
+import shutil
 import signal
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,6 +28,9 @@ _LOG: Final = logging.getLogger(__name__)
 
 _RED: Final = "\x1b[1;31m"
 _PLAIN: Final = "\x1b[0m"
+
+_NAME: Final = "ajuste: "
+_NARROWEST: Final = 20
 
 MOST_LINES: Final = 60
 """Of an error; a list of problems counts those beyond its own limit itself."""
@@ -183,10 +188,26 @@ def _say(message: str, hint: str | None) -> None:
     """At most so many lines of a limited length: whatever is wrong, the terminal still shows it all."""
     out = getattr(sys.stderr, "rich_proxied_file", sys.stderr)
     coloured = out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    print(f"{_RED}ajuste: {_PLAIN}" if coloured else "ajuste: ", end="", file=out)
-    print(visible("\n".join(_lines(message))), file=out)
+    columns = shutil.get_terminal_size().columns if out.isatty() else 0
+    lines = _filled(_lines(message), columns, before=len(_NAME))
+    print(f"{_RED}{_NAME}{_PLAIN}" if coloured else _NAME, end="", file=out)
+    print(visible("\n".join(lines)), file=out)
     if hint:
-        print("  " + visible("\n  ".join(_lines(hint))), file=out)
+        print("  " + visible("\n  ".join(_filled(_lines(hint), columns - 2))), file=out)
+
+
+def _filled(lines: list[str], columns: int, before: int = 0) -> list[str]:
+    """The lines wrapped at words, the first after ``before`` columns; as they are where the width is not known."""
+    if columns < _NARROWEST:
+        return lines
+    filled: list[str] = []
+    for line in lines:
+        first = " " * (0 if filled else before)
+        parts = textwrap.wrap(
+            line, columns, initial_indent=first, break_on_hyphens=False, replace_whitespace=False, drop_whitespace=True
+        )
+        filled += parts or [""]
+    return [filled[0][before:], *filled[1:]]
 
 
 def _lines(text: str) -> list[str]:

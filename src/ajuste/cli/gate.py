@@ -10,7 +10,7 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.measuring import check_report
-from ajuste.cli.options import Json, Quiet, example
+from ajuste.cli.options import Json, Quiet, Wait, example, wait_seconds
 from ajuste.cli.showing import command_line
 from ajuste.machine.files import write_text
 from ajuste.machine.home import home
@@ -38,7 +38,7 @@ Benchmarks = Annotated[
 FreshTrials = Annotated[bool, typer.Option("--fresh", help="Measure again; do not use the store's trials of a guest.")]
 
 
-def bench_request(names: list[str] | None, *, fresh: bool, quiet: bool) -> BenchRequest:
+def bench_request(names: list[str] | None, *, fresh: bool, quiet: bool, wait: str | None = None) -> BenchRequest:
     """What is to be measured of the project around the caller's directory. Raises RequestError."""
     repository = ProjectRepository.around(Path.cwd())
     project = read_project(_project_file(repository.top))
@@ -47,7 +47,7 @@ def bench_request(names: list[str] | None, *, fresh: bool, quiet: bool) -> Bench
         project.chosen(tuple(names or ())),
         repository,
         catalogue(),
-        RunOptions(home()),
+        RunOptions(home(), wait_s=wait_seconds(wait)),
         command_line(),
         _say_failed,
         fresh=fresh,
@@ -103,6 +103,7 @@ def gate(
     ] = None,
     bisect: Annotated[bool, typer.Option("--bisect", help="Find the commit of each regression.")] = False,
     fresh: FreshTrials = False,
+    wait: Wait = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> int:
@@ -119,7 +120,7 @@ def gate(
         raise RequestError("--base is required", hint="name a revision, such as --base main or --base HEAD~1")
     for option, path in {"--junit": junit, "--markdown": markdown, "--badge": badge}.items():
         check_report(path, option)
-    request = bench_request(names, fresh=fresh, quiet=quiet or as_json or annotations == "gitlab")
+    request = bench_request(names, fresh=fresh, quiet=quiet or as_json or annotations == "gitlab", wait=wait)
     repository = request.repository
     of_base = repository.revision(base, "--base")
     of_head = repository.working_tree() if head is None else repository.revision(head, "--head")

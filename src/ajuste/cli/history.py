@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from ajuste.cli.gate import Benchmarks, FreshTrials, bench_request
-from ajuste.cli.options import Json, Quiet, example
+from ajuste.cli.options import Json, Quiet, Wait, example
 from ajuste.model.error import RequestError
 from ajuste.model.gate import CommitChange, CommitHistory, CommitPoint, HistoryResult, ProjectCommit
 from ajuste.model.wording import amount, change, count_of, listed, percent, shortened, visible_line
@@ -42,6 +42,7 @@ def history(
         ),
     ] = DEFAULT_COMMITS,
     fresh: FreshTrials = False,
+    wait: Wait = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> int:
@@ -52,7 +53,7 @@ def history(
 
     Exit codes: 0 measured, 1 a benchmark failed, 2 the request was wrong.
     """
-    request = bench_request(names, fresh=fresh, quiet=quiet or as_json)
+    request = bench_request(names, fresh=fresh, quiet=quiet or as_json, wait=wait)
     every = _commits(request.repository, since, until, last)
     request.check()
     result = ProjectHistory(request, spread(every, last), every).carry_out()

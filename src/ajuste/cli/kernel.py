@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from ajuste.cli.command_line import Commands
 from ajuste.cli.kernel_bisect import bisect
 from ajuste.cli.kernel_diff import diff
 from ajuste.cli.options import Json, Quiet, example, examples, help_if_alone
@@ -175,7 +176,7 @@ def _facts(shown: Shown) -> Iterator[Fact]:
 
 QEMU = "qemu"
 
-app = typer.Typer(
+app = Commands(
     invoke_without_command=True,
     callback=help_if_alone,
     help=examples("List, fetch, build, prove and compare kernels; fetch QEMU.", "ajuste kernel list"),

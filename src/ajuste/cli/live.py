@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ajuste.cli import options
+from ajuste.cli.command_line import Commands
 from ajuste.cli.options import example, examples, option
 from ajuste.cli.showing import command_line, show_results, telling
 from ajuste.machine.home import WATCH, Home, home, native_program
@@ -96,9 +97,11 @@ def live(
         bool, option("Resume after a reboot of the machine.", None, "--resume-after-reboot")
     ] = False,
     accept_risk: options.AcceptRisk = False,
+    wait: options.Wait = None,
     dry_run: options.DryRun = False,
     fresh: options.Fresh = False,
     report: options.Report = None,
+    open_: options.Open = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     as_json: options.Json = False,
@@ -122,6 +125,7 @@ def live(
             "--slice is required: how long does each configuration run at a time?", hint="add --slice 60s"
         )
     check_report(report)
+    wait_s = options.wait_seconds(wait)
     request = LiveRequest(
         set=tuple(set_ or ()),
         slice=slice_,
@@ -152,6 +156,7 @@ def live(
         say=say,
         fresh=fresh,
         goes_on_after_boot=resume_after_reboot,
+        wait_s=wait_s,
         patience_s=PATIENCE_SECONDS if is_unit(os.environ) else 0.0,
     )
     experiment = prepare_live(study, design, known, wanted)
@@ -163,7 +168,7 @@ def live(
         _show_plan(experiment, design, predicted, as_json=as_json)
         return 0
     if install:
-        require_free(place)
+        require_free(place, wait_s=wait_s, say=say)
         unit = install_unit(_installed_command(), study.name, place, os.environ)
         for one in predicted:
             typer.echo(one.says)
@@ -173,7 +178,7 @@ def live(
         done = conduct_live(experiment, store, wanted, named=command_line())
         leave_unit(os.environ)
         results = results_of(done, store)
-    show_results(results, report or place.reports / f"{done.id}.html", as_json=as_json, verbose=verbose)
+    show_results(results, report or place.reports / f"{done.id}.html", as_json=as_json, verbose=verbose, browser=open_)
     if keep_winner is not None:
         _keep(done.id, keep_winner, as_json=as_json)
     if done.stopped == "failed":
@@ -181,7 +186,7 @@ def live(
     return 0
 
 
-app = typer.Typer(
+app = Commands(
     invoke_without_command=True,
     callback=live,
     help=examples(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -15,80 +13,97 @@ from typing import Annotated, Final, NoReturn
 
 import typer
 
+from ajuste.cli.command_line import HELP_ALL, Commands, help_text
 from ajuste.cli.edge import QuickEnding, exit_code
 from ajuste.cli.log import OPTION, begin_log, without_log
 from ajuste.cli.options import examples, help_if_alone
 from ajuste.model.error import RequestError
 
-COMMANDS: Final = MappingProxyType(
+GROUPS: Final = MappingProxyType(
     {
-        "run": "Run a study to a verdict and a report.",
-        "compare": "Measure a command, or compare commands or settings.",
-        "live": "Compare settings under the real load of a running service.",
-        "suite": "Measure several workloads as one experiment.",
-        "gate": "Check whether a revision is slower than another, for CI.",
-        "history": "Show every metric over commits, and where it changed.",
-        "ablate": "Find which lines of a profile matter for a command.",
-        "tune": "Find a good configuration in few trials.",
-        "plan": "Show every write, command and trial, and do nothing.",
-        "report": "List runs, show one, or compare several.",
-        "serve": "Open the lab page: see, compare and start runs.",
-        "store": "Check, back up, clean up or salvage the store of all runs.",
-        "bundle": "Put runs into one file, to share them.",
-        "import": "Take the runs of a bundle into the store.",
-        "verify": "Measure a run again, and compare the digests.",
-        "site": "Write reports of many runs as a static site.",
-        "why": "Explain why a configuration differs from the baseline.",
-        "analyse": "Give verdicts on results measured elsewhere.",
-        "transfer": "Compare the answers of a guest with those of the host.",
-        "export": "Write the winner as a profile, a file or a script.",
-        "studies": "List the built-in studies.",
-        "tunables": "List the settings that Ajuste knows, or explain one.",
-        "inventory": "Show what this machine is.",
-        "doctor": "Check how quiet this machine is, and what to do.",
-        "reboots": "Show the experiment that goes on across reboots.",
-        "mcp": "Serve agents by the Model Context Protocol.",
-        "campaign": "Judge many proposals of people or agents, without false winners.",
-        "restore": "Restore what an experiment left changed.",
-        "kernel": "List, fetch, build, prove and compare kernels.",
-        "cache": "Show or clear the caches.",
-        "worker": "Run trials for other machines.",
-        "scheduler": "Distribute trials to workers.",
-        "cluster": "Make the keys of a cluster.",
-        "schema": "Print the JSON Schema of study files, for editors.",
-        "completion": "Print the completion script of a shell.",
+        "Ask": {
+            "compare": "Measure a command, or compare commands or settings.",
+            "run": "Run a study to a verdict and a report.",
+            "plan": "Show every write, command and trial, and do nothing.",
+            "studies": "List the built-in studies, or print one.",
+            "tune": "Find a good configuration in few trials.",
+            "ablate": "Find which lines of a profile matter for a command.",
+            "suite": "Measure several workloads as one experiment.",
+        },
+        "Understand": {
+            "report": "List runs, show one, or compare several.",
+            "why": "Explain why a configuration differs from the baseline.",
+            "analyse": "Give verdicts on results measured elsewhere.",
+            "serve": "Open the lab page: see, compare and start runs.",
+            "export": "Write the winner as a profile, a file or a script.",
+            "transfer": "Compare the answers of a guest with those of the host.",
+            "help": "Show a page of the manual.",
+        },
+        "Service": {
+            "live": "Compare settings under the real load of a running service.",
+            "restore": "Restore what an experiment left changed.",
+            "reboots": "Show the experiment that goes on across reboots.",
+        },
+        "CI": {
+            "gate": "Check whether a revision is slower than another, for CI.",
+            "history": "Show every metric over commits, and where it changed.",
+        },
+        "Machine": {
+            "doctor": "Check how quiet this machine is, and what to do.",
+            "inventory": "Show what this machine is.",
+            "tunables": "List the settings that Ajuste knows, or explain one.",
+            "kernel": "List, fetch, build, prove and compare kernels.",
+        },
+        "Share": {
+            "bundle": "Put runs into one file, to share them.",
+            "import": "Take the runs of a bundle into the store.",
+            "verify": "Measure a run again, and compare the digests.",
+            "site": "Write reports of many runs as a static site.",
+        },
+        "Maintain": {
+            "store": "Check, back up, clean up or salvage the store of all runs.",
+            "cache": "Show or clear the caches.",
+            "schema": "Print the JSON Schema of study files, for editors.",
+            "completion": "Print the completion script of a shell.",
+        },
+        "Agents and clusters": {
+            "mcp": "Serve agents by the Model Context Protocol.",
+            "campaign": "Judge many proposals of people or agents, without false winners.",
+            "cluster": "Run trials on other machines: worker, scheduler, keys.",
+        },
     }
 )
-"""In the order of the help, with what it says of each. Each is a module of this package: a function of that name, or a
-group ``app``."""
+"""As the help groups them. Each is a module of this package: a function of that name, or a group ``app``."""
 
-HELP_WIDTH: Final = 80
-"""Columns of a terminal for which ``help.json`` is written; help is never wider."""
+COMMANDS: Final = MappingProxyType({name: what for group in GROUPS.values() for name, what in group.items()})
+
+OLD_NAMES: Final = MappingProxyType({"worker": ("cluster", "worker"), "scheduler": ("cluster", "scheduler")})
+"""Commands that became part of others; their names go on working."""
 
 _MODULES: Final = {
-    "worker": "cluster",
-    "scheduler": "cluster",
     "import": "bundle",
     "verify": "bundle",
     "mcp": "serve",
     "schema": "studies",
 }
 """Of the commands that share one, or whose name is a keyword."""
-_FUNCTIONS: Final = {"import": "import_"}
+_FUNCTIONS: Final = {"import": "import_", "help": "show_page"}
 
 
 def application(words: Sequence[str] = ()) -> typer.Typer:
     """The command that the first of ``words`` names, or else the names of all: what is not needed is not loaded."""
-    app = typer.Typer(
+    before = list(words[: words.index("--")] if "--" in words else words)
+    app = Commands(
         name="ajuste",
         help=examples(
             "An experiment lab for Linux configuration: from a question to a verdict you can believe.",
             "ajuste studies",
             "ajuste run granularity",
         ),
-        add_completion=False,
         pretty_exceptions_enable=False,
-        rich_markup_mode=None,
+        context_settings={"help_option_names": ["--help", HELP_ALL], "obj": {"everything": True}}
+        if HELP_ALL in before
+        else {},
     )
     app.callback(invoke_without_command=True)(_options)
     named = next((word for word in without_log(words) if word in COMMANDS), None)
@@ -161,15 +176,19 @@ def main() -> NoReturn:
 
 
 def _done(words: list[str]) -> object:
-    if words[1:] and words[-1] == "--help" and (text := kept_help(words[:-1])):
+    words = current_names(words)
+    if (
+        words
+        and words[-1] in ("--help", HELP_ALL)
+        and (text := help_text(words[:-1], everything=words[-1] == HELP_ALL))
+    ):
         print(text, end="")
         return 0
     return application(words)(words, prog_name="ajuste", standalone_mode=False)
 
 
-def kept_help(words: Sequence[str]) -> str:
-    """The help of the command that ``words`` name, without loading it; empty where it has to be wrapped anew."""
-    if shutil.get_terminal_size().columns < HELP_WIDTH:
-        return ""
-    kept: dict[str, str] = json.loads(Path(__file__).with_name("help.json").read_text(encoding="utf-8"))
-    return kept.get(" ".join(words), "")
+def current_names(words: Sequence[str]) -> list[str]:
+    """Return ``words`` with the current name of a command that was renamed."""
+    command = without_log(words)
+    options = list(words[: len(words) - len(command)])
+    return [*options, *OLD_NAMES.get(command[0], command[:1]), *command[1:]] if command else options

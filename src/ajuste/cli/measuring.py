@@ -76,6 +76,7 @@ class Showing:
     quiet: bool = False
     as_json: bool = False
     verbose: bool = False
+    browser: bool = False
 
 
 def check_report(path: Path | None, option: str = "--report") -> None:
@@ -158,7 +159,7 @@ def _measured(
     failed = done.stopped == "failed"
     if showing.as_json or results.answer or not failed:
         path = showing.report or means.home.reports / f"{done.id}.html"
-        show_results(results, path, as_json=showing.as_json, verbose=showing.verbose)
+        show_results(results, path, as_json=showing.as_json, verbose=showing.verbose, browser=showing.browser)
     if failed:
         raise RunError(f"the study failed: {done.stopped_because}", hint=f"ajuste report {done.id} --trials shows each")
     return exit_code_of(fail_on, results, as_json=showing.as_json) if fail_on else 0

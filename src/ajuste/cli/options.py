@@ -3,11 +3,35 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 import typer
+
+from ajuste.model.error import RequestError
+
+# The panels of the help, in its order.
+
+SETTINGS: Final = "Settings"
+COMMAND: Final = "Command"
+WHERE: Final = "Kernel and machine"
+VERDICT: Final = "Verdict"
+OUTPUT: Final = "Output"
+GUEST: Final = "Guest"
+REBOOTS: Final = "Across reboots"
+BUILD: Final = "Kernels to build"
+MACHINES: Final = "Other machines"
+RARE: Final = "Rarely needed"
+RARE_PANELS: Final = frozenset({GUEST, REBOOTS, BUILD, MACHINES, RARE})
+_PANELS: Final = (SETTINGS, COMMAND, WHERE, VERDICT, OUTPUT, GUEST, REBOOTS, BUILD, MACHINES, RARE)
+
+
+def panel_order(panel: str) -> int:
+    """Return the place of ``panel`` in the help."""
+    return _PANELS.index(panel) if panel in _PANELS else 0
+
 
 StudyName = Annotated[
     str, typer.Argument(metavar="STUDY", help="A built-in study (see `ajuste studies`) or a study file.")
@@ -16,44 +40,88 @@ Kernel = Annotated[
     str | None,
     typer.Option(
         help="Override the study's kernel: debian:6.12, mine:NAME, or build:SOURCE[+NAME=VALUE][+PATCH]… to build one; "
-        "separate several with commas."
+        "separate several with commas.",
+        rich_help_panel=WHERE,
     ),
 ]
 Target = Annotated[
     Literal["vm", "host"] | None,
-    typer.Option(help="Override the study's target: vm (a guest) or host (this machine)."),
+    typer.Option(help="Override the study's target: vm (a guest) or host (this machine).", rich_help_panel=WHERE),
 ]
 Disk = Annotated[
     str | None,
     typer.Option(
         metavar="DEVICE",
         help="With --target host: the disk the study may overwrite (default: a loop device).",
+        rich_help_panel=WHERE,
     ),
 ]
-Seed = Annotated[int | None, typer.Option(min=0, help="Override the study's seed.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Override the study's seed.", rich_help_panel=RARE)]
 Parameter = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=VALUE", help="Override a parameter of the study's workload (repeatable)."),
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="Override a parameter of the study's workload (repeatable).",
+        rich_help_panel=SETTINGS,
+    ),
+]
+FactorLevels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="FACTOR=LEVELS",
+        help="Override the levels of a factor of the study: nice=0,10; also a range: 1ms..30ms:6:log (repeatable).",
+        rich_help_panel=SETTINGS,
+    ),
 ]
 Without = Annotated[
     list[str] | None,
-    typer.Option(metavar="FACTOR=LEVEL", help="Leave out a level of a factor of the study (repeatable)."),
+    typer.Option(
+        metavar="FACTOR=LEVEL",
+        help="Leave out a level of a factor of the study (repeatable).",
+        rich_help_panel=SETTINGS,
+    ),
 ]
-Report = Annotated[Path | None, typer.Option(help="Write the HTML report to this file.")]
+Report = Annotated[Path | None, typer.Option(help="Write the HTML report to this file.", rich_help_panel=OUTPUT)]
+Open = Annotated[bool, typer.Option("--open", help="Open the report in a browser.", rich_help_panel=OUTPUT)]
 Jobs = Annotated[
     int | None,
-    typer.Option(min=1, help="Number of guests to run in parallel under the virtual clock (default: number of CPUs)."),
+    typer.Option(
+        min=1,
+        help="Number of guests to run in parallel under the virtual clock (default: number of CPUs).",
+        rich_help_panel=RARE,
+    ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Print all details of the results.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.", rich_help_panel=OUTPUT)]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Print all details of the results.", rich_help_panel=OUTPUT)]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=OUTPUT)]
 AcceptRisk = Annotated[
     bool,
-    typer.Option("--accept-risk", help="Allow values that can hang this machine (`ajuste plan` lists them)."),
+    typer.Option(
+        "--accept-risk",
+        help="Allow values that can hang this machine (`ajuste plan` lists them).",
+        rich_help_panel=RARE,
+    ),
+]
+Wait = Annotated[
+    str | None,
+    typer.Option(
+        "--wait",
+        metavar="DURATION",
+        help="Wait so long while another experiment uses this machine: 10m (default: end with an error).",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Distribute trials to N processes on this machine.", show_default=False),
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Distribute trials to N processes on this machine.",
+        show_default=False,
+        rich_help_panel=MACHINES,
+    ),
 ]
 ClusterAddress = Annotated[
     str | None,
@@ -62,6 +130,7 @@ ClusterAddress = Annotated[
         metavar="ADDRESS",
         help="Distribute trials (on hosts, whole blocks) to the workers of a scheduler: tls://HOST:8786.",
         show_default=False,
+        rich_help_panel=MACHINES,
     ),
 ]
 ClusterKeys = Annotated[
@@ -71,27 +140,37 @@ ClusterKeys = Annotated[
         metavar="DIRECTORY",
         help="Keys for tls://, made by `ajuste cluster keys` (default: cluster-keys in the data directory).",
         show_default=False,
+        rich_help_panel=MACHINES,
     ),
 ]
 Insecure = Annotated[
-    bool, typer.Option("--insecure", help="Allow tcp://, where anyone can listen and run commands; not as root.")
+    bool,
+    typer.Option(
+        "--insecure",
+        help="Allow tcp://, where anyone can listen and run commands; not as root.",
+        rich_help_panel=MACHINES,
+    ),
 ]
 
 
 # Options of the commands that are given a command to measure.
 
 
-def option(help_text: str, metavar: str | None = None, *names: str) -> Any:
+def option(help_text: str, metavar: str | None = None, *names: str, panel: str | None = None) -> Any:
     """An option whose default is not shown, since its help says it."""
-    return typer.Option(*names, help=help_text, metavar=metavar, show_default=False)
+    return typer.Option(*names, help=help_text, metavar=metavar, show_default=False, rich_help_panel=panel)
 
 
-Vm = Annotated[bool, option("Run in a guest.", None, "--vm")]
-Clock = Annotated[str | None, option("The guest's clock: virtual or wall (default: virtual).", "CLOCK")]
-Memory = Annotated[str | None, option("Memory of the guest.", "SIZE")]
+Vm = Annotated[bool, option("Run in a guest.", None, "--vm", panel=WHERE)]
+Clock = Annotated[str | None, option("The guest's clock: virtual or wall (default: virtual).", "CLOCK", panel=GUEST)]
+Memory = Annotated[str | None, option("Memory of the guest.", "SIZE", panel=GUEST)]
 Machine = Annotated[
     str | None,
-    option("Model this machine's caches and TLBs: zen4-8c, skylake-server, textbook, or a TOML file.", "NAME|FILE"),
+    option(
+        "Model this machine's caches and TLBs: zen4-8c, skylake-server, textbook, or a TOML file.",
+        "NAME|FILE",
+        panel=GUEST,
+    ),
 ]
 Topology = Annotated[
     str | None,
@@ -99,16 +178,24 @@ Topology = Annotated[
         "Sockets of the guest, cores of each, threads of each core: sockets=2,cores=4,threads=2; also dies and "
         "llc_groups of each socket.",
         "NAME=NUMBER,...",
+        panel=GUEST,
     ),
 ]
 SetLevels = Annotated[
     list[str] | None,
-    option("A tunable and its levels, or a range such as 1ms..30ms:6:log (repeatable).", "NAME=LEVEL,...", "--set"),
+    option(
+        "A tunable and its levels, or a range such as 1ms..30ms:6:log (repeatable).",
+        "NAME=LEVEL,...",
+        "--set",
+        panel=SETTINGS,
+    ),
 ]
-Nice = Annotated[str | None, option("Nice levels of the command.", "N,...")]
-PolicyLevels = Annotated[str | None, option("Scheduling policies of the command.", "POLICY,...")]
-CpuLevels = Annotated[str | None, option("CPUs the command may run on: 0,0-1; join a list with +: 0+2.", "CPUS,...")]
-CgroupWeight = Annotated[str | None, option("cpu.weight of the command's control group.", "N,...")]
+Nice = Annotated[str | None, option("Nice levels of the command.", "N,...", panel=SETTINGS)]
+PolicyLevels = Annotated[str | None, option("Scheduling policies of the command.", "POLICY,...", panel=SETTINGS)]
+CpuLevels = Annotated[
+    str | None, option("CPUs the command may run on: 0,0-1; join a list with +: 0+2.", "CPUS,...", panel=SETTINGS)
+]
+CgroupWeight = Annotated[str | None, option("cpu.weight of the command's control group.", "N,...", panel=SETTINGS)]
 BootWords = Annotated[
     list[str] | None,
     option(
@@ -116,6 +203,7 @@ BootWords = Annotated[
         "without a value (repeatable). Requires --reboots.",
         "WORD=LEVEL,...",
         "--boot",
+        panel=REBOOTS,
     ),
 ]
 BootKernels = Annotated[
@@ -124,11 +212,12 @@ BootKernels = Annotated[
         "Kernels installed on this machine, such as 6.1.0-50-amd64, 6.12 or default. Requires --reboots.",
         "RELEASE,...",
         "--boot-kernel",
+        panel=REBOOTS,
     ),
 ]
 Reboots = Annotated[
     bool,
-    option("Allow to reboot this machine, again and again: boots are replicates.", None, "--reboots"),
+    option("Allow to reboot this machine, again and again: boots are replicates.", None, "--reboots", panel=REBOOTS),
 ]
 RebootEach = Annotated[
     int | None,
@@ -138,11 +227,17 @@ RebootEach = Annotated[
         metavar="N",
         help="Blocks in each boot (default: 3). Requires --reboots.",
         show_default=False,
+        rich_help_panel=REBOOTS,
     ),
 ]
 Loader = Annotated[
     str | None,
-    option("Boot with grub, systemd-boot or kexec (default: the first that can boot once).", "NAME", "--loader"),
+    option(
+        "Boot with grub, systemd-boot or kexec (default: the first that can boot once).",
+        "NAME",
+        "--loader",
+        panel=REBOOTS,
+    ),
 ]
 KernelLevels = Annotated[
     str | None,
@@ -150,46 +245,72 @@ KernelLevels = Annotated[
         "Run in a guest with these kernels: debian:6.1, mine:NAME, or build:SOURCE[+NAME=VALUE][+PATCH]... to "
         "build one.",
         "KERNEL,...",
+        panel=WHERE,
     ),
 ]
 SourceOfKernels = Annotated[
     str | None,
-    option("Short for --kernel build:SOURCE,build:SOURCE with the options and patches after it.", "SOURCE"),
+    option(
+        "Short for --kernel build:SOURCE,build:SOURCE with the options and patches after it.", "SOURCE", panel=BUILD
+    ),
 ]
 Patches = Annotated[
-    list[Path] | None, option("Compare the kernel without and with this patch (repeatable; a series).", "FILE")
+    list[Path] | None,
+    option("Compare the kernel without and with this patch (repeatable; a series).", "FILE", panel=BUILD),
 ]
 KernelOptions = Annotated[
     list[str] | None,
-    option("Compare the kernel without and with this option, such as NUMA=n (repeatable).", "NAME=VALUE", "--option"),
+    option(
+        "Compare the kernel without and with this option, such as NUMA=n (repeatable).",
+        "NAME=VALUE",
+        "--option",
+        panel=BUILD,
+    ),
 ]
-OneAtATime = Annotated[bool, option("Vary one thing at a time, not every combination.", None, "--one-at-a-time")]
-Baseline = Annotated[list[str] | None, option("Baseline level (default: the first).", "[NAME=]LEVEL")]
-Blocks = Annotated[str | None, option("Number of blocks: one run of each configuration per block.", "N or MIN..MAX")]
-Setup = Annotated[str | None, option("Run this once before all trials.", "COMMAND")]
-Prepare = Annotated[str | None, option("Run this before each trial.", "COMMAND")]
-Cleanup = Annotated[str | None, option("Run this once after all trials.", "COMMAND")]
-Files = Annotated[list[str] | None, option("Copy this file into the guest (repeatable).", "FILE")]
+OneAtATime = Annotated[
+    bool, option("Vary one thing at a time, not every combination.", None, "--one-at-a-time", panel=RARE)
+]
+Baseline = Annotated[list[str] | None, option("Baseline level (default: the first).", "[NAME=]LEVEL", panel=SETTINGS)]
+Blocks = Annotated[
+    str | None, option("Number of blocks: one run of each configuration per block.", "N or MIN..MAX", panel=VERDICT)
+]
+Setup = Annotated[str | None, option("Run this once before all trials.", "COMMAND", panel=RARE)]
+Prepare = Annotated[str | None, option("Run this before each trial.", "COMMAND", panel=COMMAND)]
+Cleanup = Annotated[str | None, option("Run this once after all trials.", "COMMAND", panel=RARE)]
+Files = Annotated[list[str] | None, option("Copy this file into the guest (repeatable).", "FILE", panel=GUEST)]
 Packages = Annotated[
     list[str] | None,
     option(
         "Debian packages that the guest has, with all that they require (repeatable); NAME/trixie for another release.",
         "NAME,...",
         "--package",
+        panel=GUEST,
     ),
 ]
-MinEffect = Annotated[str | None, option("Smallest effect that matters (default: 2%).", "SHARE")]
+MinEffect = Annotated[str | None, option("Smallest effect that matters (default: 2%).", "SHARE", panel=VERDICT)]
 Precision = Annotated[
     str | None,
-    option("Go on until each interval is at most this wide to each side, though it is decided: 1%.", "SHARE"),
+    option(
+        "Go on until each interval is at most this wide to each side, though it is decided: 1%.", "SHARE", panel=RARE
+    ),
 ]
-Confidence = Annotated[str | None, option("Confidence of all verdicts together (default: 95%).", "SHARE")]
-Timeout = Annotated[str | None, option("Time limit of one trial.", "DURATION")]
-SeedOfOrder = Annotated[int | None, typer.Option(min=0, help="Seed of the order (default: 1).", show_default=False)]
-AsRoot = Annotated[bool, option("Run the command as root, not as the user who called sudo.", None, "--as-root")]
-IgnoreFailure = Annotated[bool, option("Also measure trials that fail.", None, "--ignore-failure")]
+Confidence = Annotated[str | None, option("Confidence of all verdicts together (default: 95%).", "SHARE", panel=RARE)]
+Timeout = Annotated[str | None, option("Time limit of one trial.", "DURATION", panel=RARE)]
+SeedOfOrder = Annotated[
+    int | None, typer.Option(min=0, help="Seed of the order (default: 1).", show_default=False, rich_help_panel=RARE)
+]
+AsRoot = Annotated[
+    bool, option("Run the command as root, not as the user who called sudo.", None, "--as-root", panel=RARE)
+]
+IgnoreFailure = Annotated[bool, option("Also measure trials that fail.", None, "--ignore-failure", panel=RARE)]
 KeepOutput = Annotated[
-    bool, option("Keep all output of the trials; otherwise long output and binary data are cut.", None, "--keep-output")
+    bool,
+    option(
+        "Keep all output of the trials; otherwise long output and binary data are cut.",
+        None,
+        "--keep-output",
+        panel=RARE,
+    ),
 ]
 FailOn = Annotated[
     list[str] | None,
@@ -198,11 +319,12 @@ FailOn = Annotated[
         "such as 2% (repeatable).",
         "worsens[:METRIC][:LIMIT]",
         "--fail-on",
+        panel=VERDICT,
     ),
 ]
-Save = Annotated[Path | None, option("Write an equivalent study file.", "FILE")]
-DryRun = Annotated[bool, option("Show the plan; change and measure nothing.", None, "--dry-run")]
-Fresh = Annotated[bool, option("Start a new run; do not resume an interrupted one.", None, "--fresh")]
+Save = Annotated[Path | None, option("Write an equivalent study file.", "FILE", panel=OUTPUT)]
+DryRun = Annotated[bool, option("Show the plan; change and measure nothing.", None, "--dry-run", panel=OUTPUT)]
+Fresh = Annotated[bool, option("Start a new run; do not resume an interrupted one.", None, "--fresh", panel=OUTPUT)]
 
 
 # Examples in the help of every command. A test runs them all, so that none is wrong.
@@ -232,9 +354,26 @@ def examples(text: str, *commands: str) -> str:
 
 
 def examples_in(text: str) -> list[str]:
-    """The commands that a help text shows."""
-    lines = (line.strip() for line in text.splitlines())
+    """The commands that a help text shows, each as one line."""
+    lines = (line.strip() for line in re.sub(r"\\\n +", "", text).splitlines())
     return [line.removeprefix(PROMPT) for line in lines if line.startswith(PROMPT)]
+
+
+def wait_seconds(wait: str | None) -> float:
+    """Return the seconds that ``--wait`` allows. Raises RequestError."""
+    if wait is None:
+        return 0
+    from ajuste.study.command_line.request import seconds
+
+    try:
+        return seconds("--wait", wait)
+    except RequestError as failure:
+        raise RequestError(failure.message, hint="write --wait 10m for ten minutes") from None
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a help text, without its full stop."""
+    return " ".join(text.replace("\b", "").split("\n\n")[0].split()).split(". ")[0].rstrip(".")
 
 
 def help_if_alone(context: typer.Context) -> None:

@@ -39,6 +39,7 @@ def plan(
     kernel: options.Kernel = None,
     seed: options.Seed = None,
     target: options.Target = None,
+    set_: options.FactorLevels = None,
     parameter: options.Parameter = None,
     without: options.Without = None,
     topology: options.Topology = None,
@@ -48,7 +49,7 @@ def plan(
 ) -> None:
     """Show every write, command and trial of STUDY, and do nothing."""
     known = catalogue()
-    chosen = chosen_study(study, known, kernel, seed, target, parameter, lambda _: disk_in_plan(disk), without)
+    chosen = chosen_study(study, known, kernel, seed, target, parameter, lambda _: disk_in_plan(disk), without, set_)
     require_disk_wanted(chosen, disk)
     if package:
         chosen = with_packages(chosen, package)

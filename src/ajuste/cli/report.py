@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ajuste.cli.listing import RunFilter, show_list, since_of
-from ajuste.cli.options import Json, Verbose, example
+from ajuste.cli.options import Json, Open, Verbose, example
 from ajuste.machine.files import write_text
 from ajuste.machine.home import Home, home
 from ajuste.machine.installation import require_extra
@@ -45,6 +45,7 @@ def report(
         ),
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the HTML report to this file.")] = None,
+    open_: Open = False,
     pictures: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write every picture of the report to this directory.")
     ] = None,
@@ -97,10 +98,8 @@ def report(
             "--html, --pictures, --markdown and --trials apply to one run; found several", hint="name one RUN"
         )
     if not runs:
-        _refuse_without_run(
-            {"--html": html, "--pictures": pictures, "--markdown": markdown, "--metric": metric, "--format": form},
-            trials=trials,
-        )
+        only_of_one = {"--html": html, "--pictures": pictures, "--markdown": markdown, "--metric": metric}
+        _refuse_without_run({**only_of_one, "--format": form, "--trials": trials, "--open": open_})
         show_list(_listed(place.store_url), RunNotes(place).all(), wanted, as_json=as_json)
         return
     if len(runs) == 1 and (record := _suite(place, runs[0])) is not None:
@@ -110,7 +109,7 @@ def report(
             )
         from ajuste.cli.suite import show_stored  # few runs are suites
 
-        show_stored(record, place, html, markdown, lkml=form == "lkml", verbose=verbose, as_json=as_json)
+        show_stored(record, place, html, markdown, lkml=form == "lkml", verbose=verbose, as_json=as_json, browser=open_)
         return
     results = _results(place.store_url, runs, trials=trials, as_json=as_json)
     if results is None:
@@ -124,7 +123,7 @@ def report(
         _print_mail(results, metric or [])
         return
     path = html or place.reports / f"{results.run}.html"
-    show_results(results, path, as_json=as_json, verbose=verbose, metrics=metric or ())
+    show_results(results, path, as_json=as_json, verbose=verbose, metrics=metric or (), browser=open_)
     if not as_json and (note := RunNotes(place).of(results.run)):
         typer.echo(f"note {visible(note.rstrip())}")
     if pictures is not None:
@@ -194,8 +193,8 @@ def _check_mail(runs: Sequence[str], *, pictures: Path | None, trials: bool, as_
         raise RequestError(f"--format lkml applies to one run; found {len(runs) or 'none'}", hint="name one RUN")
 
 
-def _refuse_without_run(options: Mapping[str, object], *, trials: bool) -> None:
-    given = next((name for name, value in options.items() if value), "--trials" if trials else None)
+def _refuse_without_run(options: Mapping[str, object]) -> None:
+    given = next((name for name, value in options.items() if value), None)
     if given is not None:
         raise RequestError(f"{given} applies to one run; found none", hint="name one RUN")
 

@@ -27,33 +27,43 @@ from ajuste.study.overrides import with_boots, with_machine, with_packages, with
 @example(
     "ajuste run granularity",
     "ajuste run my-study.toml --seed 7 --report report.html",
-    "ajuste run my-study.toml --workers 2",
+    "ajuste run my-study.toml --set sched_min_granularity_ns=3ms,30ms",
 )
 def run(
     study: options.StudyName,
     kernel: options.Kernel = None,
     seed: options.Seed = None,
     target: options.Target = None,
+    set_: options.FactorLevels = None,
     parameter: options.Parameter = None,
     without: options.Without = None,
     machine: options.Machine = None,
     topology: options.Topology = None,
     package: options.Packages = None,
-    max_time: Annotated[str | None, option("Stop after this time, decided or not.", "DURATION")] = None,
+    max_time: Annotated[
+        str | None, option("Stop after this time, decided or not.", "DURATION", panel=options.VERDICT)
+    ] = None,
     precision: options.Precision = None,
     disk: options.Disk = None,
     reboots: options.Reboots = False,
     reboot_each: options.RebootEach = None,
     loader: options.Loader = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Measure again; do not use the store's run.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Measure again; do not use the store's run.", rich_help_panel=options.OUTPUT)
+    ] = False,
     report: options.Report = None,
+    open_: options.Open = False,
     jobs: options.Jobs = None,
-    snapshot: Annotated[bool, typer.Option(help="Start every trial from one snapshot, or boot for each trial.")] = True,
+    snapshot: Annotated[
+        bool,
+        typer.Option(help="Start every trial from one snapshot, or boot for each trial.", rich_help_panel=options.RARE),
+    ] = True,
     workers: options.Workers = None,
     cluster: options.ClusterAddress = None,
     cluster_keys: options.ClusterKeys = None,
     insecure: options.Insecure = False,
     accept_risk: options.AcceptRisk = False,
+    wait: options.Wait = None,
     fail_on: options.FailOn = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
@@ -69,6 +79,7 @@ def run(
     known = catalogue()
     given = {
         "--kernel": _several(kernel),
+        "--set": set_,
         "--parameter": parameter,
         "--without": without,
         "--machine": [machine] if machine is not None else None,
@@ -83,7 +94,7 @@ def run(
         def opened(table: DiskTable) -> str:
             return stack.enter_context(disk_for_run(disk, table.size_mib, accept_risk=accept_risk))
 
-        chosen = chosen_study(study, known, kernel, seed, target, parameter, opened, without)
+        chosen = chosen_study(study, known, kernel, seed, target, parameter, opened, without, set_)
         require_disk_wanted(chosen, disk)
         if machine is not None:
             chosen = with_machine(chosen, machine, known)
@@ -100,7 +111,7 @@ def run(
         return measure(
             chosen,
             known,
-            Showing(report, quiet, as_json, verbose),
+            Showing(report, quiet, as_json, verbose, open_),
             named=_named(study, given),
             means=means_of_boots(
                 RunOptions(
@@ -108,6 +119,7 @@ def run(
                     jobs=jobs,
                     snapshot=snapshot,
                     accept_risk=accept_risk,
+                    wait_s=options.wait_seconds(wait),
                     cluster=chosen_cluster(chosen, cluster, workers, jobs, keys=cluster_keys, insecure=insecure),
                 ),
                 loader,

@@ -24,11 +24,18 @@ from ajuste.report.terminal import print_report
 
 
 def show_results(
-    results: Results, path: Path, *, as_json: bool, verbose: bool = False, metrics: Sequence[str] = ()
+    results: Results,
+    path: Path,
+    *,
+    as_json: bool,
+    verbose: bool = False,
+    metrics: Sequence[str] = (),
+    browser: bool = False,
 ) -> None:
     """Print the results, the answer first, the details if ``verbose``; then write the report to ``path``.
 
-    ``metrics`` are those whose figures are printed: those that decide if none is named.
+    ``metrics`` are those whose figures are printed: those that decide if none is named. With ``browser`` the report is
+    opened.
     """
     report = report_of(results)
     if as_json:
@@ -42,6 +49,10 @@ def show_results(
     write_report(report, path, contents_of(results))
     if path.parent == (place := home()).reports:
         make_room(REPORTS, place)
+    if browser:
+        from ajuste.cli.browser import open_report  # few ask for it
+
+        open_report(path)
 
 
 def contents_of(document: BaseModel) -> str:
@@ -63,12 +74,19 @@ def telling(*, quiet: bool = False) -> Say:
 # The command that a person gave.
 
 
-_SHOWING: Final = frozenset({"--quiet", "--json", "--fresh", "--verbose"})
+_SHOWING: Final = frozenset({"--quiet", "--json", "--fresh", "--verbose", "--open"})
+_WAIT: Final = "--wait"
 
 
 def command_line() -> str:
-    """As one line for a shell, without the words that only say how its results are shown or that old ones are not."""
+    """As one line for a shell, without the words that only say how its results are shown, how long it may wait, or that
+    old ones are not.
+    """
     words = without_log(sys.argv[1:])
     end = words.index("--") if "--" in words else len(words)
-    own = [word for word in words[:end] if word not in _SHOWING]
-    return shlex.join(["ajuste", *own, *words[end:]])
+    local = [
+        word
+        for before, word in zip(["", *words], words[:end], strict=False)
+        if word not in _SHOWING and word.partition("=")[0] != _WAIT and before != _WAIT
+    ]
+    return shlex.join(["ajuste", *local, *words[end:]])

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from ajuste.cli.command_line import Commands
 from ajuste.cli.listing import since_of, size_text
 from ajuste.cli.options import Json, example, examples, help_if_alone
 from ajuste.machine.home import home
@@ -23,7 +24,7 @@ from ajuste.store.salvage import salvage as salvage_store
 from ajuste.store.store import Store
 from ajuste.store.upkeep import Unwanted, back_up, forget, shrink, sizes
 
-app = typer.Typer(
+app = Commands(
     help=examples(
         "Check, back up or clean up the store of all runs, or salvage a damaged one.",
         "ajuste store check",

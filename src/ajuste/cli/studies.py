@@ -6,14 +6,23 @@ import json
 
 import typer
 
-from ajuste.cli.options import Json, example
+from ajuste.cli.command_line import Commands
+from ajuste.cli.options import Json, StudyName, example
+from ajuste.model.error import RequestError
 from ajuste.report.console import Console
-from ajuste.study.builtin import builtin_studies
+from ajuste.study.builtin import builtin_studies, find_study
+
+app = Commands(invoke_without_command=True)
 
 
+@app.callback()
 @example("ajuste studies")
-def studies(as_json: Json = False) -> None:
+def studies(context: typer.Context, as_json: Json = False) -> None:
     """List the built-in studies; `ajuste run NAME` runs one, `ajuste plan NAME` shows what it would do."""
+    if context.invoked_subcommand is not None:
+        if as_json:
+            raise RequestError("--json applies only to the list of studies", hint="use ajuste studies --json")
+        return
     found = builtin_studies()
     if as_json:
         rows = [{"name": s.name, "title": s.title, "question": s.question} for s in found]
@@ -23,6 +32,13 @@ def studies(as_json: Json = False) -> None:
     for study in found:
         console.print(study.name, style="bold")
         console.print(f"    {study.title}\n    {study.question}")
+
+
+@app.command()
+@example("ajuste studies show granularity", "ajuste studies show granularity > my-study.toml")
+def show(study: StudyName) -> None:
+    """Print the TOML of STUDY, to change it and run it as your own file."""
+    print(find_study(study).read_text(encoding="utf-8", errors="replace"), end="")
 
 
 @example("ajuste schema > study.schema.json")

@@ -79,9 +79,11 @@ def suite(
         bool, option("Leave out members that cannot be measured or that fail.", None, "--keep-going")
     ] = False,
     accept_risk: options.AcceptRisk = False,
+    wait: options.Wait = None,
     dry_run: options.DryRun = False,
     fresh: options.Fresh = False,
     report: options.Report = None,
+    open_: options.Open = False,
     form: Annotated[
         Literal["lkml"] | None, option("lkml: print plain-text tables for a mail.", None, "--format")
     ] = None,
@@ -124,7 +126,7 @@ def suite(
         seed=seed,
     )
     place, silent = home(), quiet or as_json
-    means = RunOptions(place, accept_risk=accept_risk, say=telling(quiet=silent))
+    means = RunOptions(place, accept_risk=accept_risk, wait_s=options.wait_seconds(wait), say=telling(quiet=silent))
     wanted = SuiteRequest(chosen, chosen.chosen(tuple(members or ())), request, keep_going=keep_going, fresh=fresh)
     run = SuiteRun(wanted, catalogue(), means, command_line(), quiet=silent)
     if dry_run:
@@ -134,7 +136,7 @@ def suite(
     if names := built_for(first, catalogue(), means, quiet=silent):
         run = run.on_kernels(names)
     run.check()
-    showing = SuiteShowing(report, form == "lkml", verbose, as_json)
+    showing = SuiteShowing(report, form == "lkml", verbose, as_json, open_)
     try:
         result = run.carry_out()
     except BaseException:
@@ -178,6 +180,7 @@ class SuiteShowing:
     lkml: bool = False
     verbose: bool = False
     as_json: bool = False
+    browser: bool = False
 
     def show(self, result: SuiteResult, place: Home) -> None:
         """Print it, the answer first; then write its page, and those of its members."""
@@ -197,6 +200,10 @@ class SuiteShowing:
                     found = results_of(store.find_run(member.run), store)
                     write_report(report_of(found), place.reports / f"{member.run}.html", contents_of(found))
         make_room(REPORTS, place)
+        if self.browser:
+            from ajuste.cli.browser import open_report
+
+            open_report(path)
 
 
 def show_stored(
@@ -208,10 +215,11 @@ def show_stored(
     lkml: bool,
     verbose: bool,
     as_json: bool,
+    browser: bool,
 ) -> None:
     """Show a suite again, as ``ajuste report`` does."""
     with Store(place.store_url) as store:
         result = stored_result(record, store)
     if markdown is not None:
         write_text(markdown, markdown_of(suite_report(result)))
-    SuiteShowing(html, lkml, verbose, as_json).show(result, place)
+    SuiteShowing(html, lkml, verbose, as_json, browser).show(result, place)

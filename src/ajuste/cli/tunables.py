@@ -8,11 +8,12 @@ from typing import Annotated, get_args
 import typer
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.cli.command_line import Commands
 from ajuste.cli.options import Json, example
 from ajuste.model.error import RequestError
 from ajuste.model.tunable import SERVICE_PREFIX, AttributeName, Tunable
 
-app = typer.Typer(invoke_without_command=True)
+app = Commands(invoke_without_command=True)
 
 Kernel = Annotated[
     str | None, typer.Option("--kernel", metavar="K", help="debian:5.10, debian:6.12, … or path:VMLINUZ.")

@@ -63,12 +63,14 @@ def tune(
     target: options.Target = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Search again; do not use the store's search.")] = False,
     report: options.Report = None,
+    open_: options.Open = False,
     jobs: options.Jobs = None,
     workers: options.Workers = None,
     cluster: options.ClusterAddress = None,
     cluster_keys: options.ClusterKeys = None,
     insecure: options.Insecure = False,
     accept_risk: options.AcceptRisk = False,
+    wait: options.Wait = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     as_json: options.Json = False,
@@ -91,7 +93,7 @@ def tune(
             "--cluster does not support a search under the wall clock: each block depends on the last",
             hint="remove --cluster; check the result on many machines with `ajuste compare --cluster`",
         )
-    means = RunOptions(home(), jobs=jobs, accept_risk=accept_risk, cluster=where)
+    means = RunOptions(home(), jobs=jobs, accept_risk=accept_risk, wait_s=options.wait_seconds(wait), cluster=where)
     named = command_line()
     names = built_for(chosen, known, means, quiet=quiet or as_json, search=search)
     chosen = with_kernels(chosen, names)
@@ -102,7 +104,9 @@ def tune(
             anew = fresh or not _goes_on(experiment, store)
             done = conduct(experiment, store, progress, watched, named=named, fresh=anew)
             results = results_of(done, store)
-    show_results(results, report or means.home.reports / f"{done.id}.html", as_json=as_json, verbose=verbose)
+    show_results(
+        results, report or means.home.reports / f"{done.id}.html", as_json=as_json, verbose=verbose, browser=open_
+    )
     if done.stopped == "failed":
         raise RunError(
             f"the search failed: {done.stopped_because}", hint=f"see each trial with ajuste report {done.id} --trials"

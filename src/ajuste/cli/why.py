@@ -12,7 +12,7 @@ import typer
 from ajuste.analysis.explanation import deciding_configuration
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.measuring import check_report
-from ajuste.cli.options import AcceptRisk, Json, example
+from ajuste.cli.options import AcceptRisk, Json, Wait, example, wait_seconds
 from ajuste.machine.home import home
 from ajuste.machine.installation import require_extra
 from ajuste.model.error import RequestError, RunError
@@ -61,6 +61,7 @@ def why(
         typer.Option(metavar="FILE", help="With --divergence: write a trace of both trials for Perfetto to this file."),
     ] = None,
     accept_risk: AcceptRisk = False,
+    wait: Wait = None,
     as_json: Json = False,
 ) -> None:
     """Explain why a configuration differs from the baseline.
@@ -83,7 +84,7 @@ def why(
         if divergence:
             require_followable(found)
         chosen = _chosen(results, configuration, store)
-        means = RunOptions(place, accept_risk=accept_risk, say=_say)
+        means = RunOptions(place, accept_risk=accept_risk, say=_say, wait_s=wait_seconds(wait))
         record(found, chosen, store, catalogue(), means, fresh=fresh, decisions=divergence)
         results = results_of(found, store)
         recorded = store.recorded(found) if perfetto is not None else {}

@@ -132,7 +132,7 @@ class LabService:
         if len(text) > MOST_STUDY_BYTES:
             raise RequestError(f"the study has {len(text):,} characters; expected at most {MOST_STUDY_BYTES:,}")
         with self._study_file(text) as file:
-            return read_toml(file, "study", "see ajuste schema, or docs/reference/study-files.md")[0]
+            return read_toml(file, "study", "see `ajuste help study-fields`, or ajuste schema")[0]
 
     def asked(self, words: Sequence[str]) -> str:
         """What ``ajuste WORDS`` prints, for what is known to change nothing. Raises RequestError where it fails."""

@@ -47,10 +47,12 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How an experiment is carried out; nothing of it changes what is measured under the virtual clock. One that is
-    ``dry`` is only planned, and fetches no packages. ``reboots`` is an experiment across reboots that began; before it
-    begins ``reboots_allowed`` says that the person wants them, by the boot ``loader`` of
-    that name, if they chose one. ``say`` is told what happens now, ``warn`` what a person should read at any time.
+    """How an experiment is carried out; nothing of it changes what is measured under the virtual clock.
+
+    One that is ``dry`` is only planned, and fetches no packages. ``reboots`` is an experiment across reboots that
+    began; before it begins ``reboots_allowed`` says that the person wants them, by the boot ``loader`` of that name, if
+    they chose one. Another experiment on this machine may go on for ``wait_s`` seconds. ``say`` is told what happens
+    now, ``warn`` what a person should read at any time.
     """
 
     home: Home
@@ -64,6 +66,7 @@ class RunOptions:
     reboots: BootSession | None = None
     reboots_allowed: bool = False
     loader: str = ""
+    wait_s: float = 0
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ class HostTestbed(Testbed):
         return Experiment(resolved, {}, {}, fingerprint(resolved, _marks(resolved) | marks))
 
     def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
-        host = prepared_for(experiment.resolved, self.means.home, self.means.warn, first)
+        host = prepared_for(experiment.resolved, self.means.home, self.means.warn, first, wait_s=self.means.wait_s)
         if self.means.reboots is None:
             return host
         from ajuste.executor.host.rebooting import RebootingExecutor

@@ -144,7 +144,7 @@ class SamplerTable(StudyTable):
     )
     keys: tuple[Argument, ...] = Field(
         min_length=1,
-        description="Names of figures, or prefixes followed by *. See docs/reference/samplers.md.",
+        description="Names of figures, or prefixes followed by *. See `ajuste help samplers`.",
     )
     interval_ms: Real = Field(default=100.0, ge=1, le=60_000, description="Milliseconds between two readings.")
 

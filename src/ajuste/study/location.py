@@ -162,7 +162,7 @@ class _Scanner:
 # The file that a study came from: to place errors, and to find the files beside it.
 
 
-HINT: Final = "see docs/reference/study-files.md for every field; `ajuste schema` prints a schema for editors"
+HINT: Final = "see `ajuste help study-fields` for every field; `ajuste schema` prints a schema for editors"
 
 
 class StudyOrigin(Protocol):

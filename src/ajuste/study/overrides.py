@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -18,6 +18,7 @@ from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.outputs.base import MODELLED_METRICS, MODELLED_TIME
 from ajuste.study.answerable import check_boots
 from ajuste.study.check import check
+from ajuste.study.command_line.factors import varied
 from ajuste.study.command_line.request import (
     TOPOLOGY_HINT,
     package_names,
@@ -25,12 +26,13 @@ from ajuste.study.command_line.request import (
     share,
     wrong,
 )
-from ajuste.study.factors import no_parameter
+from ajuste.study.factors import ParseKernel, no_parameter
 from ajuste.study.job import DiskTable
 from ajuste.study.measures import check_modelled, check_precision
 from ajuste.study.problem import nearest
+from ajuste.study.ranges import with_levels
 from ajuste.study.schema import AnalysisTable, FactorTable, Study
-from ajuste.study.settings import KERNEL_ARGUMENTS, WORKLOAD_PREFIX, names_set, varies
+from ajuste.study.settings import KERNEL_ARGUMENTS, WORKLOAD_PREFIX, canonical, names_set, varies
 from ajuste.study.target import MachineTable, TargetTable
 
 
@@ -140,6 +142,59 @@ def with_packages(study: Study, given: Sequence[str]) -> Study:
     return study.model_copy(update={"target": TargetTable.model_validate(target)})
 
 
+# The same study with other levels of its factors, as chosen on a command line.
+
+
+def with_factor_levels(study: Study, given: Sequence[str], catalogue: Catalogue, parse_kernel: ParseKernel) -> Study:
+    """Return ``study`` with the levels ``given``, each ``FACTOR=LEVEL,LEVEL`` or ``FACTOR=LOW..HIGH``.
+
+    A baseline that is no longer among them is replaced by the first. Raises RequestError.
+    """
+    for text in given:
+        place = Place(f"--set {text}")
+        name, _, levels = (part.strip() for part in text.partition("="))
+        if not (name and levels):
+            raise RequestError("expected FACTOR=LEVEL,LEVEL, such as nice=0,10", place=place)
+        index = _factor_index(study, canonical(name, catalogue), place)
+        factor = _with_new_levels(study.factors[index], levels, place, catalogue)
+        factors = (*study.factors[:index], factor, *study.factors[index + 1 :])
+        study, problems = with_levels(study.model_copy(update={"factors": factors}), catalogue)
+        for problem in (*problems, *check(study, catalogue, parse_kernel)):
+            raise RequestError(problem.message, hint=problem.hint, place=place)
+    return study
+
+
+def _factor_index(study: Study, name: str, place: Place) -> int:
+    names = [factor.name for factor in study.factors]
+    if name not in names:
+        near = nearest(name, names) or f"; expected one of {', '.join(names) or 'none'}"
+        hint = f"see its factors with ajuste studies show {study.name}"
+        raise RequestError(f"{study.name} has no factor {name!r}{near}", hint=hint, place=place)
+    return names.index(name)
+
+
+def _with_new_levels(factor: FactorTable, text: str, place: Place, catalogue: Catalogue) -> FactorTable:
+    """The factor with the levels in ``text``; names of settings may have commas, and stand between semicolons then."""
+    if factor.settings:
+        chosen = [level.strip() for level in text.split(";" if ";" in text or text in factor.settings else ",")]
+        if unknown := [level for level in chosen if level not in factor.settings]:
+            known = "; ".join(factor.settings)
+            raise RequestError(f"{factor.name} has no level {unknown[0]!r}; expected some of {known}", place=place)
+        table: dict[str, Any] = {"settings": {level: factor.settings[level] for level in chosen}}
+    else:
+        table = varied(factor.name, str(place), text, catalogue).table
+        chosen = table["levels"] if isinstance(table["levels"], list) else []
+    if factor.baseline in chosen:
+        table["baseline"] = factor.baseline
+    table["prove"] = {level: claims for level, claims in factor.prove.items() if level in chosen}
+    try:
+        return FactorTable.model_validate(
+            {**table, "name": factor.name, "in_order": factor.in_order, "successor": factor.successor}
+        )
+    except ValidationError as failure:
+        raise RequestError(failure.errors()[0]["msg"].removeprefix("Value error, "), place=place) from None
+
+
 # The same study without some levels of its factors, as chosen on a command line.
 
 
@@ -158,11 +213,7 @@ def _without(study: Study, text: str) -> Study:
     name, equals, level = (part.strip() for part in text.partition("="))
     if not (equals and name and level):
         raise RequestError("expected FACTOR=LEVEL, such as nice=10", place=place)
-    names = [factor.name for factor in study.factors]
-    if name not in names:
-        near = nearest(name, names) or f"; expected one of {', '.join(names) or 'none'}"
-        raise RequestError(f"{study.name} has no factor {name!r}{near}", hint="name a factor of the study", place=place)
-    index = names.index(name)
+    index = _factor_index(study, name, place)
     factor = study.factors[index]
     if level not in factor.levels:
         raise RequestError(f"{name} has no level {level!r}; expected one of {'; '.join(factor.levels)}", place=place)

@@ -38,7 +38,7 @@ SIDES: Final = ("base", "head")
 CONFIDENCE: Final = 0.95
 """Of all metrics of a benchmark together."""
 
-HINT: Final = "see docs/reference/file-fields.md for every field"
+HINT: Final = "see `ajuste help file-fields` for every field"
 
 _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)\s*%")
 _LIMIT_EXPECTED: Final = 'expected a percentage above 0% and below 100%, such as "1%"'

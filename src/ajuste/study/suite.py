@@ -24,7 +24,7 @@ from ajuste.study.schema import AnalysisTable, BudgetTable, Study
 from ajuste.study.site import is_own
 
 FOLDER: Final = "suites"
-HINT: Final = "see docs/reference/file-fields.md for every field"
+HINT: Final = "see `ajuste help file-fields` for every field"
 DEFAULT_METRIC: Final = "elapsed"
 """Of a command, and of a workload without a main metric."""
 

@@ -110,6 +110,31 @@ def test_a_second_one_is_refused_and_told_who_and_since_when(directory: Path, us
     assert caught.value.exit_code == 2
 
 
+def test_it_is_waited_for_so_long_as_is_allowed(directory: Path, users: Users) -> None:
+    other = users.holder()
+    messages: list[str] = []
+
+    def tell(text: str) -> None:
+        messages.append(text)
+        other.kill()
+        other.wait()
+
+    with MachineLock("experiment", directory, wait_s=60, say=tell):
+        assert status(directory)["pid"] == os.getpid()
+    (message,) = messages
+    assert "waiting up to 1 min" in message
+    assert f"process {other.pid}" in message
+
+
+def test_when_the_wait_is_over_it_is_refused(directory: Path, users: Users) -> None:
+    other = users.holder()
+    with (
+        pytest.raises(RequestError, match=f"process {other.pid}"),
+        MachineLock("experiment", directory, wait_s=0.1),
+    ):
+        pass
+
+
 def test_a_directory_that_is_not_there_is_named_with_what_makes_it(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=f"directory {tmp_path}/lock not found") as caught:
         MachineLock("experiment", tmp_path / "lock").__enter__()

@@ -58,7 +58,7 @@ class _Flight:
 
 
 class BenchExecutor(Executor):
-    """The machines that were offered for measuring (``ajuste worker --bench``), each one block at a time.
+    """The machines that were offered for measuring (``ajuste cluster worker --bench``), each one block at a time.
 
     Entering raises RequestError for a cluster that cannot be reached or has no such machine that fits ``resolved``.
     """
@@ -223,7 +223,7 @@ class BenchExecutor(Executor):
             if self._connection.workers() or time.monotonic() > deadline:
                 raise RequestError(
                     f"{self._connection.cluster} has no worker that measures by the wall clock",
-                    hint=f"start them: ajuste worker --bench --scheduler {self._connection.cluster.address}",
+                    hint=f"start them: ajuste cluster worker --bench --scheduler {self._connection.cluster.address}",
                 )
             self._say("waiting for a worker")
             time.sleep(_WAIT_SECONDS)
@@ -284,7 +284,7 @@ class BenchExecutor(Executor):
     def _none_fits(self) -> RequestError:
         return RequestError(
             f"no machine of {self._connection.cluster} can measure this study: {self._refusals()}",
-            hint="check what each machine needs: docs/how-to/several-machines.md",
+            hint="check what each machine needs: `ajuste help several-machines`",
         )
 
     def _end(self) -> None:

@@ -113,7 +113,7 @@ def context_of(directory: Path, side: Side) -> ssl.SSLContext:
             raise RequestError(
                 f"cluster key {path} not found",
                 hint="make keys with `ajuste cluster keys DIRECTORY`, or name their directory with --cluster-keys "
-                "(docs/how-to/several-machines.md)",
+                "(`ajuste help several-machines`)",
             )
     status = own.stat()
     if status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o077:
@@ -183,7 +183,7 @@ def channel_to(option: str, address: str, keys: Path, *, insecure: bool, root: b
         raise RequestError(
             f"{option} {address}: root does not use plain TCP, where anyone on the way can run commands as root",
             hint=f"use tls://{found[2]}:{found[3]} with keys made by `ajuste cluster keys` "
-            "(docs/how-to/several-machines.md)",
+            "(`ajuste help several-machines`)",
         )
     if not insecure:
         raise RequestError(
@@ -220,7 +220,7 @@ async def open_channel(channel: Channel, introduction: Introduction) -> Peer:
 def _unreachable(channel: Channel, reason: str) -> RequestError:
     return RequestError(
         f"cannot reach the scheduler {channel.address}: {reason}",
-        hint="start one with `ajuste scheduler --listen ADDRESS`",
+        hint="start one with `ajuste cluster scheduler --listen ADDRESS`",
     )
 
 

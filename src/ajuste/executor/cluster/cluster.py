@@ -287,7 +287,7 @@ class ClusterExecutor(Executor):
             if time.monotonic() > deadline:
                 raise RequestError(
                     f"{self._connection.cluster} has no workers{self._left_out()}",
-                    hint=f"start them: ajuste worker --scheduler {self._connection.cluster.address}",
+                    hint=f"start them: ajuste cluster worker --scheduler {self._connection.cluster.address}",
                 )
             time.sleep(_WAIT_SECONDS if self._connection.cluster.address else 0.01)
         self._say("checking the workers")

@@ -60,15 +60,16 @@ class HostExecutor(Executor):
     """Runs plans on this machine, one at a time, by an agent that lives as long as the target is entered.
 
     With a ``home`` it may change the machine: entering takes the machine's lock, and refuses (RequestError) while
-    another experiment goes on or while an earlier one may have left something changed. Without one it only reads and
-    runs. What needs root is refused before it begins if there is none.
+    another experiment goes on for more than ``wait_s`` seconds, or while an earlier one may have left something
+    changed. Without one it only reads and runs. What needs root is refused before it begins if there is none.
     """
 
     keeps_values = True
 
-    def __init__(self, home: Home | None = None, say: Say = lambda _: None) -> None:
+    def __init__(self, home: Home | None = None, say: Say = lambda _: None, *, wait_s: float = 0) -> None:
         self._journals = home.journals if home is not None else None
         self._say = say
+        self._wait_s = wait_s
         self._stack = ExitStack()
         self._lock: MachineLock | None = None
         self._agent: AgentProcess | None = None
@@ -100,7 +101,7 @@ class HostExecutor(Executor):
             raise RequestError("program setpriv not found", hint=install_hint("util-linux"))
         with ExitStack() as stack:
             if self._journals is not None:
-                self._lock = stack.enter_context(MachineLock("experiment"))
+                self._lock = stack.enter_context(MachineLock("experiment", wait_s=self._wait_s, say=self._say))
                 for note in (*self._lock.found, *require_none_left(self._journals)):
                     self._say(note)
                 for left in remove_left_services():

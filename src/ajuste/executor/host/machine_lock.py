@@ -25,6 +25,8 @@ from typing import Any, Final, Literal, Self, get_args
 from ajuste.machine.files import user_name
 from ajuste.machine.session import boot_id, started_ticks
 from ajuste.model.error import RequestError
+from ajuste.model.live import duration
+from ajuste.model.wording import Say
 
 Use = Literal["experiment", "measurement", "restoration", "unknown"]
 
@@ -180,6 +182,7 @@ _held_here: set[Path] = set()
 """The locks that this process itself holds now."""
 
 _PAUSE_SECONDS = 0.05
+_WAITING_PAUSE_SECONDS = 0.25
 _TRIES = 5
 
 
@@ -187,14 +190,16 @@ class MachineLock:
     """A context manager that holds the machine. ``descriptor`` may be left to processes that are to hold it too: it is
     free when the last of them has ended.
 
-    Entering raises RequestError, naming the holder, if the machine is in use. Only an experiment of the same user is in
-    the way of a restoration. Anything else, such as a lock that is held for another reason or a file that is not
-    Ajuste's, is said in ``found`` and passed by.
+    Entering raises RequestError, naming the holder, if the machine is still in use after ``wait_s`` seconds; ``say`` is
+    told that it waits. Only an experiment of the same user is in the way of a restoration. Anything else, such as a
+    lock that is held for another reason or a file that is not Ajuste's, is said in ``found`` and passed by.
     """
 
-    def __init__(self, use: Use, directory: Path = DIRECTORY) -> None:
+    def __init__(self, use: Use, directory: Path = DIRECTORY, *, wait_s: float = 0, say: Say = lambda _: None) -> None:
         uid = os.geteuid()
         self._use = use
+        self._wait_s = wait_s
+        self._tell = say
         self._path = directory / lock_name(uid)
         self._status = directory / status_name(uid)
         self._descriptor: int | None = None
@@ -207,6 +212,20 @@ class MachineLock:
         return self._descriptor
 
     def __enter__(self) -> Self:
+        deadline = time.monotonic() + self._wait_s
+        announced = False
+        while True:
+            try:
+                return self._enter()
+            except _InUse as busy:
+                if time.monotonic() >= deadline:
+                    raise
+                if not announced:
+                    self._tell(f"waiting up to {duration(self._wait_s)} for this machine: {busy.message}")
+                    announced = True
+            time.sleep(_WAITING_PAUSE_SECONDS)
+
+    def _enter(self) -> Self:
         try:
             for step in (self._take, self._say, self._look_at_others):
                 try:
@@ -304,7 +323,7 @@ def _busy(holder: Holder, *, held: bool) -> RequestError:
         return _InUse(f"values are being restored on this machine: {holder}", hint="wait a moment and try again")
     return _InUse(
         f"another experiment is running on this machine: {holder}",
-        hint="wait until it ends, or interrupt it; run its command again to resume",
+        hint="wait for it with --wait 10m, or interrupt it; run its command again to resume",
     )
 
 

@@ -38,8 +38,9 @@ class PreparedHost(HostExecutor):
         cleanup: tuple[Command, ...] = (),
         first: Callable[[Executor], None] = lambda _: None,
         timeout_ns: int,
+        wait_s: float = 0,
     ) -> None:
-        super().__init__(home, say)
+        super().__init__(home, say, wait_s=wait_s)
         self._first = first
         self._changes = tuple(dict.fromkeys(writes for writes in changes if writes))
         self._setup = setup
@@ -94,6 +95,8 @@ def prepared_for(
     home: Home,
     say: Say = lambda _: None,
     first: Callable[[Executor], None] = lambda _: None,
+    *,
+    wait_s: float = 0,
 ) -> PreparedHost:
     """This machine, made ready for that study; ``first`` is called before anything is changed."""
     return PreparedHost(
@@ -104,6 +107,7 @@ def prepared_for(
         setup=resolved.setup,
         cleanup=resolved.cleanup,
         timeout_ns=round(resolved.study.workload.timeout_s * 1e9),
+        wait_s=wait_s,
     )
 
 

@@ -46,7 +46,7 @@ LIVE: Final = "live"
 @dataclass(frozen=True)
 class LiveOptions:
     """``fresh`` begins a run anew; ``goes_on_after_boot`` was given before the machine was started anew. For
-    ``patience_s`` a metric that shows nothing is waited for.
+    ``patience_s`` a metric that shows nothing is waited for; for ``wait_s``, another experiment.
     """
 
     home: Home
@@ -55,6 +55,7 @@ class LiveOptions:
     fresh: bool = False
     goes_on_after_boot: bool = False
     patience_s: float = 0.0
+    wait_s: float = 0.0
 
 
 def prepare_live(study: Study, design: LiveDesign, known: Catalogue, options: LiveOptions) -> Experiment:
@@ -90,9 +91,11 @@ def _require_live(resolved: ResolvedStudy, known: Catalogue, *, accept_risk: boo
                 )
 
 
-def require_free(home: Home) -> None:
-    """Raises RequestError where the machine is in use, or an earlier experiment may have left values changed."""
-    with MachineLock("experiment"):
+def require_free(home: Home, *, wait_s: float = 0, say: Say = lambda _: None) -> None:
+    """Raise RequestError where the machine stays in use for ``wait_s`` seconds, or an earlier experiment may have left
+    values changed.
+    """
+    with MachineLock("experiment", wait_s=wait_s, say=say):
         require_none_left(home.journals)
 
 
@@ -178,7 +181,7 @@ def _measured(
     pipe = directory(home) / f"beat-{os.getpid()}"
     hooks = LiveHooks(keep, note, options.say, lambda: is_asked_to_stop(home, run.id), tell_state, predict)
     first = keeper(home, run.id, resolved.writes, catalogue())
-    with Heart(pipe) as heart, prepared_for(resolved, home, options.say, first) as executor:
+    with Heart(pipe) as heart, prepared_for(resolved, home, options.say, first, wait_s=options.wait_s) as executor:
         trials = [one.model_copy(update={"events": ""}) for one in store.trials(run)]
         watch = str(native_program(WATCH))
         conductor = Conductor(resolved, executor, sources, heart, hooks, watch, trials, about, known)

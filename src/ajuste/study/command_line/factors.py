@@ -117,7 +117,7 @@ def settings(request: Request, catalogue: Catalogue) -> list[Varied]:
         name, equals, levels = text.partition("=")
         if not equals or not name.strip() or not levels:
             raise wrong("--set", text, "NAME=LEVEL or NAME=LEVEL,LEVEL,…", "list the tunables with `ajuste tunables`")
-        found.append(_varied(name.strip(), f"--set {text}", levels, catalogue))
+        found.append(varied(name.strip(), f"--set {text}", levels, catalogue))
     for option, name, own in (
         ("--nice", "nice", request.nice),
         ("--policy", "policy", request.policy),
@@ -125,7 +125,7 @@ def settings(request: Request, catalogue: Catalogue) -> list[Varied]:
         ("--cgroup-weight", "cgroup_weight", request.cgroup_weight),
     ):
         if own is not None:
-            found.append(_varied(name, f"{option} {own}", own, catalogue))
+            found.append(varied(name, f"{option} {own}", own, catalogue))
     found += _boot_settings(request)
     seen: dict[str, Varied] = {}
     for one in found:
@@ -158,7 +158,8 @@ def _boot_settings(request: Request) -> list[Varied]:
     return found
 
 
-def _varied(name: str, said: str, text: str, catalogue: Catalogue) -> Varied:
+def varied(name: str, said: str, text: str, catalogue: Catalogue) -> Varied:
+    """Return ``name`` with the levels of ``text``: a list with commas, or a range. Raises RequestError."""
     if RANGE_MARK in text and "," not in text:
         return Varied(name, (text,), said, _range(said, text))
     return Varied(name, _levels(name, said, text, catalogue), said)

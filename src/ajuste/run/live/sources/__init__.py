@@ -57,7 +57,7 @@ def open_metric(metric: LiveMetric) -> Source:
     if metric.kind not in known:
         raise RequestError(
             f"{metric.kind!r} is not a source; expected one of {', '.join(known)}",
-            hint=did_you_mean(nearest_names(metric.kind, known)) or "see docs/reference/formats.md for examples",
+            hint=did_you_mean(nearest_names(metric.kind, known)) or "see `ajuste help formats` for examples",
             place=place,
         )
     try:

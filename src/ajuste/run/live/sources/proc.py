@@ -29,7 +29,7 @@ def open_source(where: str) -> Source:
         names = [one.name for one in figure.figures] if figure else []
         raise RequestError(
             f"{name} has no figure {key!r}",
-            hint=did_you_mean(nearest_names(key, names, most=3)) or "see docs/reference/sampler-figures.md",
+            hint=did_you_mean(nearest_names(key, names, most=3)) or "see `ajuste help sampler-figures`",
         )
     file = Path("/proc") / name
     return Source("files", lambda: _figure(file, key), rate if found.kind == "counter" else level)
