@@ -152,6 +152,7 @@ def test_on_a_terminal_it_shows_and_removes_itself(monkeypatch: pytest.MonkeyPat
     console = Console(file=out, force_terminal=True, width=80)
     with Progress(min_blocks=1, max_blocks=2, console=console) as progress:
         progress.say("booting \x1b[2J")
+        until(lambda: "booting" in out.getvalue())
     text = out.getvalue()
     assert "booting \\x1b[2J" in text
     assert "\x1b[2K" in text

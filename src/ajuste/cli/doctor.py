@@ -14,6 +14,7 @@ from ajuste.machine.doctor.diagnosis import diagnose
 from ajuste.machine.doctor.measuring import FULL, QUICK, measure
 from ajuste.report.console import Console
 from ajuste.report.diagnosis import diagnosis_report
+from ajuste.report.display import Activity
 from ajuste.report.terminal import print_report
 
 
@@ -27,8 +28,8 @@ def doctor(
     Measures timers, other load, stolen time and the spread of a fixed job. Changes nothing. Run no experiment
     at the same time: they would disturb each other.
     """
-    with MachineLock("measurement"), Console(stderr=True).telling() as say, HostExecutor() as target:
-        measured = measure(target, QUICK if quick else FULL, say)
+    with MachineLock("measurement"), Activity() as activity, HostExecutor() as target:
+        measured = measure(target, QUICK if quick else FULL, activity.say)
     diagnosis = diagnose(measured)
     if as_json:
         typer.echo(diagnosis.model_dump_json(indent=2))
