@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import signal
 import struct
 import subprocess
 import termios
@@ -36,6 +37,12 @@ class Screen:
         return any(text in frame for frame in self.frames)
 
 
+def _sit_down() -> None:
+    """Have the terminal send signals, and hear them also where a script started the tests in its background."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def watch(
     command: Sequence[str | Path],
     directory: Path,
@@ -60,10 +67,10 @@ def watch(
         stdout=streams[0],
         stderr=streams[1],
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=_sit_down,
     )
-    for stream in {slave, *streams}:
-        os.close(stream)
+    for descriptor in {slave, *streams}:
+        os.close(descriptor)
     screen = pyte.HistoryScreen(columns, _LINES, history=10_000)
     stream = pyte.ByteStream(screen)
     frames, written, waits = [""], b"", bool(interrupt_at)

@@ -72,6 +72,16 @@ def test_an_interruption_leaves_its_message_alone(ajuste: Shell) -> None:
     assert not screen.cursor_is_hidden
 
 
+def test_an_error_breaks_between_words_and_its_hint_not_at_all(ajuste: Shell) -> None:
+    screen = ajuste.on_a_terminal("run", "granularitee", columns=40)
+    assert screen.code == 2
+    written = screen.written.decode().replace("\r\n", "\n")
+    message, _, hint = written.partition("\n  ")
+    assert "\n" in message
+    assert all(len(line) <= 40 for line in re.sub(r"\x1b\[[\d;]*m", "", message).split("\n"))
+    assert "\n" not in hint.strip()
+
+
 @pytest.mark.usefixtures("machine_lock")
 def test_a_dumb_terminal_gets_plain_lines(ajuste: Shell) -> None:
     screen = ajuste.on_a_terminal(*COMPARE, term="dumb")
@@ -93,11 +103,12 @@ def test_what_goes_to_a_file_is_plain_and_progress_stays_on_the_terminal(ajuste:
 
 
 @pytest.mark.slow
-def test_so_does_the_building_of_a_kernel(ajuste: Shell) -> None:
+def test_so_does_the_building_of_a_kernel(ajuste: Shell, tmp_path: Path) -> None:
     small_kernel(ajuste.directory / "linux")
-    screen = ajuste.on_a_terminal("kernel", "build", "--source", "linux", "--name", "tiny")
+    alone = Shell(ajuste.directory, tmp_path / "alone")  # Nothing was built in it before.
+    screen = alone.on_a_terminal("kernel", "build", "--source", "linux", "--name", "tiny")
     assert screen.code == 0
-    require_clean(screen, "preparing", "mine:tiny: 6.1.7 from ")
+    require_clean(screen, "Compiling: ", "mine:tiny: 6.1.7 from ")
 
 
 @needs_root

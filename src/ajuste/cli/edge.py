@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,6 +27,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 _RED: Final = "\x1b[1;31m"
 _PLAIN: Final = "\x1b[0m"
+_PREFIX: Final = "ajuste: "
 
 MOST_LINES: Final = 60
 """Of an error; a list of problems counts those beyond its own limit itself."""
@@ -183,10 +185,23 @@ def _say(message: str, hint: str | None) -> None:
     """At most so many lines of a limited length: whatever is wrong, the terminal still shows it all."""
     out = getattr(sys.stderr, "rich_proxied_file", sys.stderr)
     coloured = out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    print(f"{_RED}ajuste: {_PLAIN}" if coloured else "ajuste: ", end="", file=out)
-    print(visible("\n".join(_lines(message))), file=out)
+    text = _wrapped(visible("\n".join(_lines(f"{_PREFIX}{message}"))), out)
+    print(f"{_RED}{_PREFIX}{_PLAIN}{text.removeprefix(_PREFIX)}" if coloured else text, file=out)
     if hint:
         print("  " + visible("\n  ".join(_lines(hint))), file=out)
+
+
+def _wrapped(text: str, out: TextIO) -> str:
+    """``text`` broken between words for a terminal. Hints stay in one piece: people copy commands from them."""
+    try:
+        columns = os.get_terminal_size(out.fileno()).columns
+    except (OSError, ValueError):
+        return text
+    lines = (
+        textwrap.fill(line, max(1, columns), break_long_words=False, break_on_hyphens=False)
+        for line in text.split("\n")
+    )
+    return "\n".join(lines)
 
 
 def _lines(text: str) -> list[str]:

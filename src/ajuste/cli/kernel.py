@@ -73,9 +73,11 @@ def build(
     if as_json:
         print(json.dumps(described(kernel), indent=2))
         return
-    print(f"{kernel.image.spec}: {_summary(kernel)}")
+    console = Console()
+    console.print(f"{kernel.image.spec}: {_summary(kernel)}", soft_wrap=not console.is_terminal)
+    console.print(f"  in {kernel.directory}", soft_wrap=True)
     for note in kernel.provenance.notes:
-        print(f"  {visible_line(note)}")
+        console.print(f"  {visible_line(note)}", soft_wrap=not console.is_terminal)
 
 
 @example("ajuste kernel remove non-numa")
@@ -103,7 +105,7 @@ def _summary(kernel: BuiltKernel) -> str:
     size = kernel.image.vmlinuz.stat().st_size / 1e6
     return (
         f"{kernel.image.release} from {visible_line(made.source)}, image {size:.1f} MB, "
-        f"{made.compiled:,} objects compiled in {duration(made.seconds)}, in {kernel.directory}"
+        f"{made.compiled:,} objects compiled in {duration(made.seconds)}"
     )
 
 

@@ -136,7 +136,9 @@ class Display:
         if running:
             return f"Running {running}"
         seconds = self._clock() - self._said_s
-        took = "" if isinstance(self._said, Ongoing) or seconds < _NOTICED_SECONDS else f"{SEPARATOR}{duration(seconds)}"
+        took = (
+            "" if isinstance(self._said, Ongoing) or seconds < _NOTICED_SECONDS else f"{SEPARATOR}{duration(seconds)}"
+        )
         return f"{visible_line(self._said)}{took}" if self._said else _UNKNOWN
 
 
