@@ -103,11 +103,12 @@ class Display:
             with self._lock:
                 line = SEPARATOR.join(self.lines())
             if line:
-                self._print(Text(line), soft_wrap=True)
+                self._print(Text(line))
 
-    def _print(self, text: Text, *, soft_wrap: bool) -> None:
+    def _print(self, text: Text) -> None:
+        """Broken between words on a terminal, in one line elsewhere."""
         with suppress(OSError, ValueError):  # Nobody reads it any more.
-            self._console.print(text, soft_wrap=soft_wrap)
+            self._console.print(text, soft_wrap=not self._console.is_interactive)
 
     def lines(self) -> Sequence[str]:
         """What is said now, a text for each line, without tables."""
@@ -124,7 +125,7 @@ class Display:
         """What a person should know before the end: a line that stays."""
         _LOG.warning("progress", extra={"text": text})
         if not self._quiet:
-            self._print(Text(visible_line(text)), soft_wrap=not self._console.is_interactive)
+            self._print(Text(visible_line(text)))
 
     def renderable(self) -> RenderableType:
         """The lines as they are now."""
@@ -154,7 +155,7 @@ class Activity(Display):
     def say(self, text: str) -> None:
         super().say(text)
         if self._log and not self._quiet and not isinstance(text, Ongoing):
-            self._print(Text(visible_line(text), style="dim"), soft_wrap=True)
+            self._print(Text(visible_line(text), style="dim"))
 
     def lines(self) -> Sequence[str]:
         now = self._now()

@@ -300,7 +300,7 @@ class SearchProgress(Display):
     def _trials(self) -> str:
         stands = self._standing
         phase = _DOING[stands.phase] if stands else _DOING["explore"]
-        done = stands.trials if stands else 0
+        done = max(self._done, stands.trials if stands else 0)
         parts = [f"{phase}: {count_of(done, 'trial')} done of at most {self._allowed:,}"]
         if self._done and self._first is not None and stands:
             left = (self._clock() - self._first) / self._done * max(0, self._allowed - done)
