@@ -58,7 +58,9 @@ def watch(
     """
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", _LINES, columns, 0, 0))
-    streams = [slave if path is None else os.open(path, os.O_WRONLY | os.O_CREAT) for path in (output, errors)]
+    streams = [
+        slave if path is None else os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) for path in (output, errors)
+    ]
     process = subprocess.Popen(
         command,
         cwd=directory,

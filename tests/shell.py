@@ -111,7 +111,15 @@ class Shell:
         """What it shows in a terminal; ``options`` as of ``screen.watch``."""
         environment = {name: value for name, value in self._environment.items() if name not in _OF_TERMINALS}
         command = [Path(sys.executable).parent / "ajuste", *words]
-        return watch(command, self.directory, {**environment, "TERM": term}, **options)
+        screens: list[Screen] = []
+
+        def work() -> subprocess.CompletedProcess[str]:
+            screens.append(watch(command, self.directory, {**environment, "TERM": term}, **options))
+            complained = options["errors"].read_text() if "errors" in options else screens[-1].text
+            return subprocess.CompletedProcess(words, screens[-1].code, "", " ".join(complained.split()))
+
+        patiently(work)
+        return screens[-1]
 
     def _finished(self, *words: str) -> subprocess.CompletedProcess[str]:
         return warm.run(words, self.directory, self._environment)

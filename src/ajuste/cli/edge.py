@@ -28,6 +28,7 @@ _LOG: Final = logging.getLogger(__name__)
 _RED: Final = "\x1b[1;31m"
 _PLAIN: Final = "\x1b[0m"
 _PREFIX: Final = "ajuste: "
+_ORDINARY_COLUMNS: Final = 80
 
 MOST_LINES: Final = 60
 """Of an error; a list of problems counts those beyond its own limit itself."""
@@ -185,23 +186,37 @@ def _say(message: str, hint: str | None) -> None:
     """At most so many lines of a limited length: whatever is wrong, the terminal still shows it all."""
     out = getattr(sys.stderr, "rich_proxied_file", sys.stderr)
     coloured = out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    text = _wrapped(visible("\n".join(_lines(f"{_PREFIX}{message}"))), out)
+    text = _wrapped(visible("\n".join(_lines(f"{_PREFIX}{message}"))), _columns(out))
     print(f"{_RED}{_PREFIX}{_PLAIN}{text.removeprefix(_PREFIX)}" if coloured else text, file=out)
     if hint:
-        print("  " + visible("\n  ".join(_lines(hint))), file=out)
+        columns = _columns(out)
+        # People copy commands from hints, and a line break ends a command.
+        text = visible("\n".join(f"  {line}" for line in _lines(hint)))
+        print(text if columns >= _ORDINARY_COLUMNS else _wrapped(text, columns), file=out)
 
 
-def _wrapped(text: str, out: TextIO) -> str:
-    """``text`` broken between words for a terminal. Hints stay in one piece: people copy commands from them."""
+def _columns(out: TextIO) -> int:
+    """Of the terminal; as many as can be where it is none."""
     try:
-        columns = os.get_terminal_size(out.fileno()).columns
+        return os.get_terminal_size(out.fileno()).columns or sys.maxsize
     except (OSError, ValueError):
+        return sys.maxsize
+
+
+def _wrapped(text: str, columns: int) -> str:
+    """Each line broken between words, indented as it was."""
+    if columns == sys.maxsize:
         return text
-    lines = (
-        textwrap.fill(line, max(1, columns), break_long_words=False, break_on_hyphens=False)
+    return "\n".join(
+        textwrap.fill(
+            line,
+            columns,
+            subsequent_indent=" " * min(2, len(line) - len(line.lstrip())),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
         for line in text.split("\n")
     )
-    return "\n".join(lines)
 
 
 def _lines(text: str) -> list[str]:
