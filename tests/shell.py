@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import warm
+from screen import Screen, watch
 
 SMALL = """\
 schema = 1
@@ -65,6 +66,7 @@ _ON_THIS_MACHINE = re.compile(
     r"ajuste (compare (?!.*--(vm|kernel|source|dry-run)\b)|(doctor|gate|history|restore|run glxgears|suite)\b)"
 )
 _PATIENCE_SECONDS = 200
+_OF_TERMINALS = {"COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"}
 _OTHERS = re.compile(
     "another experiment is running|its agent is still restoring values|values are being restored on this machine"
 )
@@ -104,6 +106,20 @@ class Shell:
         done = self._finished(*words) if expect == 2 else patiently(lambda: self._finished(*words))
         assert done.returncode == expect, f"exit code {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
         return done.stdout, done.stderr
+
+    def on_a_terminal(self, *words: str, term: str = "xterm-256color", **options: Any) -> Screen:
+        """What it shows in a terminal; ``options`` as of ``screen.watch``."""
+        environment = {name: value for name, value in self._environment.items() if name not in _OF_TERMINALS}
+        command = [Path(sys.executable).parent / "ajuste", *words]
+        screens: list[Screen] = []
+
+        def work() -> subprocess.CompletedProcess[str]:
+            screens.append(watch(command, self.directory, {**environment, "TERM": term}, **options))
+            complained = options["errors"].read_text() if "errors" in options else screens[-1].text
+            return subprocess.CompletedProcess(words, screens[-1].code, "", " ".join(complained.split()))
+
+        patiently(work)
+        return screens[-1]
 
     def _finished(self, *words: str) -> subprocess.CompletedProcess[str]:
         return warm.run(words, self.directory, self._environment)

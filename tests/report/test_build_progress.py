@@ -31,7 +31,7 @@ def test_what_is_compiled_and_how_long_the_rest_takes() -> None:
     progress.compiling(1000)
     clock.now = 60.0
     progress.compiled(250)
-    assert shown(progress) == "Compiling: 250 objects of about 1,000, about 3 min left"
+    assert shown(progress) == "Compiling: 250 objects of about 1,000 · about 3 min left"
 
 
 def test_no_number_is_promised_where_none_is_known() -> None:
@@ -40,14 +40,14 @@ def test_no_number_is_promised_where_none_is_known() -> None:
     progress.compiling(None)
     clock.now = 9.0
     progress.compiled(1)
-    assert shown(progress) == "Compiling: 1 object, 9 s"
+    assert shown(progress) == "Compiling: 1 object · 9 s"
 
 
 def test_more_objects_than_were_expected_are_no_time_below_nothing() -> None:
     progress = BuildProgress(console=Console(file=io.StringIO()), clock=Clock())
     progress.compiling(10)
     progress.compiled(12)
-    assert shown(progress) == "Compiling: 12 objects, 0 s"
+    assert shown(progress) == "Compiling: 12 objects · 0 s"
 
 
 def test_what_is_said_has_no_control_characters() -> None:

@@ -21,6 +21,7 @@ from ajuste.cli.edge import MOST_LINES, exit_code, made_visible
 from ajuste.model.error import Place, RequestError
 from ajuste.model.wording import visible_json
 from ajuste.report.console import Console
+from ajuste.report.display import Activity
 
 HOSTILE = "\x1b[2J\x1b]0;title\x07 [red]a[/red][/x] :smile: \u202egnp\u2066 \x9b31m\r\u3164\U000e0041\udc80"
 
@@ -48,8 +49,11 @@ def test_nothing_hidden_and_no_markup_is_left_on_a_console(thing: Callable[[str]
 
 def test_what_happens_now_is_text_too() -> None:
     file = io.StringIO()
-    with Console(file=file, width=300).telling() as say:
-        say(HOSTILE)
+    with Activity(log=True, console=Console(file=file, width=300)) as activity:
+        activity.say(HOSTILE)
+        activity.warn(HOSTILE)
+    assert not hidden(file.getvalue())
+    assert file.getvalue().count("\\x1b[2J") == 2
 
 
 @given(st.text())

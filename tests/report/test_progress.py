@@ -12,7 +12,9 @@ import pytest
 
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
+from ajuste.model.wording import Ongoing
 from ajuste.report.console import Console
+from ajuste.report.display import BEAT_SECONDS
 from ajuste.report.progress import BuildProgress, Progress, SearchProgress
 from verdicts import verdict
 
@@ -95,6 +97,38 @@ def test_it_says_what_runs_what_is_done_and_what_is_known() -> None:
     assert "nice=4 (block 7)" not in shown(progress)
 
 
+def test_in_a_narrow_terminal_lines_break_between_facts_and_no_number_is_cut() -> None:
+    clock = Clock()
+    progress = Progress(min_blocks=5, max_blocks=30, metric=ELAPSED, console=Console(file=io.StringIO()), clock=clock)
+    name = "sched_granularity_ns=750000"
+    findings = [verdict(name, estimate=0.9, low=0.8, high=1.02, more_blocks=4)]
+    measure(progress, clock, 0, {name: 10}, findings)
+    progress.trial_started(name, 1)
+    assert [line.rstrip() for line in shown(progress, width=38).splitlines()] == [
+        f"Running {name}",
+        "(block 1)",
+        "1 block done of at most 30",
+        "about 40 s left",
+        "Elapsed time so far",
+        name,
+        "  −10.0 %  −20.0 … +2.0 %  undecided",
+    ]
+
+
+def test_what_goes_on_outside_trials_has_its_own_time_and_no_time_of_blocks() -> None:
+    clock = Clock()
+    progress = Progress(min_blocks=5, max_blocks=30, metric=ELAPSED, console=Console(file=io.StringIO()), clock=clock)
+    progress.say("fetching package lists")
+    clock.now += 7
+    assert shown(progress).split("\n")[:-1] == ["fetching package lists · 7 s"]
+    progress.say(Ongoing("fetching package lists: 1.0 of 2.0 MB · about 7 s left"))
+    assert "· 7 s" not in shown(progress)
+    measure(progress, clock, 0, {"a": 10}, [verdict("b", more_blocks=4)])
+    assert "40 s left" in shown(progress)
+    progress.say("counting what a costs")
+    assert "left" not in shown(progress)
+
+
 def test_blocks_kept_by_an_earlier_run_count_but_do_not_make_the_rest_seem_quicker() -> None:
     clock = Clock()
     progress = Progress(min_blocks=5, max_blocks=30, console=Console(file=io.StringIO()), clock=clock)
@@ -118,7 +152,7 @@ def test_it_is_silent_off_a_terminal_and_when_asked(terminal: bool, quiet: bool)
 
 def test_off_a_terminal_it_says_in_a_plain_line_now_and_then_what_runs() -> None:
     out = io.StringIO()
-    assert Progress(min_blocks=1, max_blocks=2).beat_s <= 30
+    assert 0 < BEAT_SECONDS <= 30
     progress = Progress(min_blocks=1, max_blocks=2, console=Console(file=out, width=20))
     progress.beat_s = 0.01
     progress.trial_started("nice=0\x1b[2J", 0)
@@ -152,6 +186,7 @@ def test_on_a_terminal_it_shows_and_removes_itself(monkeypatch: pytest.MonkeyPat
     console = Console(file=out, force_terminal=True, width=80)
     with Progress(min_blocks=1, max_blocks=2, console=console) as progress:
         progress.say("booting \x1b[2J")
+        until(lambda: "booting" in out.getvalue())
     text = out.getvalue()
     assert "booting \\x1b[2J" in text
     assert "\x1b[2K" in text

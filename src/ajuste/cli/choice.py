@@ -16,6 +16,7 @@ from ajuste.machine.home import home
 from ajuste.model.error import Place, RequestError
 from ajuste.model.wording import visible_line
 from ajuste.report.console import Console, sheet
+from ajuste.report.display import Activity
 from ajuste.run.experiment import built_kernels
 from ajuste.run.testbed import RunOptions
 from ajuste.study.builtin import find_study
@@ -158,8 +159,8 @@ def placed(
     from ajuste.run.placement import placed_profiles  # few experiments have profiles
 
     _require_named(specs)
-    with Console(file=sys.stderr).telling() as say:
-        found = placed_profiles(specs, target, catalogue, replace(means, say=say))
+    with Activity() as activity:
+        found = placed_profiles(specs, target, catalogue, replace(means, say=activity.say))
     if tell:
         from ajuste.profile.placing import notes_of
 

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from ajuste.cli.options import Json, Wait, example, wait_seconds
-from ajuste.cli.showing import telling
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.machine_lock import MachineLock
 from ajuste.machine.doctor.diagnosis import diagnose
 from ajuste.machine.doctor.measuring import FULL, QUICK, measure
 from ajuste.report.console import Console
 from ajuste.report.diagnosis import diagnosis_report
+from ajuste.report.display import Activity
 from ajuste.report.terminal import print_report
 
 
@@ -29,9 +29,12 @@ def doctor(
     Measures timers, other load, stolen time and the spread of a fixed job. Changes nothing. Run no experiment
     at the same time: they would disturb each other.
     """
-    lock = MachineLock("measurement", wait_s=wait_seconds(wait), say=telling())
-    with lock, Console(stderr=True).telling() as say, HostExecutor() as target:
-        measured = measure(target, QUICK if quick else FULL, say)
+    with (
+        Activity() as activity,
+        MachineLock("measurement", wait_s=wait_seconds(wait), say=activity.say),
+        HostExecutor() as target,
+    ):
+        measured = measure(target, QUICK if quick else FULL, activity.say)
     diagnosis = diagnose(measured)
     if as_json:
         typer.echo(diagnosis.model_dump_json(indent=2))

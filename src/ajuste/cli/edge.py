@@ -6,7 +6,6 @@ import atexit
 import logging
 import os
 import re
-import shutil
 import signal
 import sys
 import textwrap
@@ -28,9 +27,9 @@ _LOG: Final = logging.getLogger(__name__)
 
 _RED: Final = "\x1b[1;31m"
 _PLAIN: Final = "\x1b[0m"
+_PREFIX: Final = "ajuste: "
+_ORDINARY_COLUMNS: Final = 80
 
-_NAME: Final = "ajuste: "
-_NARROWEST: Final = 20
 
 MOST_LINES: Final = 60
 """Of an error; a list of problems counts those beyond its own limit itself."""
@@ -188,26 +187,37 @@ def _say(message: str, hint: str | None) -> None:
     """At most so many lines of a limited length: whatever is wrong, the terminal still shows it all."""
     out = getattr(sys.stderr, "rich_proxied_file", sys.stderr)
     coloured = out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    columns = shutil.get_terminal_size().columns if out.isatty() else 0
-    lines = _filled(_lines(message), columns, before=len(_NAME))
-    print(f"{_RED}{_NAME}{_PLAIN}" if coloured else _NAME, end="", file=out)
-    print(visible("\n".join(lines)), file=out)
+    text = _wrapped(visible("\n".join(_lines(f"{_PREFIX}{message}"))), _columns(out))
+    print(f"{_RED}{_PREFIX}{_PLAIN}{text.removeprefix(_PREFIX)}" if coloured else text, file=out)
     if hint:
-        print("  " + visible("\n  ".join(_filled(_lines(hint), columns - 2))), file=out)
+        columns = _columns(out)
+        # People copy commands from hints, and a line break ends a command.
+        text = visible("\n".join(f"  {line}" for line in _lines(hint)))
+        print(text if columns >= _ORDINARY_COLUMNS else _wrapped(text, columns), file=out)
 
 
-def _filled(lines: list[str], columns: int, before: int = 0) -> list[str]:
-    """The lines wrapped at words, the first after ``before`` columns; as they are where the width is not known."""
-    if columns < _NARROWEST:
-        return lines
-    filled: list[str] = []
-    for line in lines:
-        first = " " * (0 if filled else before)
-        parts = textwrap.wrap(
-            line, columns, initial_indent=first, break_on_hyphens=False, replace_whitespace=False, drop_whitespace=True
+def _columns(out: TextIO) -> int:
+    """Of the terminal; as many as can be where it is none."""
+    try:
+        return os.get_terminal_size(out.fileno()).columns or sys.maxsize
+    except (OSError, ValueError):
+        return sys.maxsize
+
+
+def _wrapped(text: str, columns: int) -> str:
+    """Each line broken between words, indented as it was."""
+    if columns == sys.maxsize:
+        return text
+    return "\n".join(
+        textwrap.fill(
+            line,
+            columns,
+            subsequent_indent=" " * min(2, len(line) - len(line.lstrip())),
+            break_long_words=False,
+            break_on_hyphens=False,
         )
-        filled += parts or [""]
-    return [filled[0][before:], *filled[1:]]
+        for line in text.split("\n")
+    )
 
 
 def _lines(text: str) -> list[str]:

@@ -15,7 +15,6 @@ from ajuste.cli.command_line import Commands
 from ajuste.cli.kernel_bisect import bisect
 from ajuste.cli.kernel_diff import diff
 from ajuste.cli.options import Json, Quiet, example, examples, help_if_alone
-from ajuste.cli.showing import telling
 from ajuste.kernel.available import AvailableKernel, available_kernels
 from ajuste.kernel.building.build import BuildRequest, build_kernel
 from ajuste.kernel.building.built import BuiltKernel, built_kernels, remove_built
@@ -26,6 +25,7 @@ from ajuste.machine.home import Home, home
 from ajuste.model.kernel import KernelImage, Proof, Shown
 from ajuste.model.wording import Say, visible_line
 from ajuste.report.console import Console
+from ajuste.report.display import Activity
 from ajuste.report.document import Fact, Facts, Paragraph, Report, Section
 from ajuste.report.format import duration
 from ajuste.report.progress import BuildProgress
@@ -74,9 +74,11 @@ def build(
     if as_json:
         print(json.dumps(described(kernel), indent=2))
         return
-    print(f"{kernel.image.spec}: {_summary(kernel)}")
+    console = Console()
+    console.print(f"{kernel.image.spec}: {_summary(kernel)}", soft_wrap=not console.is_terminal)
+    console.print(f"  in {kernel.directory}", soft_wrap=True)
     for note in kernel.provenance.notes:
-        print(f"  {visible_line(note)}")
+        console.print(f"  {visible_line(note)}", soft_wrap=not console.is_terminal)
 
 
 @example("ajuste kernel remove non-numa")
@@ -104,7 +106,7 @@ def _summary(kernel: BuiltKernel) -> str:
     size = kernel.image.vmlinuz.stat().st_size / 1e6
     return (
         f"{kernel.image.release} from {visible_line(made.source)}, image {size:.1f} MB, "
-        f"{made.compiled:,} objects compiled in {duration(made.seconds)}, in {kernel.directory}"
+        f"{made.compiled:,} objects compiled in {duration(made.seconds)}"
     )
 
 
@@ -142,11 +144,13 @@ def prove_kernel(
     from ajuste.run.proofs.prove import parse_claims, prove
 
     claimed = parse_claims(claims or ())
-    place, say = home(), telling()
+    place = home()
     if specs_to_build([kernel]):
         with BuildProgress() as progress:
             kernel = build_specified([kernel], place, progress)[kernel].image.spec
-    proof = prove(fetch_kernel(kernel, place, say=say), claimed, place, say, tuple(arguments or ()))
+    with Activity(log=True) as activity:
+        say = activity.say
+        proof = prove(fetch_kernel(kernel, place, say=say), claimed, place, say, tuple(arguments or ()))
     if as_json:
         print(json.dumps({**proof.model_dump(mode="json"), "holds": not proof.broken}, indent=2, ensure_ascii=False))
     else:
@@ -204,7 +208,8 @@ def list_kernels(
     """List the kernels you can boot: what to type, the scheduler, and whether it is cached."""
     place = home()
     mine = built_kernels(place)
-    kernels = available_kernels(place, telling(), every=every, refresh=refresh)
+    with Activity(log=True) as activity:
+        kernels = available_kernels(place, activity.say, every=every, refresh=refresh)
     qemu = cached_qemu(place)
     if as_json:
         document = {
@@ -248,7 +253,8 @@ def fetch(
             parse_spec(spec)
     fetched = []
     for spec in specs:
-        image = _fetch_one(spec, home(), telling(), refresh)
+        with Activity(log=True) as activity:
+            image = _fetch_one(spec, home(), activity.say, refresh)
         fetched.append({"spec": spec, **image.model_dump(mode="json")})
         if not as_json:
             print(f"{spec}: {_described(image)}")

@@ -10,12 +10,13 @@ from typing import Annotated, Final
 import typer
 
 from ajuste.cli.options import Jobs, Json, Parameter, Quiet, Seed, example
-from ajuste.cli.showing import command_line, telling
+from ajuste.cli.showing import command_line
 from ajuste.design.bisection import Outcome
 from ajuste.machine.home import home
 from ajuste.model.metric import Scale
 from ajuste.model.wording import count_of
 from ajuste.report.console import Console
+from ajuste.report.display import Activity
 from ajuste.report.document import Column, CommandBlock, Item, Listing, Paragraph, Report, Row, Section, Table
 from ajuste.report.progress import BuildProgress
 from ajuste.report.terminal import print_report
@@ -65,7 +66,7 @@ def bisect(
     from ajuste.run.bisection.bisect import Ask, Workshop
     from ajuste.run.bisection.bisect import bisect as carry_out
 
-    place, say = home(), telling(quiet=quiet)
+    place, say = home(), Activity(log=True, quiet=quiet).say  # Each step has its own display.
     watching = partial(BuildProgress, quiet=quiet)
     ask = Ask(good, bad, source, config, tuple(set_ or ()), every)
     found = carry_out(ask, Workshop(place, watching, say), _sessions(study, metric, seed, parameter, jobs, quiet, say))

@@ -10,13 +10,13 @@ from typing import Annotated, Any, Final
 import typer
 
 from ajuste.cli.options import Json, example
-from ajuste.cli.showing import telling
 from ajuste.kernel.difference.difference import KernelDifference, OptionDifference, Reason, Side
 from ajuste.kernel.difference.named import series_of
 from ajuste.kernel.spec import is_to_build, specs_to_build
 from ajuste.machine.home import home
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.console import Console
+from ajuste.report.display import Activity
 from ajuste.report.document import Block, CommandBlock, Item, Listing, Paragraph, Report, Section, Tone
 from ajuste.report.progress import BuildProgress
 from ajuste.report.terminal import print_report
@@ -52,13 +52,14 @@ def diff(
     """
     from ajuste.kernel.difference.named import compare, kconfig_sources, named_by_kernel, named_config
 
-    place, say = home(), telling()
+    place = home()
     if specs_to_build(text for text in (a, b) if is_to_build(text)):
         with BuildProgress() as progress:
             a, b = named_by_kernel((a, b), source or (), place, progress)
-    first, second = (named_config(text, place, say) for text in (a, b))
-    with kconfig_sources(source or (), place, say) as sources:
-        found = compare(first, second, sources, say)
+    with Activity(log=True) as activity:
+        first, second = (named_config(text, place, activity.say) for text in (a, b))
+        with kconfig_sources(source or (), place, activity.say) as sources:
+            found = compare(first, second, sources, activity.say)
     if only:
         found = found.within(only)
     if as_json:

@@ -17,7 +17,7 @@ import typer
 from ajuste.cli import options
 from ajuste.cli.command_line import Commands
 from ajuste.cli.options import example, examples, option
-from ajuste.cli.showing import command_line, show_results, telling
+from ajuste.cli.showing import command_line, show_results
 from ajuste.machine.home import WATCH, Home, home, native_program
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import visible_line
@@ -114,6 +114,7 @@ def live(
         return 0
     from ajuste.catalogue.loader import catalogue
     from ajuste.cli.measuring import check_report
+    from ajuste.report.display import Activity
     from ajuste.run.live.experiment import LiveOptions, conduct_live, prepare_live, require_free
     from ajuste.run.live.unit import PATIENCE_SECONDS, install_unit, is_unit, leave_unit, require_systemd
     from ajuste.run.outcome import results_of
@@ -147,13 +148,15 @@ def live(
     )
     if keep_winner is not None and not keep_winner.is_dir():
         raise RequestError(f"--keep-winner {keep_winner}: expected an existing directory")
-    place, known, say = home(), catalogue(), telling(quiet=quiet or as_json)
+    place, known = home(), catalogue()
+    activity = Activity(log=True, quiet=quiet or as_json)
+    activity.beat_s = None  # Each block has a line.
     design = live_design(request)
     study = live_study(request, design, known, str(native_program(WATCH)))
     wanted = LiveOptions(
         place,
         accept_risk=accept_risk,
-        say=say,
+        say=activity.say,
         fresh=fresh,
         goes_on_after_boot=resume_after_reboot,
         wait_s=wait_s,
@@ -168,14 +171,15 @@ def live(
         _show_plan(experiment, design, predicted, as_json=as_json)
         return 0
     if install:
-        require_free(place, wait_s=wait_s, say=say)
+        require_free(place, wait_s=wait_s, say=activity.say)
         unit = install_unit(_installed_command(), study.name, place, os.environ)
         for one in predicted:
             typer.echo(one.says)
         typer.echo(f"started {unit}; see ajuste live status, end it with ajuste live stop")
         return 0
     with Store(place.store_url) as store:
-        done = conduct_live(experiment, store, wanted, named=command_line())
+        with activity:
+            done = conduct_live(experiment, store, wanted, named=command_line())
         leave_unit(os.environ)
         results = results_of(done, store)
     show_results(results, report or place.reports / f"{done.id}.html", as_json=as_json, verbose=verbose, browser=open_)

@@ -17,7 +17,6 @@ from ajuste.machine.home import home
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.base import BaseModel
 from ajuste.model.results import Results
-from ajuste.model.wording import Say
 from ajuste.report.console import Console
 from ajuste.report.results import report_of
 from ajuste.report.terminal import print_report
@@ -58,17 +57,6 @@ def show_results(
 def contents_of(document: BaseModel) -> str:
     """Names what a page is made of: ``document``, and this Ajuste."""
     return hashlib.sha256(f"{ajuste_version()} {document.model_dump_json()}".encode()).hexdigest()
-
-
-# What happens now, for whoever watches a command.
-
-
-def telling(*, quiet: bool = False) -> Say:
-    """Tells on stderr what happens now, a line each; nothing if ``quiet``."""
-    if quiet:
-        return lambda _: None
-    console = Console(stderr=True)
-    return lambda text: console.print(text, style="dim", soft_wrap=True)
 
 
 # The command that a person gave.

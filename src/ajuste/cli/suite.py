@@ -17,13 +17,14 @@ from ajuste.cli.choice import built_for, kernels_of_source
 from ajuste.cli.measuring import check_report
 from ajuste.cli.options import example, option
 from ajuste.cli.plan import plan_of, show_plan
-from ajuste.cli.showing import command_line, contents_of, telling
+from ajuste.cli.showing import command_line, contents_of
 from ajuste.machine.cache import REPORTS, make_room
 from ajuste.machine.files import write_text
 from ajuste.machine.home import Home, home
 from ajuste.model.error import RequestError
 from ajuste.model.suite import SuiteRecord, SuiteResult
 from ajuste.report.console import Console
+from ajuste.report.display import Activity
 from ajuste.report.html import write_report
 from ajuste.report.markdown import markdown as markdown_of
 from ajuste.report.results import report_of
@@ -126,7 +127,8 @@ def suite(
         seed=seed,
     )
     place, silent = home(), quiet or as_json
-    means = RunOptions(place, accept_risk=accept_risk, wait_s=options.wait_seconds(wait), say=telling(quiet=silent))
+    activity = Activity(log=True, quiet=silent)
+    means = RunOptions(place, accept_risk=accept_risk, wait_s=options.wait_seconds(wait), say=activity.say)
     wanted = SuiteRequest(chosen, chosen.chosen(tuple(members or ())), request, keep_going=keep_going, fresh=fresh)
     run = SuiteRun(wanted, catalogue(), means, command_line(), quiet=silent)
     if dry_run:
@@ -135,7 +137,8 @@ def suite(
     first = next(iter(run.studies.values()))
     if names := built_for(first, catalogue(), means, quiet=silent):
         run = run.on_kernels(names)
-    run.check()
+    with activity:  # The measurement of each member has its own display.
+        run.check()
     showing = SuiteShowing(report, form == "lkml", verbose, as_json, open_)
     try:
         result = run.carry_out()

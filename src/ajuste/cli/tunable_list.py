@@ -14,6 +14,7 @@ from ajuste.machine.home import home
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
 from ajuste.report.console import Console
+from ajuste.report.display import Activity
 
 
 def list_tunables(found: list[Tunable], version: KernelVersion | None, as_json: bool, *, grouped: bool = True) -> None:
@@ -68,5 +69,5 @@ def version_of(kernel: str) -> KernelVersion:
         return version_to_build(spec, home())
     from ajuste.kernel.fetch import fetch_kernel
 
-    with Console(stderr=True).telling() as say:
-        return fetch_kernel(kernel, home(), say=say).version
+    with Activity() as activity:
+        return fetch_kernel(kernel, home(), say=activity.say).version

@@ -28,6 +28,7 @@ from ajuste.model.plan import location_words
 from ajuste.model.tunable import DEVICE_KINDS, WORKLOAD_KINDS, Marker, Tunable, Where, marker_words
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.console import Console
+from ajuste.report.display import Activity
 
 if TYPE_CHECKING:
     from ajuste.executor.executor import Executor
@@ -85,7 +86,8 @@ def _host(tunable: Tunable) -> TunableSheet:
 
 
 def _guest(tunable: Tunable, kernel: str, cpus: int) -> TunableSheet:
-    with Console(stderr=True).telling() as say:
+    with Activity() as activity:
+        say = activity.say
         image = fetch_kernel(kernel, home(), say=say)
         clock: Any = "virtual" if cpus == 1 else "wall"
         say(f"booting {kernel}")

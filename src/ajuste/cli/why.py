@@ -21,6 +21,7 @@ from ajuste.model.results import Results
 from ajuste.model.wording import visible
 from ajuste.report.console import Console
 from ajuste.report.costs import called_in
+from ajuste.report.display import Activity
 from ajuste.report.divergence import divergence_report
 from ajuste.report.format import labels_of
 from ajuste.report.html import write_report
@@ -84,8 +85,9 @@ def why(
         if divergence:
             require_followable(found)
         chosen = _chosen(results, configuration, store)
-        means = RunOptions(place, accept_risk=accept_risk, say=_say, wait_s=wait_seconds(wait))
-        record(found, chosen, store, catalogue(), means, fresh=fresh, decisions=divergence)
+        with Activity(quiet=as_json) as activity:
+            means = RunOptions(place, accept_risk=accept_risk, say=activity.say, wait_s=wait_seconds(wait))
+            record(found, chosen, store, catalogue(), means, fresh=fresh, decisions=divergence)
         results = results_of(found, store)
         recorded = store.recorded(found) if perfetto is not None else {}
     explanation = next(one for one in results.explanations if one.configuration == chosen)
@@ -140,12 +142,6 @@ def _write_perfetto(path: Path, results: Results, explanation: Explanation, reco
         if one.decisions is not None
     )
     write_trace(path, baseline, own, explanation.divergence)
-
-
-def _say(text: str) -> None:
-    """Progress, on a terminal only."""
-    if sys.stderr.isatty():
-        typer.echo(text, err=True)
 
 
 def _chosen(results: Results, configuration: str | None, store: Store) -> str:

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 """Told in a few words what happens now, e.g. ``booting debian:5.10``; for progress displays."""
 
+
+class Ongoing(str):
+    """How far something has come that was announced before: the next text replaces it, and no log has it."""
+
+    __slots__ = ()
+
+
 _PARTS_OF_SECONDS = {3: "ms", 6: "µs", 9: "ns"}
 _OF_A_SECOND: Final = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stderr
+from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 import rich.console
 from rich.padding import Padding
@@ -12,7 +13,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from ajuste.model.wording import visible, visible_line
+from ajuste.model.wording import visible
 
 if TYPE_CHECKING:
     from ajuste.model.verdict import Word
@@ -21,17 +22,19 @@ if TYPE_CHECKING:
 class Console(rich.console.Console):
     """A console on which text is text: no markup or pictures in it, and nothing hidden. Styles are given apart."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{"markup": False, "emoji": False, "highlight": False, **options})
+    def __init__(self, *, file: IO[str] | None = None, stderr: bool = False, **options: Any) -> None:
+        stream = file or (sys.stderr if stderr else sys.stdout)
+        # `render` makes text visible. Streams that do so too would spoil the console's own codes.
+        while (inner := getattr(stream, "rich_proxied_file", None)) is not None:
+            stream = inner
+        if not (stream and stream.isatty()):
+            # FORCE_COLOR asks for colours, also in a file, but not for lines that are written over.
+            options.setdefault("force_interactive", options.get("force_terminal", False))
+        super().__init__(file=stream, **{"markup": False, "emoji": False, "highlight": False, **options})
 
-    @contextmanager
-    def telling(self) -> Iterator[Callable[[str], None]]:
-        """Shows what happens now, beside something that turns; nothing remains of it, and nothing is shown in a log."""
-        if not self.is_terminal:
-            yield lambda _: None
-            return
-        with self.status("") as status:
-            yield lambda text: status.update(Text(visible_line(text)))
+    def show_cursor(self, show: bool = True) -> bool:
+        """Leave the cursor as it is: what is killed could not bring back a hidden one."""
+        return False
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(visible(text), **options)
@@ -41,6 +44,39 @@ class Console(rich.console.Console):
     ) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
+
+
+class _Above:
+    """Takes text for ``stream``, line by line, and prints it above what a console displays there."""
+
+    def __init__(self, console: Console, stream: IO[str]) -> None:
+        self._console = console
+        self._stream = stream
+        self._line = ""
+
+    def write(self, text: str) -> int:
+        *lines, self._line = (self._line + text).split("\n")
+        for line in lines:
+            self._console.print(Text(visible(line)))  # Text drops some controls silently.
+        return len(text)
+
+    def finish(self) -> None:
+        if self._line:
+            self.write("\n")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def errors_above(console: Console) -> Iterator[None]:
+    """Print what others write to standard error above what ``console`` displays meanwhile."""
+    above = _Above(console, sys.stderr)
+    with redirect_stderr(cast("IO[str]", above)):
+        try:
+            yield
+        finally:
+            above.finish()
 
 
 # What is printed at once: nothing cut off, no trailing blanks, ASCII where nothing else can be shown.

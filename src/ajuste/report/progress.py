@@ -1,19 +1,17 @@
-"""What happens while a study runs: on a terminal a few lines that stay in place, elsewhere a line now and then."""
+"""What happens while a study runs, a kernel is built, or a search goes on."""
 
 from __future__ import annotations
 
-import logging
 import math
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Final, Self
+from typing import Final
 
-import rich.console
-from rich.console import Group, RenderableType
-from rich.live import Live
+from rich.console import Console as RichConsole
+from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -24,87 +22,10 @@ from ajuste.model.metric import Metric
 from ajuste.model.trial import Status
 from ajuste.model.verdict import Finding
 from ajuste.model.wording import change, count_of, in_sentence, visible_line
-from ajuste.report.console import WORD_STYLES, Console
+from ajuste.report.console import INDENT, WORD_STYLES, Console
+from ajuste.report.display import SEPARATOR, Display
 from ajuste.report.format import duration
 from ajuste.report.verdicts import effect_style
-
-_LOG: Final = logging.getLogger(__name__)
-
-# A display on standard error: on a terminal a few lines that stay in place, elsewhere a line now and then.
-
-BEAT_SECONDS: Final = 30.0
-"""On anything but a terminal a line is printed so often: who reads a log, or waits in CI, sees that it goes on."""
-
-
-class Display:
-    """Shown from entering to leaving. Safe to call from several threads: what is shown is read and changed under the
-    ``_lock``. On anything but a terminal a plain line is printed every ``beat_s``; with ``quiet`` nothing is shown.
-    """
-
-    beat_s = BEAT_SECONDS
-
-    def __init__(self, console: rich.console.Console | None, *, quiet: bool) -> None:
-        self._console: rich.console.Console = console or Console(stderr=True)
-        self._quiet = quiet
-        self._shown = self._console.is_terminal and not quiet
-        self._left = threading.Event()
-        self._beating: threading.Thread | None = None
-        self._lock = threading.RLock()
-        self._live: Live | None = None
-        self._said = ""
-
-    def __enter__(self) -> Self:
-        if self._shown:
-            self._live = Live(
-                get_renderable=self.renderable, console=self._console, refresh_per_second=4, transient=True
-            )
-            self._live.start()
-        elif not self._quiet:
-            self._beating = threading.Thread(target=self._beat, name="progress", daemon=True)
-            self._beating.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
-        if self._beating is not None:
-            self._left.set()
-            self._beating.join()
-            self._beating = None
-
-    def _beat(self) -> None:
-        while not self._left.wait(self.beat_s):
-            with self._lock:
-                line = " · ".join(self.lines())
-            with suppress(OSError, ValueError):  # Nobody reads it any more.
-                self._console.print(Text(line), soft_wrap=True)
-
-    def lines(self) -> Sequence[str]:
-        """What is said now, a text for each line, without tables."""
-        raise NotImplementedError
-
-    def say(self, text: str) -> None:
-        """What happens outside trials, in a few words: ``booting debian:5.10``."""
-        _LOG.info("progress", extra={"text": text})
-        with self._lock:
-            self._said = text
-
-    def warn(self, text: str) -> None:
-        """What a person should know before the end: a line that stays."""
-        _LOG.warning("progress", extra={"text": text})
-        if not self._quiet:
-            with suppress(OSError, ValueError):  # Nobody reads it any more.
-                self._console.print(Text(visible_line(text)), soft_wrap=not self._shown)
-
-    def renderable(self) -> rich.console.RenderableType:
-        """The lines as they are now."""
-        raise NotImplementedError
-
-    def _now(self, running: str) -> str:
-        """What runs, or else what was said last."""
-        return f"Running {running}" if running else visible_line(self._said) or "Working"
-
 
 _MOST_LINES: Final = 12  # configurations whose estimates are shown at once
 
@@ -128,7 +49,7 @@ class Progress(Display):
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(console, quiet=quiet)
+        super().__init__(console, quiet=quiet, clock=clock)
         self._min_blocks = min_blocks
         self._max_blocks = max_blocks
         self._metric = metric
@@ -139,7 +60,6 @@ class Progress(Display):
         self._pace: float | None = None  # seconds for each second of trials: less than 1 where several run at once
         self._spent: dict[str, float] = {}
         self._trials: Counter[str] = Counter()
-        self._clock = clock
         self._started = clock()
         self._first_trial: float | None = None
         self._last_block: float | None = None
@@ -208,17 +128,13 @@ class Progress(Display):
         return math.inf if self._max_seconds is None else self._max_seconds - spent
 
     def renderable(self) -> RenderableType:
-        """The lines as they are now."""
         with self._lock:
-            lines: list[RenderableType] = list(map(Text, self.lines()))
-            estimates = self._estimates()
-        return Group(*lines, estimates) if estimates is not None else Group(*lines)
+            return Group(super().renderable(), *self._estimates())
 
     def lines(self) -> Sequence[str]:
-        return self._now_text(), self._blocks_text()
-
-    def _now_text(self) -> str:
-        return self._now(", ".join(f"{visible_line(name)} (block {block})" for name, block in sorted(self._running)))
+        running = ", ".join(f"{visible_line(name)} (block {block})" for name, block in sorted(self._running))
+        has_begun = self._done or self._first_trial is not None
+        return [self._now(running), *([self._blocks_text()] if has_begun else [])]
 
     def _blocks_text(self) -> str:
         parts = [f"{count_of(self._done, 'block')} done of at most {self._max_blocks:,}"]
@@ -228,35 +144,55 @@ class Progress(Display):
             if self._statuses[status]
         ]
         left = self.seconds_left()
-        if left is not None:
+        if left is not None and not self._said:  # What goes on outside trials has its own time.
             most = self._remaining.at_most or left >= self._budget_left
             parts.append(f"{'at most' if most else 'about'} {duration(left)} left")
-        return " · ".join(parts)
+        return SEPARATOR.join(parts)
 
-    def _estimates(self) -> Table | None:
+    def _estimates(self) -> Sequence[RenderableType]:
         """The effects on the first deciding metric; the open ones first where there is no room for all."""
         if self._metric is None:
-            return None
+            return ()
         mine = [verdict for verdict in self._findings if verdict.metric == self._metric.name]
         if not mine:
-            return None
+            return ()
         styles = effect_style(mine, self._metric.unit)
         shown = mine
         if len(mine) > _MOST_LINES:
             shown = sorted(mine, key=lambda verdict: not verdict.is_open)[:_MOST_LINES]
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False, title_justify="left")
-        table.title = Text(f"{visible_line(self._metric.title)} so far", style="dim")
-        for justify in ("left", "right", "right", "left"):
-            table.add_column(justify=justify, overflow="fold")
+        rows = []
         for verdict in shown:
             style = styles[verdict.scale]
             more = ", not yet precise enough" if verdict.verdict != "undecided" and verdict.is_open else ""
             word = Text(f"{verdict.verdict}{more}", style=WORD_STYLES[verdict.verdict])
             name = Text(visible_line(verdict.subject))
-            table.add_row(name, Text(style.estimate(verdict)), Text(style.interval(verdict)), word)
-        if len(mine) > len(shown):
-            table.add_row(Text(f"and {len(mine) - len(shown)} more", style="dim"))
-        return table
+            rows.append((name, Text(style.estimate(verdict)), Text(style.interval(verdict)), word))
+        rest = len(mine) - len(shown)
+        title = Text(f"{visible_line(self._metric.title)} so far", style="dim")
+        return title, _Estimates(rows), *([Text(f"and {rest} more", style="dim")] if rest else [])
+
+
+class _Estimates:
+    """A row for each configuration: name, estimate, interval, verdict. Where that is too wide, the name has a line of
+    its own.
+    """
+
+    def __init__(self, rows: Sequence[tuple[Text, Text, Text, Text]]) -> None:
+        self._rows = rows
+
+    def __rich_console__(self, console: RichConsole, options: ConsoleOptions) -> RenderResult:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+        for justify in ("left", "right", "right", "left"):
+            table.add_column(justify=justify)
+        for row in self._rows:
+            table.add_row(*row)
+        unlimited = options.update(max_width=10 * options.max_width)
+        if Measurement.get(console, unlimited, table).maximum <= options.max_width:
+            yield table
+            return
+        for name, *figures in self._rows:
+            yield name
+            yield Padding(Text("  ").join(figures), (0, 0, 0, INDENT))
 
 
 # What happens while a kernel is built: one line.
@@ -271,8 +207,7 @@ class BuildProgress(Display):
     def __init__(
         self, *, quiet: bool = False, console: Console | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        super().__init__(console, quiet=quiet)
-        self._clock = clock
+        super().__init__(console, quiet=quiet, clock=clock)
         self._began: float | None = None
         self._expected: int | None = None
         self._count = 0
@@ -292,20 +227,16 @@ class BuildProgress(Display):
         with self._lock:
             self._count = count
 
-    def renderable(self) -> RenderableType:
-        with self._lock:
-            return Text(*self.lines(), no_wrap=True, overflow="ellipsis")
-
     def lines(self) -> Sequence[str]:
-        return [self._now("") if self._began is None else self._counted(self._clock() - self._began)]
+        return [self._now() if self._began is None else self._counted(self._clock() - self._began)]
 
     def _counted(self, seconds: float) -> str:
         compiled = count_of(self._count, "object")
         if self._expected is None or self._count >= self._expected:
-            return f"Compiling: {compiled}, {duration(seconds)}"
+            return f"Compiling: {compiled}{SEPARATOR}{duration(seconds)}"
         text = f"Compiling: {compiled} of about {self._expected:,}"
         if self._count and seconds >= _SECONDS_BEFORE_GUESSING:
-            text += f", about {duration(seconds / self._count * (self._expected - self._count))} left"
+            text += f"{SEPARATOR}about {duration(seconds / self._count * (self._expected - self._count))} left"
         return text
 
 
@@ -334,9 +265,8 @@ class SearchProgress(Display):
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(console, quiet=quiet)
+        super().__init__(console, quiet=quiet, clock=clock)
         self._allowed = allowed
-        self._clock = clock
         self._running: Counter[str] = Counter()
         self._standing: Standing | None = None
         self._first: float | None = None
@@ -361,34 +291,30 @@ class SearchProgress(Display):
         with self._lock:
             self._standing = standing
 
-    def renderable(self) -> RenderableType:
-        """The lines as they are now."""
-        with self._lock:
-            return Group(*map(Text, self.lines()))
-
     def lines(self) -> Sequence[str]:
         running = ", ".join(visible_line(name) for name in sorted(self._running))
+        begun = [] if self._first is None else [self._trials()]
         best = [] if self._standing is None else [self._best(self._standing)]
-        return [self._now(running), self._trials(), *best]
+        return [self._now(running), *begun, *best]
 
     def _trials(self) -> str:
         stands = self._standing
         phase = _DOING[stands.phase] if stands else _DOING["explore"]
-        done = stands.trials if stands else 0
+        done = max(self._done, stands.trials if stands else 0)
         parts = [f"{phase}: {count_of(done, 'trial')} done of at most {self._allowed:,}"]
         if self._done and self._first is not None and stands:
             left = (self._clock() - self._first) / self._done * max(0, self._allowed - done)
             parts.append(f"at most {duration(left)} left")
-        return " · ".join(parts)
+        return SEPARATOR.join(parts)
 
     @staticmethod
     def _best(stands: Standing) -> str:
         tried = f"{count_of(stands.tried, 'configuration')} tried"
         if stands.best is None or stands.change is None:
-            return f"{tried} · none keeps the constraints yet" if stands.tried else tried
+            return f"{tried}{SEPARATOR}none keeps the constraints yet" if stands.tried else tried
         value = -stands.change if stands.metric.direction == "higher" else stands.change
         said = (
             change(math.exp(value), "ratio", "") if stands.as_ratio else change(value, "difference", stands.metric.unit)
         )
         title = visible_line(in_sentence(stands.metric.title))
-        return f"{tried} · best so far {visible_line(stands.best)}: {title} {said}, not checked yet"
+        return f"{tried}{SEPARATOR}best so far {visible_line(stands.best)}: {title} {said}, not checked yet"

@@ -15,9 +15,11 @@ from ajuste.kernel.archive.download import (
     DownloadError,
     Expected,
     Gone,
+    Transfer,
     UnknownIssuer,
     Unreachable,
 )
+from ajuste.model.wording import Ongoing
 
 CONTENT = bytes(range(256)) * 4000
 LISTED = Expected(len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
@@ -187,3 +189,22 @@ class TestHttps:
         with pytest.raises(DownloadError, match=f"redirects to {mirror.url}/file, which is not HTTPS"):
             save(f"{secure.url}/moved", target)
         assert mirror.asked == []
+
+
+def test_a_transfer_says_how_much_has_come_and_how_long_the_rest_takes() -> None:
+    said: list[str] = []
+    now = 0.0
+    transfer = Transfer("fetching lists", 40_000_000, said.append, is_read=True, clock=lambda: now)
+    transfer.arrived(1_000_000)
+    assert said == [], "too soon to say anything"
+    now = 1.0
+    transfer.arrived(9_000_000)
+    now = 6.0
+    transfer.read(10_000_000)
+    now = 6.1
+    transfer.arrived(1_000_000)
+    assert said == [
+        "fetching lists: 10.0 of 40.0 MB",
+        "fetching lists: 10.0 of 40.0 MB · about 18 s left",
+    ]
+    assert all(isinstance(text, Ongoing) for text in said)

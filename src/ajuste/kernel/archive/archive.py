@@ -28,6 +28,7 @@ from ajuste.kernel.archive.download import (
     DownloadError,
     Expected,
     Gone,
+    Transfer,
     UnknownIssuer,
     Unreachable,
     shown,
@@ -265,18 +266,23 @@ class Archive:
 
         Raises PackageGone where one of them is not, or not as listed, on the mirror; RunError for other failures.
         """
+        wanted = list(packages)
         known = self._read_stamp()
         addresses = known.addresses if known else find_addresses(self._source)  # Asking apt takes a second.
         downloader = Downloader(addresses.proxies)
-        return [self._download(package, into, addresses, downloader) for package in packages]
+        what = f"downloading {wanted[0].name if len(wanted) == 1 else f'{len(wanted)} packages'}"
+        transfer = Transfer(what, sum(package.size_bytes for package in wanted), self._say)
+        return [self._download(package, into, addresses, downloader, transfer) for package in wanted]
 
-    def _download(self, package: Package, into: Path, addresses: Addresses, downloader: Downloader) -> Path:
+    def _download(
+        self, package: Package, into: Path, addresses: Addresses, downloader: Downloader, transfer: Transfer
+    ) -> Path:
         file = into / f"{package.name}_{package.version.replace(':', '%3a')}.deb"
         expected = Expected(package.size_bytes, package.sha256)
         refused = ""
         for uri in dict.fromkeys(addresses.suites[suite] for suite in package.suites):
             try:
-                downloader.save(f"{uri}/{quote(package.path)}", file, expected)
+                downloader.save(f"{uri}/{quote(package.path)}", file, expected, transfer.arrived)
             except Gone:
                 refused = f"{package} not found on the mirror"
             except Differs as error:
@@ -293,24 +299,40 @@ class Archive:
         downloader = Downloader(addresses.proxies)
         failures: dict[str, DownloadError] = {}
         silent: dict[str, Unreachable] = {}
-        for suite in self.suites:
-            uri = addresses.suites[suite]
-            if (host := urlsplit(uri).netloc) in silent:
-                failures[suite] = silent[host]
-                continue
-            try:
-                content = downloader.read(f"{uri}/dists/{suite}/InRelease", MOST_BYTES)
-                release = read_release(content, suite, keys)
-                if addresses.expires:
-                    require_valid(release, suite, datetime.now(UTC))
-                self._fetch_list(suite, uri, release, downloader)
-            except DownloadError as error:
-                failures[suite] = error
-                if isinstance(error, Unreachable):
-                    silent[host] = error
-        return failures
+        releases: dict[str, Release] = {}
 
-    def _fetch_list(self, suite: str, uri: str, release: Release, downloader: Downloader) -> None:
+        def described(suite: str, uri: str) -> None:
+            content = downloader.read(f"{uri}/dists/{suite}/InRelease", MOST_BYTES)
+            release = read_release(content, suite, keys)
+            if addresses.expires:
+                require_valid(release, suite, datetime.now(UTC))
+            if self._is_new(release, suite):
+                releases[suite] = release
+
+        def listed(suite: str, uri: str) -> None:
+            self._fetch_list(suite, uri, releases[suite], downloader, transfer)
+
+        def each(suites: Iterable[str], fetch: Callable[[str, str], None]) -> None:
+            for suite in suites:
+                uri = addresses.suites[suite]
+                host = urlsplit(uri).netloc
+                try:
+                    if host in silent:
+                        raise silent[host]
+                    fetch(suite, uri)
+                except DownloadError as error:
+                    failures[suite] = error
+                    if isinstance(error, Unreachable):
+                        silent[host] = error
+
+        each(self.suites, described)
+        size_bytes = sum(_packed(release)[1].size_bytes for release in releases.values())
+        transfer = Transfer("fetching package lists", size_bytes, self._say, is_read=True)
+        each(releases, listed)
+        return {suite: failures[suite] for suite in self.suites if suite in failures}
+
+    def _is_new(self, release: Release, suite: str) -> bool:
+        """Whether its lists are not here yet. Raises RejectedRelease."""
         before = read_listed(self._file(suite))
         if before and release.date < before.date:
             raise RejectedRelease(
@@ -318,16 +340,19 @@ class Archive:
             )
         if before and before.sha256 == release.plain.sha256:
             os.utime(self._file(suite))
-            return
-        ending, packed = next(iter(release.lists.items()))
+            return False
         if release.plain.size_bytes > _LARGEST_LIST_BYTES:
             raise RejectedRelease(
                 f"the lists of {suite} have {release.plain.size_bytes} bytes; at most {_LARGEST_LIST_BYTES}"
             )
+        return True
+
+    def _fetch_list(self, suite: str, uri: str, release: Release, downloader: Downloader, transfer: Transfer) -> None:
+        ending, packed = _packed(release)
         file = self.directory / f".{suite}{ending}"
         file.unlink(missing_ok=True)
         try:
-            downloader.save(f"{uri}/dists/{suite}/{release.path(ending)}", file, packed)
+            downloader.save(f"{uri}/dists/{suite}/{release.path(ending)}", file, packed, transfer.arrived)
             text = unpack_list(file, ending, release.plain)
         finally:
             file.unlink(missing_ok=True)
@@ -338,6 +363,7 @@ class Archive:
             if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
                 raise out_of_space(self.directory, "package lists") from None
             raise RunError(f"cannot write the package lists of {suite} in {self.directory}: {error}") from None
+        transfer.read(packed.size_bytes)
 
     def _file(self, suite: str) -> Path:
         return self.directory / f"{suite}.sqlite"
@@ -383,6 +409,11 @@ class Archive:
         """Stands for all that the lists depend on."""
         settings = [chosen_mirrors(self._source, os.environ), os.environ.get(KEYS, ""), self.suites, LAYOUT]
         return hashlib.sha256(json.dumps(settings).encode()).hexdigest()
+
+
+def _packed(release: Release) -> tuple[str, Expected]:
+    """The best form of its lists, by its ending."""
+    return next(iter(release.lists.items()))
 
 
 def _hint(error: DownloadError) -> str:

@@ -6,12 +6,15 @@ What speaks HTTP is loaded when it is needed: most commands take what they need 
 from __future__ import annotations
 
 import hashlib
+import time
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
+
+from ajuste.model.wording import Ongoing, Say
 
 if TYPE_CHECKING:
     from http.client import HTTPException, HTTPMessage
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
 
 SCHEMES: Final = ("https", "http", "file")
 _TIMEOUT_S: Final = 30.0
+_SAY_EVERY_S: Final = 0.25
+_PACE_S: Final = 2.0
+"""Before that the pace is not known."""
 _ATTEMPTS: Final = 3
 _CHUNK_BYTES: Final = 1 << 18
 _PARTIAL: Final = 206
@@ -53,6 +59,51 @@ class Expected:
     sha256: str
 
 
+class Transfer:
+    """Says how many of ``size_bytes`` have arrived, and how long the rest takes at the pace so far. What arrived is
+    read afterwards where ``is_read``: then that takes its part of the time.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        size_bytes: int,
+        say: Say,
+        *,
+        is_read: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._what = what
+        self._size_bytes = size_bytes
+        self._say = say
+        self._work = size_bytes * (2 if is_read else 1)
+        self._clock = clock
+        self._began_s = self._said_s = clock()
+        self._arrived = 0
+        self._read = 0
+
+    def arrived(self, size_bytes: int) -> None:
+        """So much more has arrived; less than nothing where the mirror begins anew."""
+        self._arrived += size_bytes
+        self._tell()
+
+    def read(self, size_bytes: int) -> None:
+        self._read += size_bytes
+        self._tell()
+
+    def _tell(self) -> None:
+        now_s = self._clock()
+        if now_s - self._said_s < _SAY_EVERY_S:
+            return
+        self._said_s = now_s
+        text = f"{self._what}: {self._arrived / 1e6:.1f} of {self._size_bytes / 1e6:.1f} MB"
+        done = self._arrived + self._read
+        if done > 0 and (took_s := now_s - self._began_s) >= _PACE_S:
+            left_s = took_s / done * max(0, self._work - done)
+            text += f" · about {left_s:.0f} s left" if left_s < 100 else f" · about {left_s / 60:.0f} min left"
+        self._say(Ongoing(text))
+
+
 class Downloader:
     """Reads from mirrors. ``proxies`` by scheme, instead of those that the environment names."""
 
@@ -81,18 +132,20 @@ class Downloader:
                 raise Differs(f"{shown(url)} has more than {most_bytes} bytes")
         return bytes(content)
 
-    def save(self, url: str, into: Path, expected: Expected) -> None:
+    def save(self, url: str, into: Path, expected: Expected, arrived: Callable[[int], None] = lambda _: None) -> None:
         """Write a file that is what was ``expected``; if it is not, nothing stays. Raises DownloadError."""
         try:
             with into.open("xb") as file:
                 digest = hashlib.sha256()
                 for start, chunk in self._chunks(url, expected.size_bytes):
                     if start != file.tell():
+                        arrived(-file.tell())
                         file.seek(0)
                         file.truncate()
                         digest = hashlib.sha256()
                     file.write(chunk)
                     digest.update(chunk)
+                    arrived(len(chunk))
                 size_bytes = file.tell()
             if size_bytes != expected.size_bytes:
                 more = "or more " if size_bytes > expected.size_bytes else ""

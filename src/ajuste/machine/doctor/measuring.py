@@ -15,7 +15,7 @@ from ajuste.model.error import RunError
 from ajuste.model.event import Exited, Failed, Output
 from ajuste.model.plan import Command, Plan
 from ajuste.model.trial import Observation
-from ajuste.model.wording import Say
+from ajuste.model.wording import Ongoing, Say
 from ajuste.outputs.base import ParseError
 from ajuste.outputs.programs import bundled
 
@@ -29,6 +29,7 @@ class PlanRunner(Protocol):
 _SIZE: Final = 200
 _TRIED: Final = 10
 """Repetitions of the job by which its length is found."""
+_TELLING_RUNS: Final = 3
 _MOST_REPETITIONS: Final = 100_000
 _LONGEST_NS: Final = 60 * 10**9
 
@@ -71,12 +72,21 @@ def measure(
             at = time.monotonic() - began
             if number >= length.fewest and at > length.limit_s:
                 break
-            say(f"measuring the job: run {number + 1} of {length.runs}")
+            say(Ongoing(f"measuring the job: run {number + 1} of {length.runs}{_left(at, number, length)}"))
             ended = _job(executor, repetitions)
             runs.append(
                 JobRun(began_s=at, elapsed_s=ended.wall_ns / 1e9, cpu_s=(ended.user_ns + ended.system_ns) / 1e9)
             )
     return _told(watched.seen, late, tuple(runs))
+
+
+def _left(seconds: float, done: int, length: Length) -> str:
+    """How long the other runs take, once some have shown it. The limit of time ends them unless there are too few."""
+    if done < _TELLING_RUNS:
+        return ""
+    each_s = seconds / done
+    most_s = max(length.limit_s - seconds, (length.fewest - done) * each_s)
+    return f" · about {min((length.runs - done) * each_s, most_s):.0f} s left"
 
 
 def _jitter(executor: PlanRunner, sleeps: int) -> Jitter:

@@ -13,6 +13,7 @@ from ajuste.kernel.spec import parse_study_spec
 from ajuste.model.error import AjusteError, RunError
 from ajuste.model.gate import GateRevision
 from ajuste.model.results import Results
+from ajuste.report.display import Activity
 from ajuste.run.experiment import conduct, prepare, progress_of, record
 from ajuste.run.gate.checkout import Checkouts, ProjectRepository, checked_out
 from ajuste.run.outcome import results_of
@@ -109,10 +110,11 @@ class RevisionBench:
         """Once for all benchmarks that have the same command."""
         if (side, command) not in self._built:
             label = self.trees.labels[side]
-            self.request.options.say(f"building {label}")
             self._built[side, command] = None
             try:
-                self.checkouts.build(command, side, Path(self.trees.project), label)
+                with Activity(quiet=self.request.quiet) as activity:
+                    activity.say(f"building {label}")
+                    self.checkouts.build(command, side, Path(self.trees.project), label)
             except AjusteError as failure:
                 self._built[side, command] = failure
         if (failed := self._built[side, command]) is not None:

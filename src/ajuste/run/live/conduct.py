@@ -18,7 +18,7 @@ from ajuste.model.base import BaseModel
 from ajuste.model.live import BREACH, END, LiveDesign, duration
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import Say, amount, visible_line
+from ajuste.model.wording import Ongoing, Say, amount, visible_line
 from ajuste.run.live.guards import GuardWatch, beyond_load
 from ajuste.run.live.monitor import LOOK_SECONDS, SILENCE_SECONDS, Heart, LiveMonitor, slice_trial
 from ajuste.run.live.prediction import Known, SlicesPrediction, longest, predictions
@@ -222,6 +222,15 @@ class Conductor:
                         return
                     self._slice(slot)
 
+    def _left(self) -> str:
+        """Slices done, and how long the rest takes: as predicted, or else at most as long as was allowed."""
+        most_s = max(0.0, self._live.for_s - self.now_s)
+        predicted = self._prediction.slices if self._prediction else None
+        likely_s = most_s if predicted is None else (predicted - len(in_order(self.trials))) * self._live.slice_s
+        how = "about" if 0 < likely_s < most_s else "at most"
+        left_s = likely_s if how == "about" else most_s
+        return f"{self._counted()} done · {how} {duration(left_s)} left"
+
     def _attempts(self, slot: Slot) -> list[Trial]:
         place = (slot.block, slot.position)
         return [one for one in self.trials if (one.slot.block, one.slot.position) == place]
@@ -237,6 +246,7 @@ class Conductor:
         attempt = len(self._attempts(slot))
         live = self._live
         self.hooks.state(configuration=slot.configuration, slices=len(self.trials), block=slot.block, doing="measuring")
+        self.hooks.tell(Ongoing(f"Measuring {slot.configuration} (block {slot.block}) · {self._left()}"))
         plan = plan_for(self.study, slot, attempt)
         assert plan.workload is not None
         argv = (self.watch, "--for", str(round(live.slice_s * 1000)), "--silence", str(round(SILENCE_SECONDS * 1000)))
