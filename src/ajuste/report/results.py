@@ -79,7 +79,7 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
     """
     labels = labels_of(results)
     excerpt = excerpt_of(results)
-    shown = excerpt.results
+    shown = _compared(excerpt.results)
     deciding = deciding_metrics(results)
     decided = [metric for metric in results.metrics if metric.name in deciding]
     first = [metric for metric in results.metrics if metric.name in metrics] or decided
@@ -133,6 +133,15 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
         sections=sections,
         stem="-".join(re.findall(r"[A-Za-z0-9]+", results.study))[:60] or "results",
     )
+
+
+def _compared(results: Results) -> Results:
+    """Without what a search only tried: its figures chose what was checked, and would look better than they are."""
+    tuning = results.tuning
+    if tuning is None or not tuning.check_blocks:
+        return results
+    checked = tuple(one for one in results.configurations if one.baseline or one.name in tuning.chosen)
+    return results.model_copy(update={"configurations": checked})
 
 
 # What few runs have is told by modules that are loaded where there is something to tell.
