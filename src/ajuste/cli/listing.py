@@ -64,8 +64,9 @@ def since_of(text: str | None, option: str = "--since") -> datetime | None:
 
 
 def show_list(runs: Iterable[Head], notes: Mapping[str, str], wanted: RunFilter, *, as_json: bool) -> None:
-    """Print the wanted ones, those first that are pinned: a line each, on a terminal with the answer below. ``notes`` are
-    by the id of the run.
+    """Print the wanted ones, those first that are pinned: a line each, on a terminal with the answer below.
+
+    ``notes`` are by the id of the run.
     """
     found = list(runs)
     chosen = [run for run in found if wanted.takes(run, notes.get(run.id, ""))]

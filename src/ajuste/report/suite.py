@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from ajuste.analysis.suite import is_extreme
 from ajuste.model.metric import Direction, Metric, Scale
 from ajuste.model.results import Measured
 from ajuste.model.suite import SuiteMean, SuiteMember, SuiteResult
 from ajuste.model.verdict import Verdict, Word
-from ajuste.model.wording import amount, change, count_of, listed, percent, visible_line
+from ajuste.model.wording import amount, change, count_of, listed, number, percent, visible_line
 from ajuste.report.document import (
     Block,
     Cell,
@@ -32,7 +33,7 @@ from ajuste.report.document import (
     Table,
 )
 from ajuste.report.format import NOTHING, Labels, labels_of
-from ajuste.report.mail import mail_of
+from ajuste.report.mail import mail_of, tested_on
 from ajuste.report.method import clock_name
 from ajuste.report.plots.forest import forest_plots
 from ajuste.report.verdicts import ORDER, verdict_text, word_badge
@@ -73,7 +74,8 @@ def suite_mail(result: SuiteResult) -> str:
     """As plain text for a mail: the members in the tables of ``report.mail``."""
     sentences = [*_sentences(result, labels_of(result.results)), *_notes(result)]
     shown = [metric.name for metric in result.results.metrics]
-    return mail_of(result.results, shown, [result.results.title, *sentences, _facts(result)], figures=False)
+    introduction = [result.results.title, *sentences, *tested_on(result.results), _facts(result)]
+    return mail_of(result.results, shown, introduction, figures=False)
 
 
 def _sentences(result: SuiteResult, labels: Labels) -> Iterator[str]:
@@ -165,8 +167,14 @@ def _row(metric: Metric, baseline: Measured, others: list[Measured], verdicts: d
         if verdict is None or verdict.estimate is None:
             cells += [NOTHING, verdict.verdict if verdict else ""]
         else:
-            cells += [verdict.effect, word_badge(verdict.verdict)]
+            cells += [_effect(verdict), word_badge(verdict.verdict)]
     return Row(tuple(cells))
+
+
+def _effect(verdict: Verdict) -> str:
+    if verdict.scale == "ratio" and verdict.estimate is not None and is_extreme(verdict.estimate):
+        return f"×{number(verdict.estimate)}"
+    return verdict.effect
 
 
 def _mean_row(result: SuiteResult, direction: Direction, others: list[Measured]) -> Row | None:
@@ -205,7 +213,7 @@ def _intervals(
             interval = _interval(verdict.low, verdict.high, verdict.scale, verdict.unit) or NOTHING
             badge = word_badge(verdict.verdict, verdict_text(verdict, smallest))
             title = metric.title.partition(": ")[2]
-            rows.append(Row((metric.name, title, verdict.effect, interval, badge), verdict.reason))
+            rows.append(Row((metric.name, title, _effect(verdict), interval, badge), verdict.reason))
         rows += [
             Row(
                 (
@@ -229,8 +237,12 @@ def _notes(result: SuiteResult) -> Iterator[str]:
             yield f"Left out: {one.name}: {visible_line(one.reason).rstrip('.')}."
         elif not one.metrics:
             yield f"Not measured yet: {one.name}."
+    far = {one.metric for one in result.results.verdicts if one.scale == "ratio" and is_extreme(one.estimate)}
+    if far:
+        names = listed([one.name for one in result.members if far & set(one.metrics)])
+        yield f"No geometric mean includes a change of more than 10 times: {names}."
     counted = {name for mean in result.means for name in mean.members}
-    apart = [one.name for one in result.members if one.metrics and one.name not in counted]
+    apart = [one.name for one in result.members if one.metrics and one.name not in counted and not far & {*one.metrics}]
     if counted and apart:
         yield (
             f"Not in a geometric mean: {listed(apart)}. A mean needs ratios of at least two members with the same "
