@@ -10,17 +10,26 @@ from ajuste.store.head import Head
 
 @pytest.fixture
 def head() -> Head:
-    values = dict.fromkeys(Head._fields, "") | {"seed": 1, "size_bytes": 5_000}
-    own = {
-        "id": "20261126-223314-4d17ac",
-        "study": "nice-share",
-        "created": "2026-11-26T22:33:14+00:00",
-        "stopped": "decided",
-        "kernel": "debian:5.10",
-        "answer": "The share of the CPU follows the weights to within 0.37 % CPU. " + "More is said. " * 20,
-        "tags": "pinned",
-    }
-    return Head(**(values | own))
+    return Head(
+        id="20261126-223314-4d17ac",
+        study="nice-share",
+        fingerprint="",
+        seed=1,
+        created="2026-11-26T22:33:14+00:00",
+        ajuste="",
+        begun=0,
+        taken_up=0,
+        unverified_before=False,
+        base="",
+        deleted=False,
+        stopped="decided",
+        kernel="debian:5.10",
+        workload="",
+        answer="The share of the CPU follows the weights to within 0.37 % CPU. " + "More is said. " * 20,
+        tags="pinned",
+        size_bytes=5_000,
+        check=0,
+    )
 
 
 @pytest.mark.parametrize("width", [40, 80])

@@ -34,7 +34,7 @@ from ajuste.report.document import (
 )
 from ajuste.report.format import NOTHING, Labels, labels_of
 from ajuste.report.mail import mail_of, tested_on
-from ajuste.report.method import clock_name
+from ajuste.report.method import MOST_NOTES, clock_name, clock_notes, other_notes
 from ajuste.report.plots.forest import forest_plots
 from ajuste.report.verdicts import ORDER, verdict_text, word_badge
 
@@ -54,10 +54,10 @@ _STATES: Final = {"complete": "", "partial": " It was interrupted; run the same 
 def suite_report(result: SuiteResult, pages: Path | None = None, page: Path | None = None) -> Report:
     """The answer first. ``pages`` has the reports of the members, to which ``page`` has links."""
     labels = labels_of(result.results)
-    sentences = list(_sentences(result, labels))
+    sentences = _answers(result, labels)
     sections = (
         Section("Members", tuple(_tables(result, labels)), "members", "Members", _about(result)),
-        *((Section("Notes", (Notes(notes),), "notes"),) if (notes := tuple(_notes(result))) else ()),
+        *_note_sections(result),
         *_pictures(result, labels),
         Section("Reports of the members", tuple(_runs(result, pages, page)), "runs", "Reports"),
     )
@@ -72,10 +72,22 @@ def suite_report(result: SuiteResult, pages: Path | None = None, page: Path | No
 
 def suite_mail(result: SuiteResult) -> str:
     """As plain text for a mail: the members in the tables of ``report.mail``."""
-    sentences = [*_sentences(result, labels_of(result.results)), *_notes(result)]
+    sentences = [*_answers(result, labels_of(result.results)), *_notes(result), *clock_notes(result.results)]
     shown = [metric.name for metric in result.results.metrics]
     introduction = [result.results.title, *sentences, *tested_on(result.results), _facts(result)]
     return mail_of(result.results, shown, introduction, figures=False)
+
+
+def _answers(result: SuiteResult, labels: Labels) -> list[str]:
+    first, *others = _sentences(result, labels)
+    compared = result.results.clock == "virtual" and bool(result.results.verdicts)
+    return [f"In emulation, {first}" if compared else first, *others]
+
+
+def _note_sections(result: SuiteResult) -> tuple[Section, ...]:
+    blocks = (Notes(tuple(_notes(result)), most=MOST_NOTES), Notes(clock_notes(result.results), verbose=True))
+    there = tuple(block for block in blocks if block.texts)
+    return (Section("Notes", there, "notes"),) if there else ()
 
 
 def _sentences(result: SuiteResult, labels: Labels) -> Iterator[str]:
@@ -248,7 +260,7 @@ def _notes(result: SuiteResult) -> Iterator[str]:
             f"Not in a geometric mean: {listed(apart)}. A mean needs ratios of at least two members with the same "
             "better direction."
         )
-    yield from map(visible_line, result.results.notes)
+    yield from map(visible_line, other_notes(result.results))
 
 
 def _pictures(result: SuiteResult, labels: Labels) -> tuple[Section, ...]:
@@ -266,7 +278,7 @@ def _runs(result: SuiteResult, pages: Path | None, page: Path | None) -> Iterato
     measured = [one for one in result.members if one.run]
     yield Listing(tuple(_item(one, pages, page) for one in measured))
     yield CommandBlock("again", result.results.reproduce)
-    yield Paragraph(f"Digest {result.results.digest}", "dim")
+    yield Paragraph(f"Digest {result.results.digest}", "dim", verbose=True)
 
 
 def _item(one: SuiteMember, pages: Path | None, page: Path | None) -> Item:
