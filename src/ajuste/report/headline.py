@@ -16,6 +16,7 @@ from typing import Final
 from ajuste.model.metric import Metric
 from ajuste.model.relevance import explains_all
 from ajuste.model.results import Results
+from ajuste.model.surface import Surface
 from ajuste.model.verdict import FactorEffect, LineEffect, Ranking, Verdict
 from ajuste.model.wording import in_sentence, number, percent, signed, visible_line
 from ajuste.report.format import Labels, is_percentage, numeric_levels, shown_as
@@ -120,9 +121,8 @@ class _Subject:
         counted = f"{len(worse)} of {len(verdicts)} alternatives"
         if not undecided:
             return self._say(f"Keep {self._baseline}: {counted} {verb} {self._title}.")
-        rest = f"; {counted} {verb} it" if worse else ""
-        rivals = [one.configuration for one in undecided]
-        return self._say(f"{self._not_settled(self._baseline, rivals)}{rest}.")
+        rest = f"{counted} {verb} {self._title}" if worse else self._title
+        return self._say(f"{self._not_settled([one.configuration for one in undecided])}: {rest}.")
 
     def _of_best(self, best: Verdict, verdicts: Sequence[Verdict]) -> Headline:
         rivals = self._rivals(best, verdicts)
@@ -132,9 +132,10 @@ class _Subject:
         return self._say(f"Not settled between {first} and {self._count_or_name(rivals)}.", best.configuration)
 
     def _best(self, better: Sequence[Verdict]) -> Verdict:
-        """The winner of the ranking, so that nothing that is shown is better than what is called best."""
-        ranking = self._ranking
-        ranked = [one for one in better if ranking is not None and one.configuration == ranking.winner]
+        """The winner of the ranking or of the surface, so that nothing that is shown is better than what is called best."""
+        ranking, surface = self._ranking, self._surface
+        winner = ranking.winner if ranking else surface.best if surface else None
+        ranked = [one for one in better if one.configuration == winner]
         toward = min if self.metric.direction == "lower" else max
         return ranked[0] if ranked else toward(better, key=lambda one: one.estimate or 0.0)
 
@@ -142,6 +143,8 @@ class _Subject:
         """The configurations that may be better than ``best`` by more than what matters."""
         if (ranking := self._ranking) is not None and ranking.winner == best.configuration:
             return [one.configuration for one in ranking.others if one.verdict == "undecided"]
+        if (surface := self._surface) is not None and surface.best == best.configuration:
+            return [name for name in surface.best_set if name != surface.best]
         others = (one for one in verdicts if one is not best and one.verdict in ("improves", "undecided"))
         return [one.configuration for one in others if self._reaches(one, best)]
 
@@ -156,6 +159,11 @@ class _Subject:
     def _ranking(self) -> Ranking | None:
         return next((one for one in self.results.rankings if one.metric == self.metric.name), None)
 
+    @property
+    def _surface(self) -> Surface | None:
+        """Of a grid with too many configurations for a ranking."""
+        return next((one for one in self.results.surfaces if one.metric == self.metric.name and not one.fixed), None)
+
     def _of_one(self, verdict: Verdict) -> str:
         if verdict.verdict == "worsens":
             return f"Keep {self._baseline}: {self._name(verdict)} {self._change(verdict)}."
@@ -163,13 +171,12 @@ class _Subject:
             return f"{self._name(verdict)} does not matter: {self._title} stays within {self._band}."
         if verdict.depends_on_machine:
             return f"Whether {self._name(verdict)} changes {self._title} depends on the machine."
-        return f"{self._not_settled(self._baseline, [verdict.configuration])}."
+        return f"{self._not_settled([verdict.configuration])}: {self._title}."
 
-    def _not_settled(self, one: str, others: Sequence[str]) -> str:
-        """``Elapsed time is not settled between A and B after 12 blocks``."""
+    def _not_settled(self, others: Sequence[str]) -> str:
+        """``Not settled between A and B after 12 blocks``."""
         after = f" after {self.results.counted_blocks}" if self.results.blocks else ""
-        title = self._title[:1].upper() + self._title[1:]
-        return f"{title} is not settled between {one} and {self._count_or_name(others)}{after}"
+        return f"Not settled between {self._baseline} and {self._count_or_name(others)}{after}"
 
     def _count_or_name(self, configurations: Sequence[str]) -> str:
         if len(configurations) > 1:
