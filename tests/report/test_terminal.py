@@ -192,3 +192,9 @@ def test_results_without_any_trial_say_so(granularity: Results) -> None:
 def test_the_path_of_the_report_can_be_copied(granularity: Results) -> None:
     path = Path("/home/someone") / ("long-" * 30) / "report.html"
     assert f"report {path}\n" in printed(granularity, 60, report=path)
+
+
+def test_rows_stay_rows_on_80_columns(grid: Results) -> None:
+    text = printed(grid, 80, verbose=False)
+    rows = [line for line in text.splitlines() if re.match(r"\s+\d+ ms, \d+ ms\s", line)]
+    assert len(rows) == len(grid.configurations)

@@ -47,11 +47,15 @@ Entry = str | Cell | Badge
 
 @dataclass(frozen=True)
 class Column:
-    """``figure`` columns are aligned as figures; ``optional`` ones may be left out where not all fit."""
+    """``figure`` columns are aligned as figures; ``optional`` ones may be left out where not all fit.
+
+    Where a terminal is asked for no details, ``verbose`` ones may be left out besides.
+    """
 
     title: str
     figure: bool = True
     optional: bool = False
+    verbose: bool = False
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ class _Subject:
         return self._say(f"Not settled between {first} and {self._count_or_name(rivals)}.", best.configuration)
 
     def _best(self, better: Sequence[Verdict]) -> Verdict:
-        """The winner of the ranking or of the surface, so that nothing that is shown is better than what is called best."""
+        """The winner of the ranking or of the surface: nothing that is shown is better than what is called best."""
         ranking, surface = self._ranking, self._surface
         winner = ranking.winner if ranking else surface.best if surface else None
         ranked = [one for one in better if one.configuration == winner]

@@ -200,7 +200,10 @@ class _Printer:
 
     def _group(self, table: Table, group: RowGroup, indent: int) -> None:
         columns, rows = _without_empty(table.columns, group.rows)
-        fitting = next((made for made in _layouts(table, columns, rows) if self.out.fits(made, indent)), None)
+        fitting = next(
+            (made for made in _layouts(table, columns, rows, brief=not self.verbose) if self.out.fits(made, indent)),
+            None,
+        )
         if fitting is not None:
             self.out.table(fitting, indent=indent)
         else:
@@ -239,7 +242,7 @@ def _with_columns(
     return tuple(columns[place] for place in kept), short
 
 
-def _layouts(table: Table, columns: tuple[Column, ...], rows: tuple[Row, ...]) -> Sequence[RichTable]:
+def _layouts(table: Table, columns: tuple[Column, ...], rows: tuple[Row, ...], *, brief: bool) -> Sequence[RichTable]:
     """From the one that says most to the narrowest."""
     made = [_rich(columns, rows)]
     needed = [place for place, column in enumerate(columns) if not column.optional]
@@ -251,7 +254,18 @@ def _layouts(table: Table, columns: tuple[Column, ...], rows: tuple[Row, ...]) -
             Row((column.title, *(row.cells[place] for row in rows))) for place, column in enumerate(columns[1:], 1)
         )
         made.append(_rich(heads, tuple(turned)))
+    fewest = [place for place in needed if not columns[place].verbose]
+    if brief and len(fewest) < len(needed):
+        made.append(_rich(*_with_columns(fewest, columns, rows)))
+        made.append(_rich(*_with_columns(fewest, columns, tuple(map(_without_notes, rows)))))
     return made
+
+
+def _without_notes(row: Row) -> Row:
+    """Without what stands beside its figures; its name is whole."""
+    name, *cells = row.cells
+    bare = (Cell(cell.text, missing=cell.missing) if isinstance(cell, Cell) else cell for cell in cells)
+    return Row((name, *bare), row.remark, row.marked)
 
 
 def _rich(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> RichTable:

@@ -157,7 +157,7 @@ _MOST_IN_A_LINE: Final = 4
 _MOST_EFFECTS: Final = 24
 """Of more effects of factors than this the summary names those that matter most."""
 _MOST_SAID: Final = 4
-_EFFECT: Final = (Column("Effect"), Column("Interval"), Column("Verdict", figure=False))
+_EFFECT: Final = (Column("Effect"), Column("Interval", verbose=True), Column("Verdict", figure=False))
 
 
 def verdict_table(results: Results, metrics: Sequence[Metric], labels: Labels, name: str) -> Table | None:
