@@ -43,7 +43,7 @@ def facts(found: Results) -> dict[str, Fact]:
 def test_it_says_what_is_excluded_how_long_it_takes_and_how_to_go_on() -> None:
     found = results(verdict(low=0.8, high=1.153, more_blocks=10))
     said = facts(found)
-    assert "−20.0 to +15.3 %" in said["Excluded"].text
+    assert "−20.0 % to +15.3 %" in said["Excluded"].text
     assert said["Still needed"].text.startswith("about 10 more blocks, 5 min ")
     assert "--min-effect 26%" in said["Decided now"].text  # 1/0.8 is 25 %, which must lie inside.
     (section,) = unsettled_sections(found, labels_of(found))

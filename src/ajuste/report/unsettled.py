@@ -48,7 +48,7 @@ def _excluded(results: Results, findings: Sequence[Finding], labels: Labels) -> 
         low, high = (None if bound is None else style.figure(bound) for bound in (known(one.low), known(one.high)))
         unit = f" {style.unit}" if style.unit else ""
         if low is not None and high is not None:
-            outside = f"outside {low} to {high}{unit}"
+            outside = f"outside {low}{unit} to {high}{unit}"
         else:
             outside = f"above {high}{unit}" if high is not None else f"below {low}{unit}"
         subject = names.get(one.configuration, one.configuration) if isinstance(one, Verdict) else _subject(one)
