@@ -19,7 +19,7 @@ from rich.text import Text
 PICTURE: Final = Path(__file__).resolve().parent.parent / "docs" / "images" / "terminal.svg"
 COMMAND: Final = "ajuste compare --kernel debian:5.10 --nice 0,10 --background spin -- matrix size=100 repetitions=2"
 WIDTH: Final = 90
-LINES: Final = 12
+LINES: Final = 7
 """Of what is printed, as many as the picture shows."""
 
 

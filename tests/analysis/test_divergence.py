@@ -154,8 +154,8 @@ def test_a_task_that_comes_to_another_cpu_is_said_to_continue_there() -> None:
 
 def test_a_task_of_another_cpu_has_to_make_way_there() -> None:
     found = divergence(on_cpus([*BUSY, ("resched", 0, 3, 5)]), on_cpus([*BUSY, ("resched", 0, 3, 3)]))
-    assert "Under the baseline workload #3 on CPU 2 has to make way." in found.sentences
-    assert "Under the configuration workload #1 has to make way." in found.sentences
+    assert "Under the baseline workload #3 on CPU 2 is preempted." in found.sentences
+    assert "Under the configuration workload #1 is preempted." in found.sentences
 
 
 def test_what_two_cpus_decide_in_another_order_is_said_to_be_no_more() -> None:

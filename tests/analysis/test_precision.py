@@ -58,4 +58,4 @@ def test_outliers_are_named_with_their_block(trials: Any, elapsed: Metric) -> No
     drawn = values(20, 0.01)
     drawn[3] = 9.0
     (note,) = outlier_notes(trials({"only": drawn}), [elapsed])
-    assert note.startswith("elapsed under only: 1 of 20 values is far from all others (in block 3)")
+    assert note.startswith("elapsed under only: 1 outlier in 20 values (in block 3)")

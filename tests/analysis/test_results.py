@@ -86,7 +86,8 @@ def test_warm_up_and_flagged_trials_are_shown_and_left_out(granularity: Resolved
     assert found.blocks == 6
     assert sum(point.warm_up for point in found.trials) == 4
     assert found.trials[-1].reason == "exit code 3"
-    assert any("not clean: 1 of 28 (" in note and "exit code 3" in note for note in found.notes)
+    assert (found.tally.flagged, found.tally.reasons) == (1, {"exit code 3": 1})
+    assert not any("exit code 3" in note for note in found.notes), "the tally says it once"
 
 
 def test_nothing_measured_is_no_answer_but_a_document(granularity: ResolvedStudy) -> None:

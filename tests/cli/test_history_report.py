@@ -39,6 +39,10 @@ def history(*changes: CommitChange, known: bool = True, reason: str = "") -> His
         (history(), "No metric changed by more than its limit."),
         (history(known=False), "Not precise enough yet to locate a change: job."),
         (history(reason="it does not build"), "1 benchmark could not be measured: job."),
+        (
+            HistoryResult(file="", histories=(*history(CHANGE).histories, *history(reason="lost").histories)),
+            "1 change beyond the limit: dddddddddddd (job +20 %). 1 benchmark could not be measured: job.",
+        ),
     ],
 )
 def test_the_answer_comes_first(result: HistoryResult, said: str) -> None:
@@ -53,6 +57,7 @@ def test_each_commit_has_a_row_and_those_between_are_named() -> None:
     assert rows == [one.short for one in COMMITS]
     assert "does not build" in said
     assert "+20 % came with one of cccccccccccc" in " ".join(said.split())
+    assert "ajuste gate measures two commits alone" in " ".join(said.split())
     assert "\x1b" not in said
     page = markdown(history_report(history(CHANGE)))
     assert "<b>" not in page

@@ -83,7 +83,7 @@ def test_it_is_said_shown_and_listed(section: Section) -> None:
     rows = [tuple(map(str, row.cells)) for group in decisions.groups for row in group.rows]
     assert [row[0] for row in rows] == ["−3", "−2", "−1", "0", "1", "2", "3", "4", "5", "6"]
     assert [row.marked for group in decisions.groups for row in group.rows].index(True) == 4
-    assert "has to make way" in rows[4][1]
+    assert "is preempted" in rows[4][1]
     assert "wakes" in rows[4][2]
     assert rows[9][2] == "–"
     assert any("the workload" in row.cells for group in tasks.groups for row in group.rows)

@@ -50,4 +50,4 @@ def test_the_report_says_what_it_does_not_show(crowded: Results) -> None:
     said = out.getvalue()
     assert "100 configurations · 3 blocks · 5,000 trials" in said
     assert "Of 100 configurations the baseline and the 40" in said
-    assert "Left out of every figure: 100 flagged trials" in said
+    assert "100 of 5,000 trials left out: busy." in said

@@ -62,7 +62,14 @@ FAILED = figure(name="broken", verdict="failed", base=None, head=None, estimate=
         ((PASSED, FIGURE, OPEN), "regression", 3, 3, "Regression in job: instructions +2 %, limit 1 %."),
         ((FIGURE, FIGURE), "regression", 3, 3, "2 regressions: job instructions +2 % and job instructions +2 %."),
         ((PASSED, OPEN), "undecided", 4, 0, "Undecided: whether noise got worse by more than the limit."),
-        ((FIGURE, FAILED), "failed", 1, 1, "1 benchmark could not be measured: broken."),
+        ((PASSED, FAILED, OPEN), "failed", 1, 1, "1 benchmark could not be measured: broken."),
+        (
+            (FIGURE, FAILED),
+            "regression",
+            3,
+            3,
+            "Regression in job: instructions +2 %, limit 1 %. 1 benchmark could not be measured: broken.",
+        ),
     ],
 )
 def test_the_worst_figure_decides(

@@ -55,7 +55,7 @@ def asked(granularity: Results) -> Results:
 
 def printed(results: Results, width: int) -> str:
     out = io.StringIO()
-    print_report(report_of(results), Console(file=out, width=width))
+    print_report(report_of(results), Console(file=out, width=width), verbose=True)
     return out.getvalue()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,26 @@ def test_a_large_ratio_stays_apart_from_the_baseline() -> None:
     ]
     (_, second) = re.findall(CELL, line)
     assert re.fullmatch(r"\d{3}", second[0])
+    assert second[1] == "-"
     assert f")  {second[0]} [" in line
+
+
+def test_the_header_names_the_kernels_that_were_tested_and_the_machine() -> None:
+    guest = {"kernel": "6.1.0-1", "kernel build": "#1 SMP", "QEMU": "7.2", "CPUs": "2", "memory": "256 MiB"}
+    here = {"processor": "A CPU", "memory": "8 GiB", "kernel": "6.18"}
+    environment = {"this machine": here, "debian:6.1": guest, "relevance": []}
+    text = mail(results_of(drawn({"a": 1.0, "b": 1.0}), ELAPSED, environment=environment))
+    assert "Kernel: debian:6.1: 6.1.0-1 #1 SMP." in text
+    assert "Machine: guest of 2 CPUs, 256 MiB, QEMU 7.2; on A CPU, 8 GiB." in text
+    on_host = mail(results_of(drawn({"a": 1.0, "b": 1.0}), ELAPSED, environment={"this machine": here}))
+    assert "Kernel: 6.18." in on_host
+
+
+def test_the_study_is_attached_and_stays_the_same_document() -> None:
+    study = 'schema = 1\ntitle = "Größe 𝄞"\n\n[target]\nkernel = "debian:6.1"\n'
+    text = mail(results_of(drawn({"a": 1.0, "b": 1.0}), ELAPSED), study=study)
+    assert text.isascii()
+    assert tomllib.loads(text.partition("`ajuste run`:\n")[2]) == tomllib.loads(study)
 
 
 def test_the_figures_have_rows_with_stars_where_it_is_certain() -> None:

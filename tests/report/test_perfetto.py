@@ -92,7 +92,7 @@ def test_a_decision_has_its_words_its_path_and_the_instructions_before_it(tmp_pa
     baseline = stream([*COMMON, ("resched", 3)])
     _, trial, _ = written(tmp_path / "trace", baseline, stream(COMMON))
     at_ns, kind, words, path, instructions = trial.decisions[-1]
-    assert (kind, words) == ("resched", "workload #1 has to make way")
+    assert (kind, words) == ("resched", "workload #1 is preempted")
     assert path == baseline.path(len(COMMON)) != ()
     assert instructions == baseline.at[-1]
     assert trial.decisions[3][1:3] == ("timer", "the timer interrupts workload #1")

@@ -63,8 +63,8 @@ def printed(results: Results, *, verbose: bool = False, width: int = 100) -> str
 def test_the_terminal_names_the_winner_and_the_ratios_as_people_say_them() -> None:
     said = printed(ranked({"slow": 0.2, "fast": 0.1, "slower": 0.231}))
     assert "Ranking By elapsed time, fast is best: both others are worse for certain." in said
-    assert "slow takes 1.990 (1.9" in said
-    assert ") times as long as fast; slower takes 2.30" in said
+    assert "slow takes 1.990 times as long as fast (95 % interval 1.9" in said
+    assert "); slower takes 2.302 times as long (2.2" in said
     assert said.count("times as long as fast") == 1
 
 

@@ -108,10 +108,31 @@ def test_the_table_has_a_row_for_each_member_and_each_mean() -> None:
 
 def test_the_answer_counts_the_verdicts_of_each_configuration() -> None:
     said = " ".join(printed(result()).split())
-    assert "kernel = b: of 3 members 1 improves, 1 worsens and 1 is undecided." in said
+    assert said.startswith("In emulation, kernel = b: of 3 members 1 improves, 1 worsens and 1 is undecided.")
     assert "kernel = c: of 3 members 1 improves and 2 are equivalent." in said
     assert "The geometric mean changes by +9.54 % (" in said
     assert "95 % intervals for all 6 comparisons together." in said
+
+
+def test_no_mean_includes_a_change_of_more_than_ten_times() -> None:
+    words: dict[str, Word] = {"b": "worsens"}
+    found = {
+        "one": member("r1", "lower", words),
+        "two": member("r2", "lower", words),
+        "far": member("r3", "lower", words, ratio=399.0),
+    }
+    entries = tuple(SuiteEntry(name=name, run=one.run) for name, one in found.items())
+    whole = result()
+    record = SuiteRecord(
+        id=whole.id, name="x", title="", question="", named="", created="", level=0.95, finished=True, entries=entries
+    )
+    suite = suite_result(record, found)
+    assert suite.means == ()
+    said = " ".join(printed(suite).split())
+    assert "×399" in said
+    assert "No geometric mean includes a change of more than 10 times: far." in said
+    assert "39,8" not in suite_mail(suite)
+    assert "39800" not in suite_mail(suite)
 
 
 def test_what_was_left_out_and_what_is_in_no_mean_is_said() -> None:

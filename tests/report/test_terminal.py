@@ -11,7 +11,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from ajuste.model.results import Results
+from ajuste.model.results import Results, Tally
 from ajuste.report.results import report_of
 from ajuste.report.terminal import print_report
 
@@ -100,7 +100,7 @@ def test_every_deciding_verdict_is_said_with_estimate_and_interval(grid: Results
 
 def test_the_factor_is_named_once_and_its_levels_stand_in_rows(grid: Results) -> None:
     text = printed(grid, 132, verbose=False)
-    table = text.partition("\nVerdicts\n")[2].partition("\n\nNote")[0]
+    table = text.partition("\nVerdicts\n")[2].partition("\n\nOver ")[0]
     assert table.count("sched_min_granularity_ns") == 1
     assert table.count("sched_wakeup_granularity_ns") == 1
     assert re.search(r"^\s+16 ms, 8 ms\s", table, re.MULTILINE)
@@ -108,8 +108,41 @@ def test_the_factor_is_named_once_and_its_levels_stand_in_rows(grid: Results) ->
 
 def test_trials_that_were_left_out_are_counted_with_their_reasons(undecided: Results) -> None:
     text = one_line(printed(undecided))
-    assert "Left out of every figure: 3 warm-up trials, 1 flagged trial, 2 failed trials (" in text
+    assert "3 of 21 trials left out, 2 of them failed: " in text
     assert "another process used 31 % of the CPU" in text
+
+
+def test_disturbed_trials_are_counted_once_with_what_disturbed_them(undecided: Results) -> None:
+    counted = Tally(
+        trials=175,
+        clean=164,
+        warm_up=0,
+        flagged=11,
+        failed=0,
+        reasons={"the hypervisor took 0.52 CPUs away, usually 0.01": 6, "the hypervisor took 0.09 CPUs away": 5},
+    )
+    text = one_line(printed(undecided.model_copy(update={"tally": counted, "trials": ()}), verbose=False))
+    assert "Note: 11 of 175 trials repeated: stolen CPU time." in text
+
+
+def test_a_terminal_shows_two_notes_and_counts_the_others(undecided: Results) -> None:
+    noted = undecided.model_copy(
+        update={
+            "notes": ("First.", "Second.", "Third."),
+            "tally": Tally(trials=0, clean=0, warm_up=0, flagged=0, failed=0),
+        }
+    )
+    brief, whole = (printed(noted, verbose=verbose) for verbose in (False, True))
+    assert brief.count("Note: ") == 2
+    assert "more notes with --verbose" in brief
+    assert all(f"Note: {text}" in whole for text in noted.notes)
+
+
+def test_digest_and_clock_are_details(granularity: Results) -> None:
+    brief, whole = (one_line(printed(granularity, verbose=verbose)) for verbose in (False, True))
+    for detail in ("Digest ", "not how fast any hardware is"):
+        assert detail in whole
+        assert detail not in brief
 
 
 def test_a_level_that_the_kernel_changed_is_said(granularity: Results) -> None:
@@ -159,3 +192,9 @@ def test_results_without_any_trial_say_so(granularity: Results) -> None:
 def test_the_path_of_the_report_can_be_copied(granularity: Results) -> None:
     path = Path("/home/someone") / ("long-" * 30) / "report.html"
     assert f"report {path}\n" in printed(granularity, 60, report=path)
+
+
+def test_rows_stay_rows_on_80_columns(grid: Results) -> None:
+    text = printed(grid, 80, verbose=False)
+    rows = [line for line in text.splitlines() if re.match(r"\s+\d+ ms, \d+ ms\s", line)]
+    assert len(rows) == len(grid.configurations)

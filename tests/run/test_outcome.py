@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,12 @@ import pytest
 from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.kernel import KernelVersion
+from ajuste.model.trial import Slot, Trial
 from ajuste.run.outcome import results_of
-from ajuste.store.store import Store
+from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
+from ajuste.study.resolved import ResolvedStudy
 from shell import SMALL
 
 
@@ -54,10 +57,15 @@ def test_a_command_is_given_again_with_the_kernels_that_were_measured(
 
 def reproduced(named: str, tmp_path: Path, store: Store) -> str:
     """What is said of a run of that name of the small study."""
+    (command,) = results_of(begun(named, tmp_path, store), store).reproduce
+    return command
+
+
+def begun(named: str, tmp_path: Path, store: Store) -> Run:
     (path := tmp_path / "small.toml").write_text(SMALL)
     read = read_study(path, catalogue(), parse_kernel=parse_spec)
     study = resolve(read, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: f"/bin/{name}")
-    run = store.new_run(
+    return store.new_run(
         study="small",
         fingerprint="f",
         seed=1,
@@ -66,5 +74,66 @@ def reproduced(named: str, tmp_path: Path, store: Store) -> str:
         resolved=study.model_dump_json(),
         environment={},
     )
-    (command,) = results_of(run, store).reproduce
-    return command
+
+
+def undecided(named: str, tmp_path: Path, store: Store, *, stopped: str = "budget", blocks: int = 3) -> Run:
+    """A run whose blocks took a minute each and contradict each other."""
+    run = begun(named, tmp_path, store)
+    names = ResolvedStudy.model_validate_json(run.resolved).names
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    trials = [
+        Trial(
+            slot=Slot(block=block, position=place, configuration=name, seed=1),
+            status="ok",
+            metrics={"involuntary-switches": 100.0 + (place if block % 2 else -place) * 30, "elapsed": 1.0},
+            started=(began + timedelta(seconds=60 * block + 30 * place)).isoformat(),
+            host_seconds=30.0,
+        )
+        for block in range(blocks)
+        for place, name in enumerate(names)
+    ]
+    store.add_trials(run, trials)
+    if stopped:
+        store.stop_run(run, stopped, "the budget is spent")
+    return store.find_run(run.id)
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "ajuste compare --blocks 3 --nice 0,5 -- ./job --blocks 2",
+        "ajuste compare --blocks=3 --fresh --nice 0,5 -- ./job --blocks 2",
+    ],
+)
+def test_an_undecided_run_says_how_it_goes_on(named: str, tmp_path: Path, store: Store) -> None:
+    found = results_of(undecided(named, tmp_path, store), store).continuation
+    assert found is not None
+    assert found.seconds_per_block == pytest.approx(60)
+    words = shlex.split(found.command)
+    most = int(words[words.index("--blocks") + 1].removeprefix("3.."))
+    assert most > 3
+    assert [*words[:2], *words[-6:]] == shlex.split("ajuste compare --nice 0,5 -- ./job --blocks 2")
+    assert "--fresh" not in words
+    assert words[: words.index("--")].count("--blocks") == 1
+
+
+def test_a_study_goes_on_by_its_name(tmp_path: Path, store: Store) -> None:
+    found = results_of(undecided("small.toml --max-time 1m", tmp_path, store, stopped="time"), store).continuation
+    assert found is not None
+    words = shlex.split(found.command)
+    assert words[:3] == ["ajuste", "run", "small.toml"]
+    assert words[-4:] == ["--seed", "1", "--kernel", "debian:5.10"]
+    assert words.count("--max-time") == 1
+    assert "1m" not in words
+
+
+@pytest.mark.parametrize("stopped", ["decided", "irrelevant", "failed"])
+def test_what_is_done_does_not_go_on(stopped: str, tmp_path: Path, store: Store) -> None:
+    assert results_of(undecided("small.toml", tmp_path, store, stopped=stopped), store).continuation is None
+
+
+def test_an_interrupted_run_goes_on_with_the_same_command(tmp_path: Path, store: Store) -> None:
+    run = undecided("ajuste compare --nice 0,5 -- ./job", tmp_path, store, stopped="")
+    found = results_of(run, store).continuation
+    assert found is not None
+    assert found.command == run.named

@@ -13,6 +13,7 @@ from ajuste.analysis.record import digest
 from ajuste.design.search.goal import Search
 from ajuste.executor.executor import Begun, TrialDone, TrialRequest, Untrusted
 from ajuste.model.error import RequestError
+from ajuste.report.document import Table
 from ajuste.report.results import report_of
 from ajuste.report.winner import supported
 from ajuste.run.outcome import results_of
@@ -52,6 +53,15 @@ def test_the_best_is_found_and_its_verdict_is_of_blocks_that_the_choice_never_sa
     drawn = [one.plot.name for one in report_of(results).pictures if one.plot.name.startswith("search-")]
     assert drawn == ["search-history", "search-map", "search-importance"]
     assert all(0 <= one.low <= one.share <= one.high <= 1.01 for one in found.importance)
+    # The table has the same estimates as the verdict and the headline, and nothing that looks better.
+    means = {one.name: one.metrics["elapsed"] for one in results.configurations}
+    assert means[BEST].n == found.check_blocks
+    tables = [block for section in report_of(results).sections for block in section.blocks if isinstance(block, Table)]
+    (verdicts,) = (table for table in tables if table.name == "verdicts")
+    assert verdicts.size == 2
+    assert {name for one in results.rankings for name in (one.winner, *one.contenders)} <= {BEST}
+    best = sum(math.log(one.changes[0]) for one in checks) / len(checks)
+    assert verdict.estimate == pytest.approx(math.exp(best))
 
 
 def test_every_block_has_the_baseline_and_an_interrupted_search_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:

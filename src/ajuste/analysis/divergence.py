@@ -301,7 +301,7 @@ def in_words(point: DecisionPoint) -> str:
     there = f" on CPU {point.other_cpu}" if point.other_cpu is not None else ""
     if point.other == IDLE:
         return f"the idle CPU{there.removeprefix(' on CPU')} has to take a task{at_timer}"
-    return f"{other}{there} has to make way{at_timer}"
+    return f"the timer interrupt preempts {other}{there}" if at_timer else f"{other}{there} is preempted"
 
 
 def _switch_in_words(point: DecisionPoint, running: str, other: str) -> str:

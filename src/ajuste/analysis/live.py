@@ -193,7 +193,6 @@ def assemble_live(
         reproduce=tuple(reproduce),
         live=shown,
         notes=(
-            *_notes(slices),
             *_predicted(kept, slices, stopped),
             *resolved.notes,
             *shown.findings,
@@ -238,15 +237,6 @@ def _point(one: Trial, live: LiveDesign) -> Point:
         attempt=one.attempt,
         metrics={name: value for name, value in one.metrics.items() if name in names},
     )
-
-
-def _notes(slices: Sequence[Trial]) -> list[str]:
-    left = [one for one in slices if one.status != "ok"]
-    if not left:
-        return []
-    reasons = list(dict.fromkeys(one.reason for one in left))
-    shown = "; ".join(reasons[:3]) + (" …" if len(reasons) > 3 else "")
-    return [f"Slices left out of the verdicts because they were not clean: {len(left)} of {len(slices)} ({shown})."]
 
 
 def _predicted(kept: Mapping[str, Any], slices: Sequence[Trial], stopped: Why) -> list[str]:

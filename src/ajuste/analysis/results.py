@@ -30,7 +30,7 @@ from ajuste.design.stopping import Why
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
 from ajuste.model.relevance import NoChance
-from ajuste.model.results import Explained, History, Measured, Results, Tally
+from ajuste.model.results import Explained, History, Measured, Results
 from ajuste.model.surface import Correlation, Surface
 from ajuste.model.trial import Configuration, Trial
 from ajuste.model.verdict import AcrossMachines, Finding, LineEffect, Ranking, Verdict
@@ -204,7 +204,6 @@ def assemble(
     group = family(made, resolved.deciding, study.analysis.confidence)
     seen = {*columns.metrics, *(name for reasons in columns.not_supported.values for name in reasons)}
     all_means = _means_of([*resolved.deciding, *(m for m in resolved.described if m.name in seen)])
-    counted = tally(columns)
     said = answer(
         resolved.deciding,
         found,
@@ -247,7 +246,7 @@ def assemble(
         metrics=(*resolved.deciding, *(m for m in resolved.described if m.name in seen)),
         trials=points_of(columns, machines),
         machines=across,
-        tally=counted,
+        tally=tally(columns),
         effects=worked.found,
         effects_correction=correction,
         cells=worked.cells,
@@ -268,7 +267,7 @@ def assemble(
         no_chance=idle,
         notes=tuple(
             dict.fromkeys(
-                (*_notes(resolved, every, counted, idle), *_not_precise(resolved, found), *_first(run_as.notes), *notes)
+                (*_notes(resolved, every, idle), *_not_precise(resolved, found), *_first(run_as.notes), *notes)
             )
         ),
         created=created,
@@ -366,19 +365,13 @@ def _first(notes: Sequence[str]) -> list[str]:
     return [*notes[:MOST_NOTES], *said]
 
 
-def _notes(resolved: ResolvedStudy, clean: Clean, counted: Tally, idle: Sequence[NoChance]) -> list[str]:
+def _notes(resolved: ResolvedStudy, clean: Clean, idle: Sequence[NoChance]) -> list[str]:
     notes = [*(one.note for one in idle), *resolved.notes]
     if resolved.study.target.clock == "virtual":
         notes.append(VIRTUAL_CLOCK)
     else:
         notes += _first(outlier_notes(clean, _means_of(resolved.deciding)))
     columns = clean.measured
-    for status, left in (("flagged", "left out of the verdicts because they were not clean"), ("failed", "failed")):
-        bad = np.flatnonzero(columns.has_status(status))
-        if len(bad):
-            reasons = columns.reason.among(bad)
-            shown = "; ".join(reasons[:3]) + (" …" if len(reasons) > 3 else "")
-            notes.append(f"Trials {left}: {len(bad)} of {counted.trials} ({shown}).")
     remarked = np.flatnonzero(columns.has_status("ok") & (columns.reason.codes != columns.reason.code("")))
     return [*notes, *(f"In clean trials: {reason}." for reason in columns.reason.among(remarked)[:MOST_NOTES])]
 

@@ -143,8 +143,16 @@ def _means(members: Sequence[SuiteMember], results: Results) -> Iterator[SuiteMe
                 and metrics[one.metric].direction == direction
                 and _is_ratio(one)
             ]
-            if len(own) >= FEWEST:
+            if len(own) >= FEWEST and not any(is_extreme(one.estimate) for one in own):
                 yield _mean(own, tuple(first[one.metric] for one in own), direction, results.smallest_effect)
+
+
+EXTREME: Final = 10.0
+
+
+def is_extreme(ratio: float | None) -> bool:
+    """Whether a member changed more than ten times: it alone would decide the mean of all."""
+    return ratio is not None and not 1 / EXTREME <= ratio <= EXTREME
 
 
 def _is_ratio(one: Verdict) -> bool:

@@ -18,6 +18,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Summary
 from ajuste.model.trial import Configuration, Factor
 from ajuste.model.tunable import same_value
+from ajuste.model.wording import count_of
 
 MOST_RUNS = 10_000
 """Beyond this many runs a prediction is not worth giving."""
@@ -230,11 +231,9 @@ def outlier_notes(trials: Trials, metrics: Sequence[Metric]) -> list[str]:
 def _note(metric: str, configuration: str, runs: int, blocks: Sequence[int]) -> str:
     which = f"in block {blocks[0]}" if len(blocks) == 1 else f"in blocks {', '.join(map(str, blocks[:5]))}"
     more = " …" if len(blocks) > 5 else ""
-    are = "is" if len(blocks) == 1 else "are"
-    return (
-        f"{metric} under {configuration}: {len(blocks)} of {runs} values {are} far from all others ({which}{more}). "
-        f"Something else may have disturbed the machine; they stay in every figure."
-    )
+    stay = "it stays" if len(blocks) == 1 else "they stay"
+    found = count_of(len(blocks), "outlier")
+    return f"{metric} under {configuration}: {found} in {runs} values ({which}{more}); {stay} in every figure."
 
 
 def summarise(values: Sequence[float] | NDArray[np.float64]) -> Summary:

@@ -282,7 +282,7 @@ def _finding(word: Word, found: Effect, metric: Metric, smallest_effect: float, 
     side, near, far = ("higher", found.low, found.high) if found.interval.mean > 0 else ("lower", found.high, found.low)
     by = f"{side} by {say(near).lstrip('+−')} to {say(far).lstrip('+−')}"
     if word == "differs":
-        return f"{by}; this metric has no better direction"
+        return f"{by}; neither higher nor lower counts as better"
     return f"{by}, and {metric.direction} is better"
 
 

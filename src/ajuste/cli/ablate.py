@@ -20,9 +20,11 @@ from ajuste.kernel.spec import parse_spec
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.profile.placing import Placed
+from ajuste.run.experiment import resolved_study
+from ajuste.run.relevance import idle_from_the_start
 from ajuste.run.testbed import RunOptions
 from ajuste.study.check import check
-from ajuste.study.command_line.factors import ablation_document, ablation_study
+from ajuste.study.command_line.factors import ablation_document, ablation_study, line_names
 from ajuste.study.command_line.request import CommandLine, Request, split_commands
 from ajuste.study.command_line.study import adhoc_document, study_without_profiles
 from ajuste.study.overrides import with_kernels, with_machine
@@ -145,6 +147,9 @@ def ablate(
     (found,) = placed([profile], bare.target, known, means, tell=not (silent or dry_run))
     chosen = _of_command(request, found, known, save, command) if study is None else _of_study(bare, found, known)
     means = replace(means, cluster=found_cluster)
+    if idle := _idle(chosen, known, means):
+        found = found.without(idle, line_names(found.settings))
+        chosen = _of_command(request, found, known, save, command) if study is None else _of_study(bare, found, known)
     if dry_run:
         show_plan(chosen, known, means, as_json=as_json)
         return
@@ -158,6 +163,14 @@ def ablate(
         fresh=unless_going_on(fresh),
         name_chosen=name is not None and study is None,
     )
+
+
+def _idle(chosen: Study, known: Catalogue, means: RunOptions) -> dict[str, str]:
+    """Why lines cannot matter on the target, as far as that is known before anything is measured: by their names."""
+    if means.cluster is not None:
+        return {}
+    found = idle_from_the_start(resolved_study(chosen, known, means), known)
+    return {one.factor: f"cannot matter here: {one.saw}" for one in found if not one.hardly}
 
 
 def _without_profile(request: Request, study: str | None, known: Catalogue, save: Path | None) -> Study:

@@ -112,7 +112,8 @@ def gate(
     Builds both revisions, measures the benchmarks of ajuste.toml in both side by side, and judges each by its limit. A
     regression is proved when the whole interval lies beyond the limit.
 
-    Exit codes: 0 no regression, 1 a benchmark failed, 2 the request was wrong, 3 a regression is proved, 4 undecided.
+    Exit codes: 0 no regression, 1 a benchmark failed, 2 the request was wrong, 3 a regression is proved (also where a
+    benchmark failed), 4 undecided.
     """
     if as_json and annotations is not None:
         raise RequestError("--json and --annotations are mutually exclusive", hint="write the JSON in a second call")

@@ -13,7 +13,19 @@ from ajuste.model.error import RequestError
 from ajuste.model.gate import CommitChange, CommitHistory, CommitPoint, HistoryResult, ProjectCommit
 from ajuste.model.wording import amount, change, count_of, listed, percent, shortened, visible_line
 from ajuste.report.console import Console
-from ajuste.report.document import Badge, Block, Cell, Column, CommandBlock, Paragraph, Report, Row, Section, Table
+from ajuste.report.document import (
+    Badge,
+    Block,
+    Cell,
+    Column,
+    CommandBlock,
+    Notes,
+    Paragraph,
+    Report,
+    Row,
+    Section,
+    Table,
+)
 from ajuste.report.gate import commit_words
 from ajuste.report.terminal import print_report
 from ajuste.run.gate.checkout import ProjectRepository
@@ -92,6 +104,10 @@ _COLUMNS: Final = (
     Column("Change", figure=False),
     Column("Subject", figure=False),
 )
+_OF_STRETCHES: Final = (
+    "A change is that of all commits since against all commits before, up to the next change. ajuste gate measures two "
+    "commits alone, so its figure differs within the intervals."
+)
 _MOST_NAMED: Final = 3
 _MOST_BETWEEN: Final = 10
 """So many commits between two that were measured are listed."""
@@ -100,20 +116,29 @@ _MOST_BETWEEN: Final = 10
 def history_report(result: HistoryResult) -> Report:
     """The answer first, then a section for each metric."""
     sections = tuple(_section(one) for one in result.histories)
+    if any(one.changes for one in result.histories):
+        sections = (*sections, Section("", (Notes((_OF_STRETCHES,)),)))
     commits = next((one.points for one in result.histories if one.points), ())
     about = f"{commits[0].commit.short} → {commits[-1].commit.short}" if commits else ""
     return Report(title="History", headline=headline(result), question=about, sections=sections, stem="history")
 
 
 def headline(result: HistoryResult) -> str:
-    """The answer in one sentence."""
-    if failed := [one for one in result.histories if one.reason]:
-        return f"{count_of(len(failed), 'benchmark')} could not be measured: {listed([one.name for one in failed])}."
+    """The answer in one sentence, and another where benchmarks could not be measured."""
+    failed = [one.name for one in result.histories if one.reason]
+    broken = f"{count_of(len(failed), 'benchmark')} could not be measured: {listed(failed)}." if failed else ""
+    return " ".join(filter(None, (_found(result, whole=not failed), broken)))
+
+
+def _found(result: HistoryResult, *, whole: bool) -> str:
+    """What changed; that nothing did only where the ``whole`` was measured."""
     if changes := [(one, found) for one in result.histories for found in one.changes]:
         named = [f"{commit} ({_signs(changes, commit)})" for commit in _changed(changes)]
         more = len(named) - _MOST_NAMED
         also = f" and {count_of(more, 'more commit')}" if more > 0 else ""
         return f"{count_of(len(named), 'change')} beyond the limit: {', '.join(named[:_MOST_NAMED])}{also}."
+    if not whole:
+        return ""
     if unknown := [one.name for one in result.histories if not one.known]:
         return f"Not precise enough yet to locate a change: {listed(list(dict.fromkeys(unknown)))}."
     return "No metric changed by more than its limit."

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 UNFINISHED: Final = "unfinished"
 _AGO: Final = {"d": 1.0, "w": 7.0, "h": 1 / 24}
+_INDENT: Final = 2
+_MOST_LINES: Final = 2
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -61,7 +64,8 @@ def since_of(text: str | None, option: str = "--since") -> datetime | None:
 
 
 def show_list(runs: Iterable[Head], notes: Mapping[str, str], wanted: RunFilter, *, as_json: bool) -> None:
-    """Print the wanted ones, a line each, those first that are pinned; on a terminal no longer than it is wide.
+    """Print the wanted ones, those first that are pinned: a line each, on a terminal with the answer below.
+
     ``notes`` are by the id of the run.
     """
     found = list(runs)
@@ -73,8 +77,12 @@ def show_list(runs: Iterable[Head], notes: Mapping[str, str], wanted: RunFilter,
         )  # With an indent it takes ten times as long.
         print(f"[\n{rows}\n]" if rows else "[]")
     elif chosen:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-        print("\n".join(_line(run, notes.get(run.id, ""))[:width] for run in chosen))
+        if sys.stdout.isatty():
+            width = shutil.get_terminal_size().columns
+            lines = [line for run in chosen for line in lines_of(run, notes.get(run.id, ""), width)]
+        else:
+            lines = [_line(run, notes.get(run.id, "")) for run in chosen]
+        print("\n".join(lines))
     elif found:
         print("No run matches.")
     else:
@@ -100,6 +108,24 @@ def _document(run: Head, note: str) -> dict[str, object]:
         "tags": run.tags.split(),
         "note": note.rstrip(),
     }
+
+
+def lines_of(run: Head, note: str, width: int) -> list[str]:
+    """Return what a terminal of that ``width`` shows of a run: what it is, then its answer and note, indented."""
+    when = run.created[:16].replace("T", " ")
+    tags = " ".join(f"#{tag}" for tag in run.tags.split())
+    head = "  ".join(filter(None, (run.id, run.study, when, run.stopped or UNFINISHED, run.kernel, tags)))
+    below = [run.answer, f"note: {' '.join(note.split())}" if note else ""]
+    return [
+        visible_line(head)[:width],
+        *(
+            f"{' ' * _INDENT}{line}"
+            for text in below
+            for line in textwrap.wrap(
+                visible_line(text), max(_INDENT + 1, width - _INDENT), max_lines=_MOST_LINES, placeholder=" …"
+            )
+        ),
+    ]
 
 
 def _line(run: Head, note: str) -> str:

@@ -120,7 +120,7 @@ def report(
     if markdown is not None:
         _write_markdown(results, markdown, metric or [])
     if form == "lkml":
-        _print_mail(results, metric or [])
+        _print_mail(results, metric or [], place.store_url)
         return
     path = html or place.reports / f"{results.run}.html"
     show_results(results, path, as_json=as_json, verbose=verbose, metrics=metric or (), browser=open_)
@@ -199,10 +199,15 @@ def _refuse_without_run(options: Mapping[str, object]) -> None:
         raise RequestError(f"{given} applies to one run; found none", hint="name one RUN")
 
 
-def _print_mail(results: Results, metrics: list[str]) -> None:
+def _print_mail(results: Results, metrics: list[str], url: str) -> None:
+    from ajuste.cli.saving import study_text
     from ajuste.report.mail import mail
+    from ajuste.study.resolved import ResolvedStudy
 
-    typer.echo(mail(results, metrics), nl=False)
+    with Store(url) as store:
+        study = ResolvedStudy.model_validate_json(store.find_run(results.run).resolved).study
+    command = results.reproduce[0] if results.reproduce else f"ajuste report {results.run}"
+    typer.echo(mail(results, metrics, study_text(study.document(), command)), nl=False)
 
 
 def _check_metrics(results: Results, metrics: Sequence[str]) -> None:

@@ -19,9 +19,17 @@ from ajuste.kernel.spec import is_to_build
 from ajuste.machine.home import home
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.condition import fail_conditions
-from ajuste.study.command_line.request import seconds
+from ajuste.study.command_line.request import block_range, seconds
 from ajuste.study.job import DiskTable
-from ajuste.study.overrides import with_boots, with_machine, with_packages, with_precision, with_time, with_topology
+from ajuste.study.overrides import (
+    with_blocks,
+    with_boots,
+    with_machine,
+    with_packages,
+    with_precision,
+    with_time,
+    with_topology,
+)
 
 
 @example(
@@ -40,6 +48,7 @@ def run(
     machine: options.Machine = None,
     topology: options.Topology = None,
     package: options.Packages = None,
+    blocks: options.Blocks = None,
     max_time: Annotated[
         str | None, option("Stop after this time, decided or not.", "DURATION", panel=options.VERDICT)
     ] = None,
@@ -86,6 +95,7 @@ def run(
         "--topology": [topology] if topology is not None else None,
         "--package": package,
         "--precision": [precision] if precision is not None else None,
+        "--blocks": [blocks] if blocks is not None else None,
         "--max-time": [max_time] if max_time is not None else None,
         "--reboot-each": [str(reboot_each)] if reboot_each is not None else None,
     }
@@ -104,6 +114,8 @@ def run(
             chosen = with_topology(chosen, topology, known)
         if precision is not None:
             chosen = with_precision(chosen, precision)
+        if blocks is not None:
+            chosen = with_blocks(chosen, *block_range("--blocks", blocks))
         if max_time is not None:
             chosen = with_time(chosen, seconds("--max-time", max_time))
         if reboots or reboot_each is not None:

@@ -119,9 +119,7 @@ class LabService:
 
     def document(self, run: Run) -> dict[str, Any]:
         """The study of a run as a study file has it. Running that goes on with the run, or asks it once more."""
-        study = ResolvedStudy.model_validate_json(run.resolved).study
-        found = study.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True)
-        return {"schema": 1, **found, "factor": found.get("factor", [])}
+        return ResolvedStudy.model_validate_json(run.resolved).study.document()
 
     def study_text(self, document: Mapping[str, Any]) -> str:
         """The study file with ``document``."""

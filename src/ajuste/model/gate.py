@@ -113,15 +113,17 @@ class GateResult(BaseModel):
         return tuple(one for one in self.benchmarks if one.verdict == verdict)
 
     def exit_code(self, undecided: Policy) -> int:
-        """0 passed, 3 a regression is proved, 4 undecided, 1 something could not be measured."""
+        """0 passed, 3 a regression is proved, 1 something could not be measured, 4 undecided; the first that holds of
+        3, 1, 4.
+        """
         codes: dict[GateWord, int] = {"pass": 0, "regression": 3, "undecided": 4 if undecided == "fail" else 0}
         return codes.get(self.result, 1)
 
 
 def worst(figures: Sequence[GateFigure]) -> GateWord:
-    """What counts most: what could not be measured, then what is worse, then what is not known."""
+    """Return what counts most: what is proved to be worse, whatever else could not be measured, or is not known."""
     said = {one.verdict for one in figures}
-    order: tuple[GateWord, ...] = ("failed", "regression", "undecided", "pass")
+    order: tuple[GateWord, ...] = ("regression", "failed", "undecided", "pass")
     return next((word for word in order if word in said), "pass")
 
 

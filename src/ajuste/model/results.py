@@ -269,6 +269,15 @@ class Elsewhere(BaseModel):
     pairing: str
 
 
+class Continuation(BaseModel):
+    """How an undecided run goes on: ``command`` resumes it with a budget that is likely to be enough. A block took
+    ``seconds_per_block`` of the host's time lately; None where that is not known.
+    """
+
+    command: str
+    seconds_per_block: float | None = None
+
+
 class Results(BaseModel):
     """``digest`` is SHA-256 over all that was measured (configurations, seeds, values read back, outputs,
     metrics), no host times.
@@ -279,8 +288,8 @@ class Results(BaseModel):
     the baseline and any other configuration, not of all.
     ``environment`` is a nested mapping of text for people (kernel, QEMU, CPUs, memory, workload command lines,
     versions).
-    ``reproduce`` are the exact commands, a line each. ``notes`` are sentences the reader must know (emulated CPU,
-    clamped values, …).
+    ``reproduce`` are the exact commands, a line each; ``continuation`` is there where verdicts are open. ``notes`` are
+    sentences the reader must know (emulated CPU, clamped values, …).
     ``tally`` counts all trials; of very many ``trials`` has only some.
     ``effects`` are those of the factors, where combinations of several were tried, a family of their own with
     ``effects_correction``; ``cells`` show the interactions of a full factorial.
@@ -341,6 +350,7 @@ class Results(BaseModel):
     explained: tuple[Explained, ...] = ()
     environment: dict[str, Any] = Field(default_factory=dict)
     reproduce: tuple[str, ...] = ()
+    continuation: Continuation | None = Field(default=None, exclude_if=lambda found: found is None)
     no_chance: tuple[NoChance, ...] = Field(default=(), exclude_if=lambda found: not found)
     live: LiveRecord | None = Field(default=None, exclude_if=lambda live: live is None)
     boots: BootFindings | None = Field(default=None, exclude_if=lambda found: found is None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -60,6 +60,13 @@ class Placed:
     settings: tuple[PlacedSetting, ...]
     unchanged: tuple[PlacedSetting, ...]
     unmapped: tuple[Unmapped, ...]
+
+    def without(self, idle: Mapping[str, str], names: Sequence[str]) -> Placed:
+        """Return it without the lines that are ``idle`` for a reason; ``names`` are those of the settings, in order."""
+        pairs = list(zip(self.settings, names, strict=True))
+        left = (Unmapped(setting.line, idle[name]) for setting, name in pairs if name in idle)
+        kept = tuple(setting for setting, name in pairs if name not in idle)
+        return replace(self, settings=kept, unmapped=(*self.unmapped, *left))
 
 
 @dataclass(frozen=True)

@@ -176,7 +176,7 @@ def _section(costs: CostComparison, called: tuple[str, str], place: int, *, seve
     )
     under = f" under {called[1]}" if several else ""
     about = f"{_ABOUT} {_modelled_words(costs.modelled.machine)}" if costs.modelled else _ABOUT
-    return Section(f"What costs what{under}", blocks, f"costs-{place}", "Costs", about=about)
+    return Section(f"What costs what{under}", blocks, f"costs-{place}", "Costs", about=about, brief=0)
 
 
 def _paragraphs(sentences: Sequence[str], most: int) -> Iterator[Paragraph]:

@@ -17,7 +17,7 @@ def diagnosis_report(diagnosis: Diagnosis) -> Report:
     """The verdict first, then what can be detected, what disturbs and what to do, and what does not disturb."""
     disturbing = tuple(map(_item, (one for one in diagnosis.findings if one.severity in _MARKS)))
     quiet = [f"{finding.said}." for finding in diagnosis.findings if finding.severity == "none"]
-    unknown = [f"{one.title}? {one.said}." for one in diagnosis.findings if one.severity == "unknown"]
+    unknown = [f"{one.title}: {one.said}." for one in diagnosis.findings if one.severity == "unknown"]
     sections = (
         Section("What a study could see here", tuple(_effects(diagnosis))),
         Section(
@@ -26,7 +26,7 @@ def diagnosis_report(diagnosis: Diagnosis) -> Report:
         ),
         *_busy(diagnosis),
         *((Section("No disturbance", _said(quiet)),) if quiet else ()),
-        *((Section("Not visible here", _said(unknown)),) if unknown else ()),
+        *((Section("Not measured", _said(unknown)),) if unknown else ()),
     )
     return Report("How quiet this machine is", f"This machine is {diagnosis.sentence}.", sections)
 

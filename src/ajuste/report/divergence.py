@@ -27,7 +27,7 @@ _IDLE: Final = "idle"
 _MARKS: Final = {
     "wakeup": ("triangle-up", "ink", "wakes up"),
     "new": ("star", "ink", "new task"),
-    "resched": ("diamond", "worsens", "has to make way"),
+    "resched": ("diamond", "worsens", "is preempted"),
     "timer": ("line-ns", "muted", "timer interrupt"),
 }
 """How decisions between switches are drawn: symbol, colour, words."""
@@ -123,7 +123,7 @@ def _marks(
 
 _ABOUT = (
     "One trial of each with the same seed, followed without disturbing it. A decision is a switch, a wake-up, a new "
-    "task or that a task has to make way; when it is taken does not count. Those of several CPUs are in one order."
+    "task or that a task is preempted; when it is taken does not count. Those of several CPUs are in one order."
 )
 
 
@@ -178,7 +178,9 @@ def _section(
         *(Paragraph(note, "dim", detail=True) for note in found.notes),
     )
     under = f" under {called[1]}" if several else ""
-    return Section(f"Where the decisions part{under}", blocks, f"divergence-{place}", "Divergence", about=_ABOUT)
+    return Section(
+        f"Where the decisions part{under}", blocks, f"divergence-{place}", "Divergence", about=_ABOUT, brief=1
+    )
 
 
 def _tables(found: Divergence, called: tuple[str, str]) -> tuple[Table, ...]:

@@ -1,7 +1,8 @@
 """One report as data: what it says, for renderers that know nothing of studies.
 
 Terminal, HTML and Markdown show the same document. What is ``detail`` the terminal shows only if that is asked for,
-HTML and Markdown fold it; what is ``reference`` Markdown leaves out besides.
+HTML and Markdown fold it; what is ``reference`` Markdown leaves out besides. What is ``verbose`` only the terminal
+leaves out unless details are asked for.
 """
 
 from __future__ import annotations
@@ -46,11 +47,15 @@ Entry = str | Cell | Badge
 
 @dataclass(frozen=True)
 class Column:
-    """``figure`` columns are aligned as figures; ``optional`` ones may be left out where not all fit."""
+    """``figure`` columns are aligned as figures; ``optional`` ones may be left out where not all fit.
+
+    Where a terminal is asked for no details, ``verbose`` ones may be left out besides.
+    """
 
     title: str
     figure: bool = True
     optional: bool = False
+    verbose: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,7 @@ class Paragraph:
     tone: Tone = "plain"
     detail: bool = False
     name: str = ""
+    verbose: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,10 +163,12 @@ class Listing:
 
 @dataclass(frozen=True)
 class Notes:
-    """What a reader must know before using the figures."""
+    """What a reader must know before using the figures. Without details a terminal shows the first ``most``."""
 
     texts: tuple[str, ...]
     label: str = "Note"
+    most: int | None = None
+    verbose: bool = False
 
 
 @dataclass(frozen=True)
@@ -169,6 +177,7 @@ class CommandBlock:
 
     label: str
     lines: tuple[str, ...]
+    verbose: bool = False
 
 
 @dataclass(frozen=True)
@@ -249,6 +258,7 @@ Block = (
 class Section:
     """``about`` says what the section shows, for those who have not seen one before. ``name`` is unique and safe in an
     ``id``; ``short`` is its title in a list of contents. ``open``: a page does not fold it, whatever its depth.
+    ``brief`` is how many of its blocks a terminal shows without details; None: all.
     """
 
     title: str
@@ -258,6 +268,7 @@ class Section:
     about: str = ""
     depth: Depth = "answer"
     open: bool = False
+    brief: int | None = None
 
 
 @dataclass(frozen=True)

@@ -47,20 +47,26 @@ def gate_report(result: GateResult) -> Report:
 
 
 def headline(result: GateResult) -> str:
-    """The answer in one sentence."""
-    if failed := result.having("failed"):
-        return f"{count_of(len({one.name for one in failed}), 'benchmark')} could not be measured: {_names(failed)}."
+    """The answer in one sentence, and another where benchmarks could not be measured."""
+    failed = result.having("failed")
+    broken = f"{count_of(len({one.name for one in failed}), 'benchmark')} could not be measured: {_names(failed)}."
     worse = result.having("regression")
-    if len(worse) == 1:
-        (only,) = worse
-        return f"Regression in {only.name}: {only.metric} {change_of(only)}, limit {percent(only.limit)}."
+    if failed:
+        return f"{_regressions(worse)} {broken}" if worse else broken
     if worse:
-        said = [f"{one.name} {one.metric} {change_of(one)}" for one in worse[:_MOST_NAMED]]
-        more = f" and {len(worse) - _MOST_NAMED} more" if len(worse) > _MOST_NAMED else ""
-        return f"{count_of(len(worse), 'regression')}: {', '.join(said) if more else listed(said)}{more}."
+        return _regressions(worse)
     if unknown := result.having("undecided"):
         return f"Undecided: whether {_names(unknown)} got worse by more than the limit."
     return f"No regression: {count_of(len(result.benchmarks), 'figure')} within the limit."
+
+
+def _regressions(worse: Sequence[GateFigure]) -> str:
+    if len(worse) == 1:
+        (only,) = worse
+        return f"Regression in {only.name}: {only.metric} {change_of(only)}, limit {percent(only.limit)}."
+    said = [f"{one.name} {one.metric} {change_of(one)}" for one in worse[:_MOST_NAMED]]
+    more = f" and {len(worse) - _MOST_NAMED} more" if len(worse) > _MOST_NAMED else ""
+    return f"{count_of(len(worse), 'regression')}: {', '.join(said) if more else listed(said)}{more}."
 
 
 def change_of(figure: GateFigure) -> str:

@@ -5,9 +5,10 @@ No statistic is named here, and no interval: these come after it. A sentence has
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Final
@@ -15,7 +16,8 @@ from typing import Final
 from ajuste.model.metric import Metric
 from ajuste.model.relevance import explains_all
 from ajuste.model.results import Results
-from ajuste.model.verdict import FactorEffect, LineEffect, Verdict
+from ajuste.model.surface import Surface
+from ajuste.model.verdict import FactorEffect, LineEffect, Ranking, Verdict
 from ajuste.model.wording import in_sentence, number, percent, signed, visible_line
 from ajuste.report.format import Labels, is_percentage, numeric_levels, shown_as
 from ajuste.report.metric_table import deciding_metrics, is_screening, verdicts_of
@@ -26,6 +28,8 @@ MOST_METRICS: Final = 4
 """Of more metrics than this only the first have a sentence."""
 
 _FEWEST_OF_A_TREND: Final = 3
+_FIRST_WORDS: Final = frozenset({"Keep", "No", "None", "Not", "Raising", "The", "Use", "Whether"})
+"""Words that begin a sentence of this module; any other first word may be a name, whose letters stay."""
 _WITH_ARTICLE: Final = (
     *("bandwidth of ", "error of ", "longest ", "mean ", "median ", "share of ", "shortest ", "spread of "),
     *("time to ", "time until "),
@@ -46,12 +50,20 @@ def headlines(results: Results, labels: Labels) -> tuple[Headline, ...]:
     """One for each deciding metric, the first of which answers the question. Empty where nothing can be said yet."""
     deciding = deciding_metrics(results)
     metrics = [metric for metric in results.metrics if metric.name in deciding] or list(results.metrics[:1])
-    found = (_Subject(results, metric, labels).headline() for metric in metrics[:MOST_METRICS])
     by_sentence: dict[str, Headline] = {}
-    for one in found:
-        if one is not None:
-            by_sentence.setdefault(one.sentence, one)
+    for metric in metrics[:MOST_METRICS]:
+        headline = _Subject(results, metric, labels).headline()
+        if headline is not None and results.clock == "virtual" and not by_sentence:
+            headline = replace(headline, sentence=in_emulation(headline.sentence, metric))
+        if headline is not None:
+            by_sentence.setdefault(headline.sentence, headline)
     return tuple(by_sentence.values())
+
+
+def in_emulation(sentence: str, metric: Metric) -> str:
+    """Return ``sentence`` with where it holds: the virtual clock shows what a kernel does, not how fast hardware is."""
+    ordinary = sentence.split(maxsplit=1)[0].rstrip(":") in _FIRST_WORDS or sentence.startswith(_at_first(metric.title))
+    return f"In emulation, {in_sentence(sentence) if ordinary else sentence}"
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,8 @@ class _Subject:
             return self._of_lines([line for line in self.results.lines if line.metric == self.metric.name])
         if is_screening(self.results):
             return self._of_effects([one for one in self.results.effects if one.metric == self.metric.name])
+        if predicted := self._of_rule():
+            return self._say(predicted)
         verdicts = verdicts_of(self.results, self.metric.name)
         if any(one.verdict == "undecided" for one in verdicts) and self._reasons:
             return self._say(f"{self._reasons}.")
@@ -77,34 +91,97 @@ class _Subject:
         """Why nothing that varies can matter, if so."""
         return "; ".join(one.sentence for one in explains_all(self.results.no_chance, self.results.factors))
 
+    def _of_rule(self) -> str:
+        """A study with a rule asks whether the rule predicts what is measured."""
+        residuals = [
+            abs(one.residual)
+            for one in self.results.predictions
+            if one.metric == self.metric.name and one.residual is not None
+        ]
+        if self.results.rule is None or not residuals:
+            return ""
+        within = _amount(_rounded_up(max(residuals)), self.metric.unit)
+        every = f"all {len(residuals)} configurations" if len(residuals) > 1 else "the configuration"
+        return f"{self.results.rule.title} predict {self._title} to within {within} in {every}."
+
     def _of_verdicts(self, verdicts: Sequence[Verdict]) -> Headline:
         if self.metric.direction == "none":
             return self._say(self._without_direction(verdicts))
         better = [one for one in verdicts if one.verdict == "improves" and one.estimate is not None]
         worse = [one for one in verdicts if one.verdict == "worsens"]
+        undecided = [one for one in verdicts if one.verdict == "undecided"]
         if better:
-            best = (min if self.metric.direction == "lower" else max)(better, key=lambda one: one.estimate or 0.0)
-            return self._say(f"{self._use(best)} {self._change(best)}.", best.configuration)
+            return self._of_best(self._best(better), verdicts)
         if len(verdicts) == 1:
             return self._say(self._of_one(verdicts[0]))
         if all(one.verdict == "equivalent" for one in verdicts):
             return self._say(f"None of {len(verdicts)} alternatives matters: {self._title} stays within {self._band}.")
-        if worse:
-            undecided = sum(one.verdict == "undecided" for one in verdicts)
-            rest = f"; {undecided} undecided" if undecided else ""
-            verb = "raise" if self.metric.direction == "lower" else "cut"
-            verb = f"{verb}s" if len(worse) == 1 else verb
-            counted = f"{len(worse)} of {len(verdicts)} alternatives"
-            return self._say(f"Keep {self._baseline}: {counted} {verb} {self._title}{rest}.")
-        return self._say(f"{self._not_decided}: no alternative is certain to change {self._title}.")
+        verb = "raise" if self.metric.direction == "lower" else "cut"
+        verb = f"{verb}s" if len(worse) == 1 else verb
+        counted = f"{len(worse)} of {len(verdicts)} alternatives"
+        if not undecided:
+            return self._say(f"Keep {self._baseline}: {counted} {verb} {self._title}.")
+        rest = f"{counted} {verb} {self._title}" if worse else self._title
+        return self._say(f"{self._not_settled([one.configuration for one in undecided])}: {rest}.")
+
+    def _of_best(self, best: Verdict, verdicts: Sequence[Verdict]) -> Headline:
+        rivals = self._rivals(best, verdicts)
+        if not rivals:
+            return self._say(f"{self._use(best)} {self._change(best)}.", best.configuration)
+        first = f"{self._name(best)}, which {self._change(best, briefly=True)},"
+        return self._say(f"Not settled between {first} and {self._count_or_name(rivals)}.", best.configuration)
+
+    def _best(self, better: Sequence[Verdict]) -> Verdict:
+        """The winner of the ranking or of the surface: nothing that is shown is better than what is called best."""
+        ranking, surface = self._ranking, self._surface
+        winner = ranking.winner if ranking else surface.best if surface else None
+        ranked = [one for one in better if one.configuration == winner]
+        toward = min if self.metric.direction == "lower" else max
+        return ranked[0] if ranked else toward(better, key=lambda one: one.estimate or 0.0)
+
+    def _rivals(self, best: Verdict, verdicts: Sequence[Verdict]) -> list[str]:
+        """The configurations that may be better than ``best`` by more than what matters."""
+        if (ranking := self._ranking) is not None and ranking.winner == best.configuration:
+            return [one.configuration for one in ranking.others if one.verdict == "undecided"]
+        if (surface := self._surface) is not None and surface.best == best.configuration:
+            return [name for name in surface.best_set if name != surface.best]
+        others = (one for one in verdicts if one is not best and one.verdict in ("improves", "undecided"))
+        return [one.configuration for one in others if self._reaches(one, best)]
+
+    def _reaches(self, other: Verdict, best: Verdict) -> bool:
+        """Whether ``other`` may be as good as ``best`` is by its estimate, both against the baseline."""
+        bound = other.low if self.metric.direction == "lower" else other.high
+        if bound is None or best.estimate is None or other.scale != best.scale:
+            return True
+        return bound < best.estimate if self.metric.direction == "lower" else bound > best.estimate
+
+    @property
+    def _ranking(self) -> Ranking | None:
+        return next((one for one in self.results.rankings if one.metric == self.metric.name), None)
+
+    @property
+    def _surface(self) -> Surface | None:
+        """Of a grid with too many configurations for a ranking."""
+        return next((one for one in self.results.surfaces if one.metric == self.metric.name and not one.fixed), None)
 
     def _of_one(self, verdict: Verdict) -> str:
         if verdict.verdict == "worsens":
             return f"Keep {self._baseline}: {self._name(verdict)} {self._change(verdict)}."
         if verdict.verdict == "equivalent":
             return f"{self._name(verdict)} does not matter: {self._title} stays within {self._band}."
-        more = f"; it takes {verdict.about_more}" if verdict.about_more else ""
-        return f"{self._not_decided}: {self._title} may be the same under {self._name(verdict)}{more}."
+        if verdict.depends_on_machine:
+            return f"Whether {self._name(verdict)} changes {self._title} depends on the machine."
+        return f"{self._not_settled([verdict.configuration])}: {self._title}."
+
+    def _not_settled(self, others: Sequence[str]) -> str:
+        """``Not settled between A and B after 12 blocks``."""
+        after = f" after {self.results.counted_blocks}" if self.results.blocks else ""
+        return f"Not settled between {self._baseline} and {self._count_or_name(others)}{after}"
+
+    def _count_or_name(self, configurations: Sequence[str]) -> str:
+        if len(configurations) > 1:
+            return f"{len(configurations)} others"
+        return self._setting(configurations[0])
 
     def _without_direction(self, verdicts: Sequence[Verdict]) -> str:
         certain = [one for one in verdicts if one.verdict == "differs"]
@@ -114,13 +191,22 @@ class _Subject:
             return f"{self._name(verdicts[0])} {self._change(verdicts[0])}."
         if certain:
             far = max(certain, key=lambda one: abs((one.estimate or 0.0) - (1.0 if one.scale == "ratio" else 0.0)))
-            of = f"{len(certain)} of {len(verdicts)} alternatives change {self._title}"
+            verb = "changes" if len(certain) == 1 else "change"
+            of = f"{len(certain)} of {len(verdicts)} alternatives {verb} {self._title}"
             return f"{of}; most of all {self._name(far)}: {self._from_to(far.configuration)}."
         if all(one.verdict == "equivalent" for one in verdicts):
             which = self._name(verdicts[0]) if len(verdicts) == 1 else f"None of {len(verdicts)} alternatives"
             does = "does not matter" if len(verdicts) == 1 else "matters"
             return f"{which} {does}: {self._title} stays within {self._band}."
-        return f"{self._not_decided}: no alternative is certain to change {self._title}."
+        if len(verdicts) == 1:
+            return self._of_one(verdicts[0])
+        return f"{self._no_effect_proved(len(verdicts), 'alternative')}."
+
+    def _no_effect_proved(self, count: int, noun: str) -> str:
+        """``No effect on elapsed time proved for either line after 12 blocks``."""
+        which = {1: f"the {noun}", 2: f"either {noun}"}.get(count, f"any of {count} {noun}s")
+        after = f" after {self.results.counted_blocks}" if self.results.blocks else ""
+        return f"No effect on {self._title} proved for {which}{after}"
 
     def _trend(self) -> str:
         """A metric that moves one way along the levels of one numeric factor."""
@@ -148,7 +234,7 @@ class _Subject:
         if not mains:
             return None
         if not certain:
-            return self._say(f"None of {len(mains)} factors is certain to change {self._title}.")
+            return self._say(f"{self._no_effect_proved(len(mains), 'factor')}.")
         most = max(certain, key=lambda one: one.size)
         step = f"{most.factors[0]} {most.against[0]} → {most.levels[0]}"
         changes = "changes" if len(certain) == 1 else "change"
@@ -160,7 +246,9 @@ class _Subject:
             return None
         doing = [one for one in own if one.role in ("helps", "harms", "matters")]
         if not doing:
-            return self._say(f"None of {len(own)} lines is certain to change {self._title}.")
+            if all(one.role == "useless" for one in own):
+                return self._say(f"None of {len(own)} lines matters: {self._title} stays within {self._band}.")
+            return self._say(f"{self._no_effect_proved(len(own), 'line')}.")
         most = max(doing, key=lambda one: one.size)
         verb = {"helps": "helps most", "harms": "harms most"}.get(most.role, "matters most")
         counted = f"{len(doing)} of {len(own)} lines {'changes' if len(doing) == 1 else 'change'} {self._title}"
@@ -171,7 +259,7 @@ class _Subject:
         if mean is None or len(self.results.configurations) != 1:
             return None
         name = self.labels.short(self.results.configurations[0])
-        return self._say(f"{self._at_first} of {name}: {self._amounts(mean)[0]} on average.")
+        return self._say(f"{_at_first(self.metric.title)} of {name}: {self._amounts(mean)[0]} on average.")
 
     def _say(self, sentence: str, winner: str = "") -> Headline:
         return Headline(self.metric.name, visible_line(sentence), winner)
@@ -183,35 +271,32 @@ class _Subject:
         return f"the {title}" if title.startswith(_WITH_ARTICLE) or _PERCENTILE.match(title) else title
 
     @property
-    def _at_first(self) -> str:
-        return self.metric.title[:1].upper() + self.metric.title[1:]
-
-    @property
     def _band(self) -> str:
         return f"±{percent(self.results.smallest_effect)}"
-
-    @property
-    def _not_decided(self) -> str:
-        return f"Not decided after {self.results.counted_blocks}" if self.results.blocks else "Not decided"
 
     @property
     def _baseline(self) -> str:
         return next((self.labels.setting(one) for one in self.results.configurations if one.baseline), "the baseline")
 
     def _name(self, verdict: Verdict) -> str:
-        found = next((one for one in self.results.configurations if one.name == verdict.configuration), None)
-        return self.labels.setting(found) if found is not None else verdict.configuration
+        return self._setting(verdict.configuration)
+
+    def _setting(self, name: str) -> str:
+        found = next((one for one in self.results.configurations if one.name == name), None)
+        return self.labels.setting(found) if found is not None else name
 
     def _use(self, verdict: Verdict) -> str:
         explained = {one.name for one in self.results.explained}
         is_setting = bool(self.labels.factors) and all(factor.name in explained for factor in self.labels.factors)
         return f"Use {self._name(verdict)}: it" if is_setting else self._name(verdict)
 
-    def _change(self, verdict: Verdict) -> str:
-        """``cuts elapsed time from 8.1 s to 7.1 s (−12 %)``."""
+    def _change(self, verdict: Verdict, *, briefly: bool = False) -> str:
+        """``cuts elapsed time from 8.1 s to 7.1 s (−12 %)``; ``briefly`` it is ``cuts elapsed time by 12 %``."""
         estimate = verdict.estimate or 0.0
         verb = "cuts" if estimate < (1.0 if verdict.scale == "ratio" else 0.0) else "raises"
         size = _size_text(verdict)
+        if briefly and size.endswith("%"):
+            return f"{verb} {self._title} by {size.lstrip('+−')}"
         return f"{verb} {self._title} {self._from_to(verdict.configuration)}{f' ({size})' if size else ''}"
 
     def _from_to(self, configuration: str) -> str:
@@ -234,6 +319,18 @@ class _Subject:
     def _amounts(self, *values: float) -> tuple[str, ...]:
         """Each in the unit that suits it, with three digits."""
         return tuple(map(partial(_amount, unit=self.metric.unit), values))
+
+
+def _at_first(title: str) -> str:
+    return title[:1].upper() + title[1:]
+
+
+def _rounded_up(value: float) -> float:
+    """To two digits, so that nothing exceeds it."""
+    if value <= 0:
+        return 0.0
+    step = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return float(f"{math.ceil(value / step - 1e-9) * step:.2g}")
 
 
 def _amount(value: float, unit: str) -> str:

@@ -45,11 +45,19 @@ def listings_of(results: Results, labels: Labels) -> tuple[Section, ...]:
     return tuple(section for section in found if section is not None)
 
 
-def _section(title: str, table: Table, lead: str, source: str = "", *more: Block, depth: Depth = "answer") -> Section:
+def _section(
+    title: str,
+    table: Table,
+    lead: str,
+    source: str = "",
+    *more: Block,
+    depth: Depth = "answer",
+    brief: int | None = None,
+) -> Section:
     """``lead`` is said before the table and ``source`` after it."""
     said = (Paragraph(visible_line(source), "dim"),) if source else ()
     blocks = (Paragraph(visible_line(lead)), table, *said, *more)
-    return Section(title, blocks, f"{table.name}-section", depth=depth)
+    return Section(title, blocks, f"{table.name}-section", depth=depth, brief=brief)
 
 
 def _columns(
@@ -80,7 +88,7 @@ def predictions_section(results: Results, labels: Labels) -> Section | None:
     title = f"Predicted: {in_sentence(results.rule.title)}"
     columns = _columns(labels.heading or "Configuration", _COLUMNS, ("Because",), "Because")
     table = Table(columns, groups, "predictions", title)
-    return _section(title, table, results.rule.says, f"Source: {results.rule.source}.")
+    return _section(title, table, results.rule.says, f"Source: {results.rule.source}.", brief=0)
 
 
 def predictions_of(results: Results, metric: Metric) -> tuple[Prediction, ...]:

@@ -11,10 +11,11 @@ import math
 import shlex
 import statistics
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ajuste.analysis.suite import is_extreme
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import Verdict
@@ -52,10 +53,14 @@ _BETTER: Final = {
 }
 
 
-def mail(results: Results, metrics: Sequence[str] = ()) -> str:
-    """The text; ``metrics`` are the names of those to show, the deciding ones if none is named."""
+def mail(results: Results, metrics: Sequence[str] = (), study: str = "") -> str:
+    """The text; ``metrics`` are the names of those to show, the deciding ones if none is named.
+
+    ``study`` is the text of a study file, which is attached.
+    """
     mentioned = metrics or sorted(deciding_metrics(results))
-    return mail_of(results, mentioned, list(_introduction(results, metrics)))
+    text = mail_of(results, mentioned, list(_introduction(results, metrics)))
+    return f"{text}\nStudy, as a file for `ajuste run`:\n\n{_ascii_toml(study)}" if study else text
 
 
 def mail_of(results: Results, metrics: Sequence[str], introduction: Sequence[str], *, figures: bool = True) -> str:
@@ -86,6 +91,36 @@ def _wrapped(text: str) -> str:
     return "\n".join(textwrap.wrap(ascii_of(text), WIDTH, break_on_hyphens=False))
 
 
+def _ascii_toml(text: str) -> str:
+    """The same document: strings of TOML may name any character by its number."""
+    plain = "".join(c if c.isascii() else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}" for c in text)
+    return "".join(f"  {visible_line(line)}\n" if line else "\n" for line in plain.splitlines())
+
+
+def tested_on(results: Results) -> Iterator[str]:
+    """Return the kernels that were tested, and the machine, a paragraph each."""
+    here = results.environment.get("this machine", {})
+    machines = {
+        name: about
+        for name, about in results.environment.items()
+        if name not in ("this machine", "inventory") and isinstance(about, Mapping) and "kernel" in about
+    }
+    kernels = [
+        " ".join(filter(None, (f"{name}:" if name != "host" else "", about["kernel"], about.get("kernel build", ""))))
+        for name, about in machines.items()
+    ] or ([here["kernel"]] if "kernel" in here else [])
+    if kernels:
+        yield f"{'Kernel' if len(kernels) == 1 else 'Kernels'}: {'; '.join(map(str, kernels))}."
+    guest = next((about for about in machines.values() if "QEMU" in about), None)
+    place = ", ".join(str(here[name]) for name in ("processor", "memory") if name in here)
+    if guest is not None:
+        cpus = count_of(int(guest.get("CPUs", 1)), "CPU")
+        facts = (cpus, guest.get("memory", ""), f"QEMU {guest['QEMU']}", guest.get("accelerator", "").partition(" ")[0])
+        yield f"Machine: guest of {', '.join(filter(None, facts))}{f'; on {place}' if place else ''}."
+    elif place:
+        yield f"Machine: {place}."
+
+
 def _introduction(results: Results, metrics: Sequence[str]) -> Iterator[str]:
     report = report_of(results, metrics)
     yield report.title
@@ -94,12 +129,9 @@ def _introduction(results: Results, metrics: Sequence[str]) -> Iterator[str]:
     if results.elsewhere:
         yield f"{blocks}{count_of(results.elsewhere.values, 'value')}, measured elsewhere."
         return
-    machine = results.environment.get("this machine", {})
-    facts = [str(machine[name]) for name in ("processor", "memory") if name in machine]
-    facts += [f"Linux {machine['kernel']}"] if "kernel" in machine else []
-    where = "; on " + ", ".join(facts) if facts else ""
+    yield from tested_on(results)
     trials = count_of(results.tally.trials, "trial")
-    yield f"Run {results.run}: {blocks}{trials}, {clock_name(results)}, seed {results.seed}{where}."
+    yield f"Run {results.run}: {blocks}{trials}, {clock_name(results)}, seed {results.seed}."
 
 
 def _ending(results: Results, *, figures: bool) -> Iterator[str]:
@@ -107,8 +139,9 @@ def _ending(results: Results, *, figures: bool) -> Iterator[str]:
         marks = "*x%* marks a certain difference. Marks and v" if figures else "V"
         basis = "with t intervals" if results.elsewhere else "within blocks, valid whenever the run stops"
         yield _wrapped(
-            "Percentages are of plain means, positive where it improves; CV is the standard deviation in per cent of "
-            f"the mean. {marks}erdicts: {percent(results.level)} intervals for all comparisons together, "
+            "Percentages are of plain means, positive where it improves, and a dash for a change of more than 10 "
+            "times; CV is the standard deviation in per cent of the "
+            f"mean. {marks}erdicts: {percent(results.level)} intervals for all comparisons together, "
             f"{basis}; equivalent is within {percent(results.smallest_effect)}."
         )
     if results.reproduce:
@@ -213,7 +246,7 @@ class _Page:
         if own is None or base is None:
             return f"{'-':>{_CELL}}"
         ratio = own.centre / base.centre if base.centre else math.nan
-        change = _improvement(own.centre, base.centre, metric)
+        change = math.nan if is_extreme(ratio) else _improvement(own.centre, base.centre, metric)
         text = f" {_fixed(ratio, 4)} [{_fixed(change, 7)}]({_fixed(own.variation, 5)})"
         return f"{text:>{_CELL}}"
 
@@ -256,7 +289,8 @@ class _Page:
             return f"{'-':>{_FIGURES}}"
         mark = "**" if starred else "()"
         of = metric.model_copy(update={"direction": "lower"}) if name in ("Stddev", "CoeffVar") else metric
-        change = math.nan if base is None else _improvement(value, base, of)
+        beyond = base is None or (bool(base) and is_extreme(value / base))
+        change = math.nan if base is None or beyond else _improvement(value, base, of)
         text = f"{_fixed(value if name == 'CoeffVar' else shown.scaled(value), 11, 4)} "
         return f"{text}{mark[0]}{_fixed(change, 8)}%{mark[1]}".rjust(_FIGURES)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -13,7 +14,7 @@ from ajuste.model.diagnostic import Diagnostic, Diagnostics
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
 from ajuste.model.relevance import RELEVANCE
 from ajuste.model.results import Results
-from ajuste.model.wording import count_of, visible_line
+from ajuste.model.wording import count_of, listed, visible_line
 from ajuste.report.document import (
     Block,
     Cell,
@@ -90,14 +91,24 @@ EMULATED: Final = (
 )
 
 
-def warnings_of(results: Results) -> tuple[str, ...]:
-    """What a reader must know: of the clock, unless one of the notes says it already, then the notes."""
-    if results.clock is None:
-        return results.notes
-    word, warning = ("virtual clock", VIRTUAL) if results.clock == "virtual" else ("emulated", EMULATED)
-    needed = results.clock == "virtual" or _is_emulated(results.environment)
-    said = any(word in note.lower() and "emulated" in note.lower() for note in results.notes)
-    return (warning, *results.notes) if needed and not said else results.notes
+def clock_notes(results: Results) -> tuple[str, ...]:
+    """Return what the clock means for the figures; empty for the wall clock of real CPUs."""
+    said = tuple(note for note in results.notes if _is_of_clock(results, note))
+    if said or results.clock is None:
+        return said
+    if results.clock == "virtual":
+        return (VIRTUAL,)
+    return (EMULATED,) if _is_emulated(results.environment) else ()
+
+
+def other_notes(results: Results) -> tuple[str, ...]:
+    """Return the notes of ``results`` without those on the clock."""
+    return tuple(note for note in results.notes if not _is_of_clock(results, note))
+
+
+def _is_of_clock(results: Results, note: str) -> bool:
+    word = "virtual clock" if results.clock == "virtual" else "emulated"
+    return results.clock is not None and word in note.lower() and "emulated" in note.lower()
 
 
 def clock_name(results: Results) -> str:
@@ -133,8 +144,14 @@ _COLUMNS: Final = (
 )
 
 
-def noise_sections(results: Results) -> tuple[Section, ...]:
-    """What matters, then all that was looked for, metric by metric; nothing where nothing was looked for."""
+MOST_NOTES: Final = 2
+"""Notes and remarks on noise that a terminal shows unless details are asked for."""
+
+
+def noise_sections(results: Results, notes: Sequence[str] = ()) -> tuple[Section, ...]:
+    """What matters, then all that was looked for, metric by metric; nothing where nothing was looked for. ``notes``
+    stand above it.
+    """
     diagnostics = results.diagnostics
     if diagnostics is None:
         return ()
@@ -149,7 +166,8 @@ def noise_sections(results: Results) -> tuple[Section, ...]:
         f"{100 * diagnostics.level:g} % of clean studies raise a false alarm."
     )
     found = matters(results)
-    news = (Section("Noise diagnostics", (Notes(tuple(found), "Noise"),), "noise"),) if found else ()
+    most = max(0, MOST_NOTES - len(notes))
+    news = (Section("Noise diagnostics", (Notes(tuple(found), "Noise", most),), "noise"),) if found else ()
     return (*news, Section("Diagnostics", parts, "diagnostics", "Noise", about, "detail"))
 
 
@@ -272,14 +290,43 @@ def _written(labels: Labels, factor: str, level: str) -> str:
     return said if said == level else f"{said} ({level})"
 
 
+_CAUSES: Final = (
+    ("other work took ", "other work"),
+    ("the hypervisor took ", "stolen CPU time"),
+    ("a CPU was throttled ", "a hot CPU"),
+)
+"""What disturbs a trial, by how the reason begins: its figures differ from trial to trial."""
+_MOST_CAUSES: Final = 3
+
+
 def left_out(results: Results) -> tuple[str, ...]:
-    """How many trials are in no figure, and why, in one line; nothing where all are in."""
+    """Return how many trials were disturbed or failed, and why, in one line; nothing where none was."""
     tally = results.tally
-    counts = {"warm-up": tally.warm_up, "flagged": tally.flagged, "failed": tally.failed}
-    said = [count_of(count, f"{kind} trial") for kind, count in counts.items() if count]
-    more = [f"and {count_of(tally.other_reasons, 'other reason')}"] if tally.other_reasons else []
-    reasons = "; ".join((*dict.fromkeys(map(visible_line, tally.reasons)), *more))
-    return (f"Left out of every figure: {', '.join(said)}{f' ({reasons})' if reasons else ''}.",) if said else ()
+    disturbed = tally.flagged + tally.failed
+    if not disturbed:
+        return ()
+    every = "slices" if results.live is not None else "trials"
+    if results.clock == "wall" and results.live is None and not tally.failed and _all_repeated(results):
+        became = "repeated"
+    elif tally.flagged and tally.failed:
+        became = f"left out, {tally.failed:,} of them failed"
+    else:
+        became = "failed" if tally.failed else "left out"
+    causes = list(dict.fromkeys(cause for reason in tally.reasons for cause in _causes(reason)))
+    more = len(causes) - _MOST_CAUSES + tally.other_reasons
+    words = [*causes[:_MOST_CAUSES], *([count_of(more, "other reason")] if more > 0 else [])]
+    return (f"{disturbed:,} of {tally.trials:,} {every} {became}{f': {listed(words)}' if words else ''}.",)
+
+
+def _all_repeated(results: Results) -> bool:
+    slots = Counter((one.configuration, one.block) for one in results.trials if one.status == "flagged")
+    return max(slots.values(), default=0) < 2
+
+
+def _causes(reason: str) -> list[str]:
+    """The causes in the reason of one trial, each without its figures where it has a name."""
+    parts = visible_line(reason).split("; ")
+    return [next((cause for begin, cause in _CAUSES if part.startswith(begin)), part) for part in parts]
 
 
 def each_left_out(results: Results, labels: Labels) -> tuple[str, ...]:

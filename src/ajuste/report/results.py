@@ -32,14 +32,16 @@ from ajuste.report.format import Labels, fixed_levels, labels_of
 from ajuste.report.headline import Headline, headlines
 from ajuste.report.listings import listings_of
 from ajuste.report.method import (
+    MOST_NOTES,
     clock_name,
+    clock_notes,
     data_of,
     environment_facts,
     left_out,
     method_facts,
     noise_sections,
+    other_notes,
     settings_parts,
-    warnings_of,
 )
 from ajuste.report.metric_table import (
     deciding_metrics,
@@ -54,6 +56,7 @@ from ajuste.report.metric_table import (
 from ajuste.report.plots.trials import small_plot
 from ajuste.report.sections import history_sections, metric_pictures, search_sections, surface_sections
 from ajuste.report.trials import excerpt_of
+from ajuste.report.unsettled import unsettled_sections
 from ajuste.report.verdict_tables import effect_table, line_table, ranking_sections, verdict_table
 from ajuste.report.verdicts import LOOKS, ORDER, counted, counted_lines, effect_band, effects_of, word_badge
 
@@ -76,7 +79,7 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
     """
     labels = labels_of(results)
     excerpt = excerpt_of(results)
-    shown = excerpt.results
+    shown = _compared(excerpt.results)
     deciding = deciding_metrics(results)
     decided = [metric for metric in results.metrics if metric.name in deciding]
     first = [metric for metric in results.metrics if metric.name in metrics] or decided
@@ -85,8 +88,11 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
         metric.name: metric_pictures(results, excerpt, metric, labels, f"metric-{place}")
         for place, metric in enumerate(decided)
     }
+    notes = _important(results)
+    noise = noise_sections(results, notes)
     lead = _lead(decided, pictures)
     told = _figures(shown, first, labels)
+    applied = _apply(results, found)
     sections = (
         *_answer(results),
         *_verdicts(results, shown, first, labels),
@@ -95,7 +101,9 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
         *_effects(results, decided, labels),
         *told,
         *_live(results, labels),
-        *_notes(results),
+        *_notes(results, notes),
+        *noise[:-1],
+        *unsettled_sections(results, labels),
         *listings_of(shown, labels),
         *search_sections(results, labels),
         *history_sections(results, labels),
@@ -104,10 +112,10 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
         *_boots(results, decided, labels),
         *_timelines(results, labels),
         *_explained(results, labels),
-        *noise_sections(results),
+        *noise[-1:],
         *_others(shown, first, labels, screening=is_screening(results)),
         *_about(results, labels),
-        *_again(results),
+        *_again(results, after_next_step=bool(applied or results.continuation)),
         data_of(results, shown, labels),
     )
     return Report(
@@ -117,7 +125,7 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
         lead=(
             *(Paragraph(one.sentence) for one in found[1:]),
             _counts(results, decided),
-            *_apply(results, found),
+            *applied,
             *((lead,) if lead else ()),
             Paragraph(_facts(results), "dim"),
             *((Paragraph(excerpt.remark, "dim", name="excerpt"),) if excerpt.remark else ()),
@@ -125,6 +133,15 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
         sections=sections,
         stem="-".join(re.findall(r"[A-Za-z0-9]+", results.study))[:60] or "results",
     )
+
+
+def _compared(results: Results) -> Results:
+    """Without what a search only tried: its figures chose what was checked, and would look better than they are."""
+    tuning = results.tuning
+    if tuning is None or not tuning.check_blocks:
+        return results
+    checked = tuple(one for one in results.configurations if one.baseline or one.name in tuning.chosen)
+    return results.model_copy(update={"configurations": checked})
 
 
 # What few runs have is told by modules that are loaded where there is something to tell.
@@ -286,13 +303,22 @@ def _figures(shown: Results, first: Sequence[Metric], labels: Labels) -> tuple[S
     return (Section("Figures", (table,), "figures-section", "Figures", "Mean ± standard deviation."),)
 
 
-def _notes(results: Results) -> tuple[Section, ...]:
+def _notes(results: Results, notes: tuple[str, ...]) -> tuple[Section, ...]:
+    """The ``notes``; what a virtual clock means the headline says, and this in full where details are asked for."""
+    clock = clock_notes(results) if results.clock == "virtual" else ()
+    blocks = (Notes(notes, most=MOST_NOTES), Notes(clock, verbose=True))
+    there = tuple(block for block in blocks if block.texts)
+    return (Section("Notes", there, "notes"),) if there else ()
+
+
+def _important(results: Results) -> tuple[str, ...]:
+    """What a reader must know before using the figures, the most important first."""
     found = [f"{visible_line(e.name)} = {visible_line(e.initial_value)}" for e in results.explained if e.initial_value]
     named = found and any(factor.name == SETTINGS_FACTOR for factor in results.factors)
     current = (f"Values before the run: {', '.join(found)}.",) if named else ()
     inference = (results.elsewhere.inference,) if results.elsewhere and len(results.configurations) > 1 else ()
-    texts = (*_changed_levels(results), *left_out(results), *current, *inference, *warnings_of(results))
-    return (Section("Notes", (Notes(tuple(texts)),), "notes"),) if texts else ()
+    emulated = () if results.clock == "virtual" else clock_notes(results)
+    return (*_changed_levels(results), *left_out(results), *emulated, *inference, *other_notes(results), *current)
 
 
 def _changed_levels(results: Results) -> Iterator[str]:
@@ -357,7 +383,7 @@ def _about(results: Results, labels: Labels) -> Iterator[Section]:
         yield Section("Environment", (Facts(environment),), "environment", "Environment", depth="reference")
 
 
-def _again(results: Results) -> tuple[Section, ...]:
-    commands = (CommandBlock("again", results.reproduce),) if results.reproduce else ()
-    digest = (Paragraph(f"Digest {results.digest}", "dim"),) if results.digest else ()
+def _again(results: Results, *, after_next_step: bool) -> tuple[Section, ...]:
+    commands = (CommandBlock("again", results.reproduce, verbose=after_next_step),) if results.reproduce else ()
+    digest = (Paragraph(f"Digest {results.digest}", "dim", verbose=True),) if results.digest else ()
     return (Section("Reproduce", (*commands, *digest), "reproduce"),) if commands or digest else ()

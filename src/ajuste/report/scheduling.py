@@ -245,7 +245,7 @@ def _section(results: Results, explanation: Explanation, labels: Labels, name: s
         *(Paragraph(note, "dim", detail=True) for note in notes),
     )
     under = f" under {called[1]}" if several else ""
-    return Section(f"Why: what the scheduler does{under}", blocks, name, "Why")
+    return Section(f"Why: what the scheduler does{under}", blocks, name, "Why", brief=1)
 
 
 def _in_words(explanation: Explanation, results: Results, labels: Labels) -> Explanation:

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from ajuste.analysis.suite import is_extreme
 from ajuste.model.metric import Direction, Metric, Scale
 from ajuste.model.results import Measured
 from ajuste.model.suite import SuiteMean, SuiteMember, SuiteResult
 from ajuste.model.verdict import Verdict, Word
-from ajuste.model.wording import amount, change, count_of, listed, percent, visible_line
+from ajuste.model.wording import amount, change, count_of, listed, number, percent, visible_line
 from ajuste.report.document import (
     Block,
     Cell,
@@ -32,8 +33,8 @@ from ajuste.report.document import (
     Table,
 )
 from ajuste.report.format import NOTHING, Labels, labels_of
-from ajuste.report.mail import mail_of
-from ajuste.report.method import clock_name
+from ajuste.report.mail import mail_of, tested_on
+from ajuste.report.method import MOST_NOTES, clock_name, clock_notes, other_notes
 from ajuste.report.plots.forest import forest_plots
 from ajuste.report.verdicts import ORDER, verdict_text, word_badge
 
@@ -53,10 +54,10 @@ _STATES: Final = {"complete": "", "partial": " It was interrupted; run the same 
 def suite_report(result: SuiteResult, pages: Path | None = None, page: Path | None = None) -> Report:
     """The answer first. ``pages`` has the reports of the members, to which ``page`` has links."""
     labels = labels_of(result.results)
-    sentences = list(_sentences(result, labels))
+    sentences = _answers(result, labels)
     sections = (
         Section("Members", tuple(_tables(result, labels)), "members", "Members", _about(result)),
-        *((Section("Notes", (Notes(notes),), "notes"),) if (notes := tuple(_notes(result))) else ()),
+        *_note_sections(result),
         *_pictures(result, labels),
         Section("Reports of the members", tuple(_runs(result, pages, page)), "runs", "Reports"),
     )
@@ -71,9 +72,22 @@ def suite_report(result: SuiteResult, pages: Path | None = None, page: Path | No
 
 def suite_mail(result: SuiteResult) -> str:
     """As plain text for a mail: the members in the tables of ``report.mail``."""
-    sentences = [*_sentences(result, labels_of(result.results)), *_notes(result)]
+    sentences = [*_answers(result, labels_of(result.results)), *_notes(result), *clock_notes(result.results)]
     shown = [metric.name for metric in result.results.metrics]
-    return mail_of(result.results, shown, [result.results.title, *sentences, _facts(result)], figures=False)
+    introduction = [result.results.title, *sentences, *tested_on(result.results), _facts(result)]
+    return mail_of(result.results, shown, introduction, figures=False)
+
+
+def _answers(result: SuiteResult, labels: Labels) -> list[str]:
+    first, *others = _sentences(result, labels)
+    compared = result.results.clock == "virtual" and bool(result.results.verdicts)
+    return [f"In emulation, {first}" if compared else first, *others]
+
+
+def _note_sections(result: SuiteResult) -> tuple[Section, ...]:
+    blocks = (Notes(tuple(_notes(result)), most=MOST_NOTES), Notes(clock_notes(result.results), verbose=True))
+    there = tuple(block for block in blocks if block.texts)
+    return (Section("Notes", there, "notes"),) if there else ()
 
 
 def _sentences(result: SuiteResult, labels: Labels) -> Iterator[str]:
@@ -165,8 +179,14 @@ def _row(metric: Metric, baseline: Measured, others: list[Measured], verdicts: d
         if verdict is None or verdict.estimate is None:
             cells += [NOTHING, verdict.verdict if verdict else ""]
         else:
-            cells += [verdict.effect, word_badge(verdict.verdict)]
+            cells += [_effect(verdict), word_badge(verdict.verdict)]
     return Row(tuple(cells))
+
+
+def _effect(verdict: Verdict) -> str:
+    if verdict.scale == "ratio" and verdict.estimate is not None and is_extreme(verdict.estimate):
+        return f"×{number(verdict.estimate)}"
+    return verdict.effect
 
 
 def _mean_row(result: SuiteResult, direction: Direction, others: list[Measured]) -> Row | None:
@@ -205,7 +225,7 @@ def _intervals(
             interval = _interval(verdict.low, verdict.high, verdict.scale, verdict.unit) or NOTHING
             badge = word_badge(verdict.verdict, verdict_text(verdict, smallest))
             title = metric.title.partition(": ")[2]
-            rows.append(Row((metric.name, title, verdict.effect, interval, badge), verdict.reason))
+            rows.append(Row((metric.name, title, _effect(verdict), interval, badge), verdict.reason))
         rows += [
             Row(
                 (
@@ -229,14 +249,18 @@ def _notes(result: SuiteResult) -> Iterator[str]:
             yield f"Left out: {one.name}: {visible_line(one.reason).rstrip('.')}."
         elif not one.metrics:
             yield f"Not measured yet: {one.name}."
+    far = {one.metric for one in result.results.verdicts if one.scale == "ratio" and is_extreme(one.estimate)}
+    if far:
+        names = listed([one.name for one in result.members if far & set(one.metrics)])
+        yield f"No geometric mean includes a change of more than 10 times: {names}."
     counted = {name for mean in result.means for name in mean.members}
-    apart = [one.name for one in result.members if one.metrics and one.name not in counted]
+    apart = [one.name for one in result.members if one.metrics and one.name not in counted and not far & {*one.metrics}]
     if counted and apart:
         yield (
             f"Not in a geometric mean: {listed(apart)}. A mean needs ratios of at least two members with the same "
             "better direction."
         )
-    yield from map(visible_line, result.results.notes)
+    yield from map(visible_line, other_notes(result.results))
 
 
 def _pictures(result: SuiteResult, labels: Labels) -> tuple[Section, ...]:
@@ -254,7 +278,7 @@ def _runs(result: SuiteResult, pages: Path | None, page: Path | None) -> Iterato
     measured = [one for one in result.members if one.run]
     yield Listing(tuple(_item(one, pages, page) for one in measured))
     yield CommandBlock("again", result.results.reproduce)
-    yield Paragraph(f"Digest {result.results.digest}", "dim")
+    yield Paragraph(f"Digest {result.results.digest}", "dim", verbose=True)
 
 
 def _item(one: SuiteMember, pages: Path | None, page: Path | None) -> Item:

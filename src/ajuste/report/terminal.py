@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ajuste.model.wording import visible, visible_line
+from ajuste.model.wording import count_of, visible, visible_line
 from ajuste.report.console import INDENT, WORD_STYLES, Sheet, plain_table, sheet
 from ajuste.report.document import (
     Badge,
@@ -68,6 +68,9 @@ def print_report(report: Report, console: Console, *, verbose: bool = False, pat
             printer.block(block, 0)
         for section in report.sections:
             printer.section(section)
+        if printer.notes_left:
+            out.blank()
+            out.say(f"{count_of(printer.notes_left, 'more note')} with --verbose.", style="dim")
         if path is not None:
             out.line(f"report {visible_line(str(path))}")
 
@@ -78,9 +81,13 @@ class _Printer:
     def __init__(self, out: Sheet, *, verbose: bool) -> None:
         self.out = out
         self.verbose = verbose
+        self.notes_left = 0
 
     def section(self, section: Section) -> None:
-        blocks = [block for block in section.blocks if self._is_shown(block)]
+        brief = None if self.verbose else section.brief
+        notes = [block for block in section.blocks if isinstance(block, Notes) and not block.verbose]
+        self.notes_left += sum(len(block.texts) - len(self._shown_of(block)) for block in notes)
+        blocks = [block for block in section.blocks if self._is_shown(block)][:brief]
         if not blocks or (section.depth != "answer" and not self.verbose):
             return
         plain = all(self._speaks_for_itself(block) for block in blocks)
@@ -96,6 +103,10 @@ class _Printer:
     def _is_shown(self, block: Block) -> bool:
         if isinstance(block, Folded | Meanings) and not self.verbose:
             return False
+        if isinstance(block, Paragraph | Notes | CommandBlock) and block.verbose and not self.verbose:
+            return False
+        if isinstance(block, Notes):
+            return bool(self._shown_of(block))
         if isinstance(block, Paragraph):
             return self.verbose or not block.detail
         if isinstance(block, Subsection | Folded):
@@ -122,7 +133,7 @@ class _Printer:
                 for item in block.items:
                     self._item(item, indent)
             case Notes():
-                for text in block.texts:
+                for text in self._shown_of(block):
                     self.out.say(f"{block.label}: {visible_line(text)}", indent=indent)
             case CommandBlock():
                 for line in block.lines:
@@ -132,6 +143,9 @@ class _Printer:
                     self.out.say(_styled(badge) + Text(f": {meaning}", style="dim"), indent=indent)
             case Subsection() | Folded():
                 self._part(block, indent)
+
+    def _shown_of(self, notes: Notes) -> tuple[str, ...]:
+        return notes.texts if self.verbose else notes.texts[: notes.most]
 
     def _part(self, part: Subsection | Folded, indent: int) -> None:
         self.out.blank()
@@ -186,7 +200,10 @@ class _Printer:
 
     def _group(self, table: Table, group: RowGroup, indent: int) -> None:
         columns, rows = _without_empty(table.columns, group.rows)
-        fitting = next((made for made in _layouts(table, columns, rows) if self.out.fits(made, indent)), None)
+        fitting = next(
+            (made for made in _layouts(table, columns, rows, brief=not self.verbose) if self.out.fits(made, indent)),
+            None,
+        )
         if fitting is not None:
             self.out.table(fitting, indent=indent)
         else:
@@ -225,7 +242,7 @@ def _with_columns(
     return tuple(columns[place] for place in kept), short
 
 
-def _layouts(table: Table, columns: tuple[Column, ...], rows: tuple[Row, ...]) -> Sequence[RichTable]:
+def _layouts(table: Table, columns: tuple[Column, ...], rows: tuple[Row, ...], *, brief: bool) -> Sequence[RichTable]:
     """From the one that says most to the narrowest."""
     made = [_rich(columns, rows)]
     needed = [place for place, column in enumerate(columns) if not column.optional]
@@ -237,7 +254,18 @@ def _layouts(table: Table, columns: tuple[Column, ...], rows: tuple[Row, ...]) -
             Row((column.title, *(row.cells[place] for row in rows))) for place, column in enumerate(columns[1:], 1)
         )
         made.append(_rich(heads, tuple(turned)))
+    fewest = [place for place in needed if not columns[place].verbose]
+    if brief and len(fewest) < len(needed):
+        made.append(_rich(*_with_columns(fewest, columns, rows)))
+        made.append(_rich(*_with_columns(fewest, columns, tuple(map(_without_notes, rows)))))
     return made
+
+
+def _without_notes(row: Row) -> Row:
+    """Without what stands beside its figures; its name is whole."""
+    name, *cells = row.cells
+    bare = (Cell(cell.text, missing=cell.missing) if isinstance(cell, Cell) else cell for cell in cells)
+    return Row((name, *bare), row.remark, row.marked)
 
 
 def _rich(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> RichTable:

@@ -94,18 +94,24 @@ def _ranked_group(results: Results, metric: Metric, ranking: Ranking, labels: La
 
 
 def _ranked_summary(metric: Metric, ranking: Ranking, names: Mapping[str, str]) -> str:
-    """Such as ``b takes 2.31 (2.20 to 2.43) times as long as a; c takes 3.04 (2.95 to 3.13)``."""
-    said: list[str] = []
+    """Return such as ``b takes 2.31 times as long as a (95 % interval 2.20 to 2.43); c takes 3.04 times as long (2.95
+    to 3.13)``.
+    """
+    parts: list[str] = []
     for one in ranking.others:
         estimate, interval = _ranked_figures(one)
         if one.scale == "difference":
-            verb, times = "has", f"more than {names[ranking.winner]}"
-        elif metric.unit in _SECONDS:
-            verb, times = "takes", f"times as long as {names[ranking.winner]}"
+            effect = f"has {estimate} more"
+            against = f" than {names[ranking.winner]}"
         else:
-            verb, times = "has", f"times as much as {names[ranking.winner]}"
-        said.append(f"{names[one.configuration]} {verb} {estimate} ({interval}) {times if not said else ''}".rstrip())
-    return f"{'; '.join(said)}."
+            effect = f"takes {estimate} times as long" if metric.unit in _SECONDS else f"has {estimate} times as much"
+            against = f" as {names[ranking.winner]}"
+        level = f"{percent(ranking.level)} interval " if " to " in interval else ""
+        first = not parts
+        parts.append(
+            f"{names[one.configuration]} {effect}{against if first else ''} ({level if first else ''}{interval})"
+        )
+    return f"{'; '.join(parts)}."
 
 
 def _names(results: Results, labels: Labels) -> dict[str, str]:
@@ -151,7 +157,7 @@ _MOST_IN_A_LINE: Final = 4
 _MOST_EFFECTS: Final = 24
 """Of more effects of factors than this the summary names those that matter most."""
 _MOST_SAID: Final = 4
-_EFFECT: Final = (Column("Effect"), Column("Interval"), Column("Verdict", figure=False))
+_EFFECT: Final = (Column("Effect"), Column("Interval", verbose=True), Column("Verdict", figure=False))
 
 
 def verdict_table(results: Results, metrics: Sequence[Metric], labels: Labels, name: str) -> Table | None:

@@ -27,7 +27,7 @@ class Look:
 LOOKS: Final[dict[Word, Look]] = {
     "improves": Look("▲", "better than the baseline, statistically significant"),
     "worsens": Look("▼", "worse than the baseline, statistically significant"),
-    "differs": Look("≠", "differs from the baseline; the metric has no better direction"),
+    "differs": Look("≠", "differs from the baseline; neither higher nor lower counts as better"),
     "equivalent": Look("≈", "so close to the baseline that the difference does not matter"),
     "undecided": Look("?", "the measurements do not decide it"),
 }
@@ -67,7 +67,7 @@ def tally(verdicts: Iterable[Finding]) -> list[tuple[Word, int]]:
 
 Kind = Literal["percent", "factor", "difference"]
 
-_NO_LIMITS: Final = "no limits yet"
+_NO_LIMITS: Final = "interval unknown until more blocks"
 _TELLING: Final = 1e6
 """Limits of a factor that are further apart than this tell nothing."""
 

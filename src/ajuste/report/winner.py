@@ -110,7 +110,7 @@ def _what_was_said(results: Results) -> str:
 def _what_can_be_done(results: Results) -> str:
     words = {verdict.verdict for verdicts in _deciding(results).values() for verdict in verdicts}
     if "differs" in words and "improves" not in words:
-        return "the metric has no better direction: name the configuration that you want"
+        return "neither higher nor lower counts as better: name the configuration that you want"
     if words & {"improves"}:
         return "improving one metric worsens another; choose the study's metrics by what matters to you"
     if "undecided" in words:

@@ -132,7 +132,7 @@ def goes_on(experiment: Experiment, store: Store) -> bool:
     """Whether the store has a run of the very same that is worth going on with, or showing again.
 
     Under the virtual clock any run is: it would be measured alike. By a clock of the world one that did not end by
-    itself, or that has a larger budget now; what ended is measured anew.
+    itself, or that ended undecided and has a larger budget or another analysis now; what ended is measured anew.
     """
     study = experiment.resolved.study
     kept = store.latest_run(experiment.fingerprint, study.design.seed)
@@ -140,9 +140,14 @@ def goes_on(experiment: Experiment, store: Store) -> bool:
         return kept is not None
     if kept.stopped in ("decided", "irrelevant", "failed"):
         return False
-    then = ResolvedStudy.model_validate_json(kept.resolved).study.budget
-    spent = {"budget": study.budget.max_blocks > then.max_blocks, "time": study.budget.max_minutes > then.max_minutes}
-    return spent.get(kept.stopped, True)
+    then = ResolvedStudy.model_validate_json(kept.resolved).study
+    if then.analysis != study.analysis:
+        return True
+    larger = {
+        "budget": study.budget.max_blocks > then.budget.max_blocks,
+        "time": study.budget.max_minutes > then.budget.max_minutes,
+    }
+    return larger.get(kept.stopped, True)
 
 
 def conduct(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -13,7 +14,7 @@ from ajuste.kernel.spec import BUILT, is_to_build
 from ajuste.model.boot import BOOTS, BootFindings, KeptBoots
 from ajuste.model.error import RunError
 from ajuste.model.relevance import kept_of
-from ajuste.model.results import Results
+from ajuste.model.results import Continuation, Results
 from ajuste.model.wording import split_at
 from ajuste.study.resolved import ResolvedStudy
 
@@ -69,6 +70,7 @@ def _computed(run: Run, store: Store) -> Results:
         results = results.model_copy(update={"notes": (*results.notes, *left_out)})
     if BOOTS in run.environment:
         results = results.model_copy(update={"boots": _boots(run, resolved, store)})
+    results = results.model_copy(update={"continuation": _continuation(run, resolved, results, store)})
     recorded = store.recorded(run)
     if resolved.baseline not in recorded:
         return results
@@ -132,6 +134,99 @@ def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
     if study.target.on_host:
         command[3:3] = ["--target", "host"]
     return [shlex.join(command)]
+
+
+_GROWN: Final = 1.2
+"""By so much the budget exceeds what is likely to be needed."""
+_LATELY: Final = 8
+"""Blocks that say how long a block takes."""
+_BUDGETS: Final = ("--blocks", "--max-time")
+
+
+def _continuation(run: Run, resolved: ResolvedStudy, results: Results, store: Store) -> Continuation | None:
+    """The command that measures on where verdicts are open; it has the words of the person, whatever kernel they name
+    meanwhile.
+    """
+    open_ones = [one for one in (*results.verdicts, *results.effects, *results.lines) if one.deciding and one.is_open]
+    stopped = run.stopped or "interrupted"
+    if not open_ones or stopped not in ("budget", "time", "interrupted") or resolved.search or resolved.live:
+        return None
+    words = _typed(run, resolved)
+    if not words:
+        return None
+    each = _seconds_per_block(run, resolved, store)
+    if stopped == "interrupted":
+        return Continuation(command=shlex.join(words), seconds_per_block=each)
+    known = [one.more_blocks for one in open_ones if one.more_blocks]
+    more = max(known) if len(known) == len(open_ones) else max(results.blocks, FEWEST_MORE)
+    budget = resolved.study.budget
+    blocks = budget.max_blocks if stopped == "budget" else results.blocks
+    enough = _round_number(blocks + _GROWN * more)
+    options: list[str] = []
+    if enough > budget.max_blocks:
+        options += ["--blocks", f"{budget.min_blocks}..{enough}"]
+    minutes = enough * each / 60 if each else 2 * budget.max_minutes
+    if stopped == "time":
+        minutes = max(minutes, budget.max_minutes + more * (each or 0) / 60, 1.01 * budget.max_minutes)
+    if minutes > budget.max_minutes:
+        options += ["--max-time", _duration(60 * minutes)]
+    end = words.index("--") if "--" in words else len(words)
+    kept = _without_options(words[:end])
+    at = 2 if words[1] != "run" else 3
+    return Continuation(command=shlex.join([*kept[:at], *options, *kept[at:], *words[end:]]), seconds_per_block=each)
+
+
+FEWEST_MORE: Final = 4
+
+
+def _typed(run: Run, resolved: ResolvedStudy) -> list[str]:
+    """The command that a person gave; empty where a run is a part of something else."""
+    named, target = shlex.split(run.named), resolved.study.target
+    if named[:1] == ["ajuste"]:
+        return [word for word in named if word != "--fresh"] if named[1] in ("compare", "ablate") else []
+    words = ["ajuste", "run", *named, "--seed", str(resolved.study.design.seed)]
+    if target.kernel and "--kernel" not in named:
+        words += ["--kernel", target.kernel]
+    return [*words, "--target", "host"] if target.on_host else words
+
+
+def _without_options(words: Sequence[str]) -> list[str]:
+    """``words`` without what says how long to measure."""
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        if not skip and word.partition("=")[0] not in _BUDGETS:
+            kept.append(word)
+        skip = not skip and word in _BUDGETS
+    return kept
+
+
+def _seconds_per_block(run: Run, resolved: ResolvedStudy, store: Store) -> float | None:
+    """How long the last blocks took, trials at once counted once."""
+    from ajuste.run.schedule import Spans
+
+    own = store.measurements(run)
+    last = sorted({block for block in own.block.tolist() if block >= resolved.study.design.warm_up})[-_LATELY:]
+    places = zip(own.block.tolist(), own.position.tolist(), own.attempt.tolist(), strict=True)
+    trials = store.trials_at(run, [place for place in places if place[0] in last])
+    spans = Spans()
+    for trial in trials:
+        spans.add(trial)
+    return 60 * spans.minutes / len(last) if last else None
+
+
+def _round_number(value: float) -> int:
+    """At least ``value``, with two digits."""
+    step = 10 ** max(0, math.floor(math.log10(value)) - 1)
+    return int(math.ceil(value / step) * step)
+
+
+def _duration(seconds: float) -> str:
+    """At least so long, as an option says it."""
+    for unit, size in (("h", 3600), ("m", 60)):
+        if seconds >= 2 * size:
+            return f"{math.ceil(seconds / size)}{unit}"
+    return f"{math.ceil(seconds)}s"
 
 
 def _compared_again(words: list[str], run: Run, resolved: ResolvedStudy) -> list[str]:

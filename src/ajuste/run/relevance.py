@@ -73,6 +73,13 @@ class ActivityObserver(ABC):
         """What had no chance to matter, as the first block shows, which has just ended."""
 
 
+def idle_from_the_start(resolved: ResolvedStudy, catalogue: Catalogue) -> tuple[NoChance, ...]:
+    """Return what has no chance to matter on the target of a study, as far as that is known before it is measured."""
+    if resolved.study.target.on_host:
+        return HostObserver(resolved, catalogue).before()
+    return GuestObserver(resolved, catalogue, lambda _: frozenset()).before()
+
+
 class HostObserver(ActivityObserver):
     """This machine: whatever moves a counter, also another program's work, counts as a chance."""
 

@@ -17,6 +17,7 @@ from ajuste.model.error import RunError
 from ajuste.model.trial import Configuration, Slot
 from ajuste.model.tuning import Leg
 from ajuste.model.verdict import Verdict
+from ajuste.model.wording import percent
 from ajuste.outputs.trial import why_lost
 from ajuste.run.schedule import BlockWatcher, Schedule, TrialHistory
 from ajuste.study.resolve import Resolver
@@ -172,7 +173,9 @@ class SearchSchedule(Schedule):
         if blocks >= self.study.study.budget.min_blocks and self._is_certain(leg, number):
             return Stop("decided", f"the choice is precise enough after {blocks} blocks of it")
         if self._spent + 1 + len(leg.names) > self.search.trials:
-            return Stop("budget", f"the budget of {self.search.trials} trials is used up; a verdict is still undecided")
+            within = percent(self.study.study.analysis.smallest_effect)
+            spent = f"the budget of {self.search.trials} trials is used up"
+            return Stop("budget", f"{spent} before the effect of the choice is known to within ±{within}")
         return leg
 
     def _is_certain(self, leg: Leg, number: int) -> bool:

@@ -180,7 +180,8 @@ def _ablation(study: Study) -> Sequence[str]:
         return ()
     lines = len(lines_of(study))
     if is_exact(lines):
-        return (f"Ablation of {lines} lines: every combination of them in each block; shares are Shapley values.",)
+        of = count_of(lines, "line")
+        return (f"Ablation of {of}: every combination of them in each block; shares are Shapley values.",)
     return (
         f"Ablation of {lines} lines: each block has nothing, the whole, each line alone and left out, and the way from "
         f"nothing to the whole in one of {ORDERS} random orders and in its reverse; shares are Shapley values, exactly "

@@ -65,6 +65,12 @@ def with_time(study: Study, most_s: float) -> Study:
     return study.model_copy(update={"budget": study.budget.model_copy(update={"max_minutes": most_s / 60})})
 
 
+def with_blocks(study: Study, fewest: int, most: int) -> Study:
+    """Return ``study`` with so many blocks, instead of its own limits."""
+    changed = {"min_blocks": fewest, "max_blocks": most}
+    return study.model_copy(update={"budget": study.budget.model_copy(update=changed)})
+
+
 def with_boots(study: Study, each: int | None) -> Study:
     """``study`` with so many blocks in each boot of this machine, or as many as it says itself. Raises RequestError."""
     blocks = each or study.blocks_per_boot or DEFAULT_PER_BOOT

@@ -339,6 +339,11 @@ class Study(StudyTable):
         effects = (several and self.design.combine != "one-at-a-time") or self.design.combine == "ablation"
         return self.design.allocation or ("all" if effects else "undecided")
 
+    def document(self) -> dict[str, Any]:
+        """Return it as a study file has it, without what is so by default."""
+        found = self.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True)
+        return {"schema": 1, **found, "factor": found.get("factor", [])}
+
     @property
     def across_boots(self) -> bool:
         """Whether this machine reboots for it."""

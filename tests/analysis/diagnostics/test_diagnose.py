@@ -97,7 +97,7 @@ def test_one_far_value_is_told_as_one(study: Any, metric: Metric) -> None:
         return clean(random, configuration, block, position) + 0.5 * ((block == 4) & (position == 1))
 
     found = {one.kind: one for one in diagnose(study(once, 1, blocks=60), [metric], "wall").found}["outliers"]
-    assert found.says.startswith("1 of 180 values is more than 10 times further out than usual, under ")
+    assert found.says.startswith("1 outlier in 180 values, under ")
     assert "where it makes the standard deviation" in found.says
 
 

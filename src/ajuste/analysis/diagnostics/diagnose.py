@@ -142,7 +142,7 @@ def far_values(residuals: Residuals) -> DiagnosticFinding | None:
     own, name = groups[worst], residuals.names[worst]
     without = np.delete(own, far[worst])
     wider = float(np.std(own) / np.std(without)) if len(without) > 1 and np.std(without) > 0 else 1.0
-    are, under, make = ("is", "", "it makes") if count == 1 else ("are", "most of them ", "they make")
+    noun, under, make = ("outlier", "", "it makes") if count == 1 else ("outliers", "most of them ", "they make")
     return DiagnosticFinding(
         kind="outliers",
         measures="values far from all others",
@@ -150,8 +150,8 @@ def far_values(residuals: Residuals) -> DiagnosticFinding | None:
         certain=count > 0,
         naive_error=error_of_shape(own) if count else None,
         configuration=name if count else "",
-        says=f"{number(count)} of {number(len(residuals))} values {are} more than {FAR:g} times further out than "
-        f"usual, {under}under {name}, where {make} the standard deviation {number(wider)} times as large.",
+        says=f"{number(count)} {noun} in {number(len(residuals))} values, {under}under {name}, where {make} the "
+        f"standard deviation {number(wider)} times as large.",
         why="They stay in every figure and widen the intervals.",
         spoils=wider >= WIDER,
     )

@@ -10,22 +10,26 @@ from typing import Any
 
 import numpy as np
 
-from ajuste.analysis.pairs import counted_blocks
+from ajuste.analysis.pairs import clean_trials, counted_blocks
+from ajuste.analysis.ranking import rankings
 from ajuste.analysis.record import Record
 from ajuste.analysis.results import assemble
 from ajuste.analysis.search.ledger import Ledger, Suggestion, kept_limits, ledger_of, tried
 from ajuste.analysis.search.phases import expected_map, finalists, importances
+from ajuste.analysis.sequence import with_quantile_columns, with_quantiles
+from ajuste.analysis.summary import measured
 from ajuste.analysis.verdict import family, judge
 from ajuste.design.search.goal import Goal, Search, goal_of
 from ajuste.design.search.sampler import Space, Tried, space_of
 from ajuste.design.search.samplers import TITLES
 from ajuste.design.search.surrogate import Surrogate
 from ajuste.design.stopping import Why
+from ajuste.model.measurements import measurements
 from ajuste.model.metric import Metric
-from ajuste.model.results import Results
+from ajuste.model.results import Measured, Results
 from ajuste.model.trial import Configuration, Trial
 from ajuste.model.tuning import ExpectedMap, Importance, KeptLimit, Leg, SearchStep, Tuning
-from ajuste.model.verdict import Verdict
+from ajuste.model.verdict import Ranking, Verdict
 from ajuste.model.wording import amount, change, count_of, in_sentence, listed, percent
 from ajuste.study.resolved import ResolvedStudy
 
@@ -103,7 +107,7 @@ class SearchState:
         """Of the check alone: nothing in it took part in the choice of what is checked."""
         analysis = self.resolved.study.analysis
         found = judge(
-            self._compared,
+            self.compared,
             self.checks,
             self.resolved.deciding,
             self.resolved.described,
@@ -114,19 +118,33 @@ class SearchState:
         wanted = {metric.name for metric in self.goal.objectives}
         return tuple(one.model_copy(update={"deciding": one.metric in wanted}) for one in found)
 
+    @cached_property
+    def rankings(self) -> tuple[Ranking, ...]:
+        """Of the check alone, as the verdicts are: what is called best there nothing else is shown to exceed."""
+        analysis = self.resolved.study.analysis
+        return rankings(
+            self.compared,
+            clean_trials(self.checks),
+            self.goal.objectives,
+            confidence=analysis.confidence,
+            smallest_effect=analysis.smallest_effect,
+            order_matters=self.resolved.study.target.clock == "wall",
+        )
+
     @property
-    def _compared(self) -> list[Configuration]:
+    def compared(self) -> list[Configuration]:
+        """The baseline, and what was checked."""
         return [self.resolved.find(name).configuration for name in (self.resolved.baseline, *self.chosen)]
 
     @property
     def correction(self) -> str:
-        group = family(self._compared, self.resolved.deciding, self.resolved.study.analysis.confidence)
+        group = family(self.compared, self.resolved.deciding, self.resolved.study.analysis.confidence)
         return group.describe(len(self.chosen), len(self.resolved.deciding))
 
     @property
     def alpha(self) -> float:
         """The error rate of one interval of the check."""
-        return family(self._compared, self.resolved.deciding, self.resolved.study.analysis.confidence).alpha
+        return family(self.compared, self.resolved.deciding, self.resolved.study.analysis.confidence).alpha
 
 
 def assemble_search(
@@ -150,6 +168,8 @@ def assemble_search(
             "question": search_question(tuning, found.goal.objectives, found.space.size),
             "answer": search_answer(tuning, found.verdicts, found.goal.objectives, smallest),
             "verdicts": found.verdicts if found.chosen else (),
+            "configurations": _as_checked(results.configurations, found),
+            "rankings": found.rankings if found.chosen else (),
             "correction": found.correction if found.chosen else results.correction,
             "design": _design(tuning),
             "tuning": tuning,
@@ -158,6 +178,16 @@ def assemble_search(
             "notes": (*results.notes, *tuning.same),
         }
     )
+
+
+def _as_checked(configurations: Sequence[Measured], found: SearchState) -> tuple[Measured, ...]:
+    """Return ``configurations``, those that were checked with the figures of the check, which the verdicts are of."""
+    if not found.checks:
+        return tuple(configurations)
+    metrics = (*found.resolved.deciding, *found.resolved.described)
+    clean = clean_trials(with_quantile_columns(measurements(found.checks), metrics))
+    checked = {one.name: one for one in with_quantiles(measured(found.compared, clean), clean, metrics)}
+    return tuple(checked.get(one.name, one) for one in configurations)
 
 
 def _tuning(found: SearchState) -> Tuning:

@@ -45,7 +45,7 @@ def _machine_report(checks: list[QuietCheck]) -> Report:
     about = "Everything that can decide how fast a program runs here. Each run keeps it, for comparisons."
     hardware = Section("What this machine is", (Facts(summary), *areas), "inventory", "Inventory", about)
     if not checks:
-        return Report("This machine", "How quiet this machine is was not measured yet.", (hardware,))
+        return Report("This machine", "Noise not measured yet.", (hardware,))
     last = diagnosis_report(checks[-1].diagnosis)
     over_time = (
         Section(

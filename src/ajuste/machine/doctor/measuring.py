@@ -26,6 +26,7 @@ class PlanRunner(Protocol):
     def run(self, plan: Plan) -> Observation: ...
 
 
+_INVISIBLE: Final = "not visible here"
 _SIZE: Final = 200
 _TRIED: Final = 10
 """Repetitions of the job by which its length is found."""
@@ -153,10 +154,10 @@ def _told(seen: Seen, late: Jitter, runs: tuple[JobRun, ...]) -> NoiseMeasuremen
         return (after.pressure_us[name] - before.pressure_us[name]) / seen.seconds / 1e4
 
     if not seen.khz:
-        unknown["frequency_range_percent"] = "the frequency is not available"
+        unknown["frequency_range_percent"] = _INVISIBLE
     throttled = None
     if before.throttled is None or after.throttled is None:
-        unknown["throttled"] = "throttling counters are not available"
+        unknown["throttled"] = _INVISIBLE
     else:
         throttled = after.throttled - before.throttled
     if ticks <= 0:

@@ -277,14 +277,14 @@ def _at_baseline(factor: FactorTable) -> FactorTable:
 
 def line_tables(placed: Placed) -> list[dict[str, Any]]:
     """A factor for each line, off or on."""
-    names = _names(placed.settings)
+    names = line_names(placed.settings)
     return [
         {"name": name, "settings": {AS_IT_IS: {}, _level(setting): dict(setting.levels)}}
         for name, setting in zip(names, placed.settings, strict=True)
     ]
 
 
-def _names(settings: Sequence[PlacedSetting]) -> list[str]:
+def line_names(settings: Sequence[PlacedSetting]) -> list[str]:
     """By what the lines set; with the devices where two of several sections set the same."""
     count = Counter(one.line.name for one in settings)
     return [one.line.name if count[one.line.name] == 1 else f"{one.line.name} ({one.line.devices})" for one in settings]
