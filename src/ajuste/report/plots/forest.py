@@ -35,6 +35,8 @@ SYMBOLS: Final = {
 }
 Found = TypeVar("Found", bound=Finding)
 BETTER: Final = {"lower": "← better", "higher": "better →"}
+_OPEN: Final = "dot"
+"""How an interval is drawn towards a side on which nothing limits it yet."""
 _FAR: Final = 20.0  # intervals that reach this many times further than the estimates are cut, with an arrow
 
 
@@ -97,11 +99,17 @@ def _plot(results: Results, metric: Metric, verdicts: list[Verdict], labels: Lab
         name=name,
         title=f"Effect against the baseline{in_words(axis.style)}",
         description=f"{metric.title}: estimate and {100 * results.level:g} % interval for each configuration against "
-        f"the baseline; the band is {effect_band(results.smallest_effect)}, too small to matter.",
+        f"the baseline; the band is {effect_band(results.smallest_effect)}, too small to matter. A dotted line with an "
+        f"arrow has no limit yet on that side.",
         figure=figure(traces, xaxis=x_axis(axis, metric), yaxis=level_axis(ticks), shapes=zone_shapes(axis)),
         height=340 if len(rows) <= MOST_MARKED else 70 + ROW_HEIGHT * len(rows),
-        legend=words_legend(verdicts, results.smallest_effect),
+        legend=(*words_legend(verdicts, results.smallest_effect), *_open_legend(verdicts)),
     )
+
+
+def _open_legend(findings: Iterable[Finding]) -> tuple[LegendEntry, ...]:
+    unlimited = any(known(end) is None for one in findings for end in (one.low, one.high))
+    return (LegendEntry("no limit yet on this side", "dash", "undecided"),) if unlimited else ()
 
 
 def _rows(results: Results, verdicts: list[Verdict]) -> list[tuple[Measured, Verdict | None]]:
@@ -117,18 +125,23 @@ def _row(
         return [_point(axis.place(neutral(axis.style)), height, "circle", "series-0", text)]
     text = axis.said(verdict, labels.short(configuration), verdict_text(verdict, results.smallest_effect))
     low, high = axis.interval(verdict)
-    traces = [_line(low, high, height, verdict.verdict, text)]
-    for bound, end, symbol in ((verdict.low, low, "triangle-left"), (verdict.high, high, "triangle-right")):
-        if (value := known(bound)) is None or axis.place(value) != end:  # cut there
-            traces.append(_point(end, height, symbol, verdict.verdict, text))
     estimate = known(verdict.estimate)
+    middle = (low + high) / 2 if estimate is None else axis.place(estimate)
+    traces = []
+    for bound, end, symbol in ((verdict.low, low, "triangle-left"), (verdict.high, high, "triangle-right")):
+        limit = known(bound)
+        dash = _OPEN if limit is None else "solid"
+        traces.append(_line(end, middle, height, verdict.verdict, text, dash))
+        if limit is None or axis.place(limit) != end:  # it goes on beyond the axis
+            traces.append(_point(end, height, symbol, verdict.verdict, text))
     if estimate is not None:
-        traces.append(_point(axis.place(estimate), height, SYMBOLS[verdict.verdict], verdict.verdict, text))
+        traces.append(_point(middle, height, SYMBOLS[verdict.verdict], verdict.verdict, text))
     return traces
 
 
-def _line(low: float, high: float, height: int, role: str, text: str) -> dict[str, Any]:
-    return scatter("lines", [low, high], [height, height], [text, text], line={"color": variable(role), "width": 3})
+def _line(end: float, middle: float, height: int, role: str, text: str, dash: str) -> dict[str, Any]:
+    line = {"color": variable(role), "width": 3, "dash": dash}
+    return scatter("lines", [end, middle], [height, height], [text, text], line=line)
 
 
 def _point(x: float, height: int, symbol: str, role: str, text: str) -> dict[str, Any]:
@@ -138,6 +151,7 @@ def _point(x: float, height: int, symbol: str, role: str, text: str) -> dict[str
         [x],
         [height],
         [text],
+        cliponaxis=False,
         marker={
             "symbol": symbol,
             "size": 11,
