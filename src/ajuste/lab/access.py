@@ -10,6 +10,7 @@ import asyncio
 import errno
 import hmac
 import json
+import logging
 import secrets
 import socket
 import time
@@ -303,7 +304,9 @@ async def _refuse(scope: Scope, send: Send, status: int, message: str, hint: str
         kind = b"text/html; charset=utf-8"
         body = (
             '<!doctype html><html lang="en"><meta charset="utf-8"><title>Ajuste</title>'
-            f"<h1>{escape(message[:1].upper() + message[1:])}</h1><p>{escape(hint[:1].upper() + hint[1:])}.</p></html>"
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<main><h1>{escape(message[:1].upper() + message[1:])}</h1>"
+            f"<p>{escape(hint[:1].upper() + hint[1:])}.</p></main></html>"
         )
     content = body.encode()
     headers = [*_HEADERS, (b"content-type", kind), (b"content-length", str(len(content)).encode())]
@@ -391,6 +394,10 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._listening()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # requests that end with it are no errors
+        await super().shutdown(sockets)
 
 
 def lab_server(application: Application, listening: Callable[[], None]) -> uvicorn.Server:

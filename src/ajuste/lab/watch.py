@@ -236,8 +236,8 @@ class RunWatch:
 def time_left(
     study: Study, trials: Sequence[NewTrial], done: int, findings: Sequence[Finding], now: float
 ) -> tuple[float, bool] | None:
-    """For how many seconds a run that has ``done`` blocks goes on at the pace of its ``trials``, and whether that is only
-    the most. None before there is a pace.
+    """Return the seconds that a run with ``done`` blocks goes on at the pace of its ``trials``, and whether that is
+    at most; None before there is a pace.
 
     Pauses between trials do not count, trials beside each other count once, and those of a block that is not complete
     are done already.
@@ -268,7 +268,8 @@ def time_left(
     for name, own in blocks.items():
         more = rest.own.get(name, max(0, done + rest.blocks - len(own)))
         left += pace * more * spent[name] / len(own)
-    left = max(0.0, left - max(0.0, now - end), wall * (budget.min_seconds - running))
+    underway = min(longest, max(0.0, now - end))
+    left = max(0.0, left - underway, wall * (budget.min_seconds - running))
     most = math.inf if not budget.max_minutes else max(0.0, wall * (60 * budget.max_minutes - running))
     return min(left, most), rest.at_most or left >= most
 

@@ -127,11 +127,16 @@ def _row(
     low, high = axis.interval(verdict)
     estimate = known(verdict.estimate)
     middle = (low + high) / 2 if estimate is None else axis.place(estimate)
-    traces = []
-    for bound, end, symbol in ((verdict.low, low, "triangle-left"), (verdict.high, high, "triangle-right")):
-        limit = known(bound)
-        dash = _OPEN if limit is None else "solid"
-        traces.append(_line(end, middle, height, verdict.verdict, text, dash))
+    limits = known(verdict.low), known(verdict.high)
+    if None in limits:
+        dashes = ["solid" if limit is not None else _OPEN for limit in limits]
+        traces = [
+            _line(*sorted((end, middle)), height, verdict.verdict, text, dash)
+            for end, dash in zip((low, high), dashes, strict=True)
+        ]
+    else:
+        traces = [_line(low, high, height, verdict.verdict, text)]
+    for limit, end, symbol in zip(limits, (low, high), ("triangle-left", "triangle-right"), strict=True):
         if limit is None or axis.place(limit) != end:  # it goes on beyond the axis
             traces.append(_point(end, height, symbol, verdict.verdict, text))
     if estimate is not None:
@@ -139,9 +144,9 @@ def _row(
     return traces
 
 
-def _line(end: float, middle: float, height: int, role: str, text: str, dash: str) -> dict[str, Any]:
-    line = {"color": variable(role), "width": 3, "dash": dash}
-    return scatter("lines", [end, middle], [height, height], [text, text], line=line)
+def _line(low: float, high: float, height: int, role: str, text: str, dash: str = "solid") -> dict[str, Any]:
+    line = {"color": variable(role), "width": 3, **({"dash": dash} if dash != "solid" else {})}
+    return scatter("lines", [low, high], [height, height], [text, text], line=line)
 
 
 def _point(x: float, height: int, symbol: str, role: str, text: str) -> dict[str, Any]:
@@ -151,7 +156,6 @@ def _point(x: float, height: int, symbol: str, role: str, text: str) -> dict[str
         [x],
         [height],
         [text],
-        cliponaxis=False,
         marker={
             "symbol": symbol,
             "size": 11,
@@ -211,10 +215,17 @@ def x_axis(axis: EffectAxis, metric: Metric) -> dict[str, Any]:
 
 
 def _range(axis: EffectAxis) -> dict[str, Any]:
+    """Somewhat wider than what intervals are cut at: arrows need the room."""
     if axis.style.kind == "factor":
-        return {"type": "log", "range": [math.log10(axis.low), math.log10(axis.high)], "tickprefix": "×", "nticks": 7}
+        ends = [math.log10(axis.low), math.log10(axis.high)]
+        return {"type": "log", "range": _widened(*ends), "tickprefix": "×", "nticks": 7}
     suffix = " %" if axis.style.kind == "percent" else ""
-    return {"range": [axis.low, axis.high], "ticksuffix": suffix, "tickformat": ",~g", "nticks": 7}
+    return {"range": _widened(axis.low, axis.high), "ticksuffix": suffix, "tickformat": ",~g", "nticks": 7}
+
+
+def _widened(low: float, high: float) -> list[float]:
+    room = 0.03 * (high - low)
+    return [low - room, high + room]
 
 
 def zone_shapes(axis: EffectAxis) -> list[dict[str, Any]]:
