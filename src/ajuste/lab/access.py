@@ -341,7 +341,7 @@ HEADER_SECONDS: Final = 10.0
 class _Connection(H11Protocol):
     """One that sends no request is closed: after ``HEADER_SECONDS``, and at once if new ones need its place.
 
-    All clients are on this machine and so have one address: whoever opens many connections loses them first.
+    All clients are on this machine and so have one address: a client that opens many loses its oldest first.
     """
 
     _deadline: asyncio.TimerHandle | None = None

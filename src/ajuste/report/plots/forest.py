@@ -129,10 +129,10 @@ def _row(
     middle = (low + high) / 2 if estimate is None else axis.place(estimate)
     limits = known(verdict.low), known(verdict.high)
     if None in limits:
-        dashes = ["solid" if limit is not None else _OPEN for limit in limits]
+        dash_low, dash_high = (_OPEN if limit is None else "solid" for limit in limits)
         traces = [
-            _line(*sorted((end, middle)), height, verdict.verdict, text, dash)
-            for end, dash in zip((low, high), dashes, strict=True)
+            _line(low, middle, height, verdict.verdict, text, dash_low),
+            _line(middle, high, height, verdict.verdict, text, dash_high),
         ]
     else:
         traces = [_line(low, high, height, verdict.verdict, text)]
