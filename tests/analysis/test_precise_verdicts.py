@@ -130,7 +130,7 @@ def test_what_depends_on_the_machine_does_not_go_on_for_precision() -> None:
 
 
 def test_later_blocks_hold_what_is_not_precise_enough_and_the_time_left_counts_it() -> None:
-    findings = [verdict("b", "worsens", precise=False, more_blocks=7), verdict("c", "worsens", precise=True)]
+    findings = [verdict("b", "worsens", precise=False, blocks=60, more_blocks=7), verdict("c", "worsens", precise=True)]
     assert members(("a", "b", "c"), "a", findings) == ("a", "b")
     left = remaining(5, findings, min_blocks=3, max_blocks=30)
     assert (left.blocks, left.at_most) == (7, False)

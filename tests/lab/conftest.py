@@ -31,12 +31,14 @@ def served(lab_home: Home) -> Iterator[str]:
     """The address that ``ajuste serve`` prints, with its token; Ctrl-C ends it."""
     command = [str(Path(sys.executable).with_name("ajuste")), "serve", "--no-browser", "--json"]
     environment = {**os.environ, "AJUSTE_HOME": str(lab_home.data.parent)}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
         assert server.stdout is not None
+        assert server.stderr is not None
         yield json.loads(server.stdout.readline())["address"]
         server.send_signal(signal.SIGINT)
         assert server.wait(timeout=60) == 130
         assert server.stdout.read() == b""
+        assert server.stderr.read() == b"Stopped.\n"
 
 
 @pytest.fixture(scope="module")

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from html import unescape
 from pathlib import Path
+from socket import create_connection
+from threading import Thread
+from typing import Final
 
+import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from ajuste.lab.access import LARGEST_BODY, LARGEST_BUNDLE, viewer_token
-from ajuste.lab.application import application
+from ajuste.lab.access import (
+    LARGEST_BODY,
+    LARGEST_BUNDLE,
+    MOST_CONNECTIONS,
+    VIEWED,
+    lab_server,
+    listener_at,
+    viewer_token,
+)
+from ajuste.lab.application import application, lab_routes
+from ajuste.lab.jobs import Jobs
 from ajuste.lab.service import LabService
 from ajuste.machine.home import Home
+from ajuste.model.error import RequestError
 from ajuste.run.sharing import to_bundle
 from ajuste.store.bundle import write_bundle
 from ajuste.store.store import Store
@@ -245,6 +261,105 @@ def test_a_form_becomes_the_study_that_the_command_line_would_write(person: Test
     assert "Nothing was done yet" in answer.text
     assert "name = &#34;a-b-title&#34;" in answer.text
     assert "levels = [&#34;0&#34;, &#34;10&#34;]" in answer.text
-    wrong = person.post("/new/plan", data={**said, "levels_0": "0, 99"}, headers=OWN)
-    assert wrong.status_code == 400
-    assert 'value="0, 99"' in wrong.text
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "problem"),
+    [
+        ("levels_0", "0, 99", "between -20 and 19"),
+        ("levels_0", "", "Give levels"),
+        ("setting_0", "vm.swapiness", "not found"),
+        ("levels_1", "10", "out of range"),
+        ("workload", "matrix siz=60", "did you mean size?"),
+        ("background", "matrix 'x", "quot"),
+        ("metrics", "elapsd", "did you mean elapsed?"),
+        ("kernel", "windows", "is not a kernel"),
+        ("min_effect", "much", "a share such as 1%"),
+        ("blocks", "9..3", "a range such as"),
+        ("max_time", "soon", "a duration such as"),
+        ("seed", "x", "is not a whole number"),
+    ],
+)
+def test_what_is_wrong_with_a_form_is_said_at_its_field(
+    person: TestClient, field: str, value: str, problem: str
+) -> None:
+    given = {"setting_0": "nice", "levels_0": "0, 10", "workload": "matrix", "kernel": "debian:5.10", "seed": "1"}
+    if field == "levels_1":  # settings with an option of their own come last in the study
+        given |= {"setting_1": "vm.swappiness", "levels_1": "10, 999"}
+        value = "10, 999"
+    answer = person.post("/new/plan", data={**given, field: value}, headers=OWN)
+    assert answer.status_code == 400
+    text = unescape(answer.text)
+    marked = re.findall(r'<(?:input|select) id="(\w+)"[^>]* aria-invalid="true" aria-describedby="(\w+-problem)"', text)
+    assert marked == [(field, f"{field}-problem")]
+    (said,) = re.findall(rf'id="{field}-problem">([^<]*)<', text)
+    assert problem in said
+    assert "study.toml" not in said
+    assert f'value="{value}"' in text
+
+
+OWNERS: Final = frozenset(
+    (
+        *("/runs", "/runs/{run}/keep", "/runs/{run}/act", "/import", "/jobs/{job}/cancel"),
+        *("/new", "/new/plan", "/new/run", "/machine/check", "/kernels", "/kernels/list", "/tunables/{name:path}/here"),
+        *(f"/api/{name}" for name in ("plan", "run", "watch", "stop", "why", "export", "campaign_propose", "budget")),
+    )
+)
+"""What starts, stops or changes something, asks a process or the network, or lets a thread wait."""
+PLACES: Final = {"{run}": "none", "{job}": "none", "{name:path}": "vm.swappiness", "{name}": "style.css"}
+
+
+@pytest.mark.parametrize("token", ["", "wrong", viewer_token(TOKEN), TOKEN])
+def test_every_route_is_for_the_owner_or_also_for_viewers(
+    home: Home, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[object] = []
+
+    def start(*words: object, **_: object) -> None:
+        started.append(words)
+        raise RequestError("nothing is started here")
+
+    monkeypatch.setattr(Jobs, "asked", start)
+    monkeypatch.setattr(Jobs, "start", start)
+    service = LabService(home)
+    routes = {route.path: route for route in lab_routes(service)}
+    assert set(routes) == OWNERS | VIEWED
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    with TestClient(application(service, token=TOKEN, port=8642), base_url="http://127.0.0.1:8642") as client:
+        for path, route in routes.items():
+            place = path
+            for name, value in PLACES.items():
+                place = place.replace(name, value)
+            for method in route.methods or ():
+                views = token == viewer_token(TOKEN) and path in VIEWED and method != "POST"
+                allowed = token == TOKEN or views
+                answer = client.request(method, place, headers=headers)
+                refused = answer.status_code in (403, 429)  # 429: too many wrong tokens
+                assert refused == (not allowed), (method, path, answer.status_code)
+    if token != TOKEN:
+        assert not started
+        assert not (home.state / "lab").exists()
+
+
+def test_connections_without_a_request_neither_stay_nor_keep_the_owner_out(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ajuste.lab.access.HEADER_SECONDS", 0.5)
+    listener = listener_at(0)
+    place = listener.getsockname()
+    guarded = application(LabService(home), token=TOKEN, port=place[1])
+    server = lab_server(guarded, lambda: None)
+    thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    with ExitStack() as stack:
+        held = [stack.enter_context(create_connection(place)) for _ in range(MOST_CONNECTIONS + 10)]
+        held[-1].sendall(b"GET / HTTP/1.1\r\nHost: ")
+        own = {"Authorization": f"Bearer {TOKEN}"}
+        assert httpx.get(f"http://127.0.0.1:{place[1]}/", headers=own, timeout=20).status_code == 200
+        for one in held:
+            one.settimeout(20)
+            with suppress(ConnectionResetError):
+                assert one.recv(100) == b""
+    server.should_exit = True
+    thread.join(20)
+    listener.close()

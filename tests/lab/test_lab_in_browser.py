@@ -71,6 +71,45 @@ def test_trials_appear_as_another_process_measures_them(opened: Open, lab_home: 
             page.wait_for_selector("#live-effects .badge")
 
 
+def test_every_page_of_the_menu_is_in_sight_on_a_phone(opened: Open) -> None:
+    page = opened("/", width=390)
+    ends = page.evaluate("[...document.querySelectorAll('.places a')].map((a) => a.getBoundingClientRect().right)")
+    assert len(ends) == 5
+    assert max(ends) <= 390
+
+
+def test_runs_side_by_side_have_columns_of_one_width_below_their_answers(opened: Open) -> None:
+    page = opened(f"/compare?run={DECIDED}&run={GOING_ON}")
+    widths = page.evaluate("[...document.querySelectorAll('#effects thead th')].map((th) => th.offsetWidth)")
+    assert len(widths) == 3
+    assert max(widths) - min(widths) <= 2
+    answer, buttons = page.locator(".answer").bounding_box(), page.locator("nav.actions").bounding_box()
+    assert answer["y"] + answer["height"] <= buttons["y"]
+
+
+def test_an_interval_without_limits_is_drawn_open(opened: Open, lab_home: Home, tmp_path: Path) -> None:
+    with Store(lab_home.store_url) as store:
+        run = run_of(SMALL.replace("max_blocks = 3", "max_blocks = 9"), store, tmp_path)
+        for block in range(2):
+            trials = [
+                Trial(
+                    slot=Slot(block=block, position=place, configuration=f"sched_min_granularity_ns={ns}", seed=9),
+                    status="ok",
+                    metrics={"involuntary-switches": 90.0 + block + place},
+                )
+                for place, ns in enumerate((750000, 75000000))
+            ]
+            store.add_trials(run, trials)
+        with only_one(lab_home.state / lock_name(run.fingerprint, run.seed), "the test"):
+            page = opened(f"/runs/{run.id}")
+            page.wait_for_selector("#live-effects .badge")
+            assert page.locator("#live-effects .open-end").count() == 2
+        store.stop_run(run, "interrupted", "it was enough")
+        page.goto(page.url)
+        assert "no limit yet on this side" in page.inner_text("main")
+        store.delete([run])
+
+
 def test_hostile_text_is_shown_and_not_executed(opened: Open, lab_home: Home, tmp_path: Path) -> None:
     text = SMALL.replace('name = "small"\n', f"name = \"small\"\ntitle = '{HOSTILE}'\n")
     with Store(lab_home.store_url) as store:

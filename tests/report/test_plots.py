@@ -96,15 +96,19 @@ def test_the_band_of_a_difference_is_a_part_of_the_baseline(granularity: Results
     assert (band.x0, band.x1) == pytest.approx((-0.05 * mean, 0.05 * mean))
 
 
-def test_an_interval_without_limits_reaches_the_edges_with_arrows(undecided: Results) -> None:
+def test_an_interval_without_limits_is_dotted_and_ends_in_arrows(undecided: Results) -> None:
     endless = tuple(v.model_copy(update={"low": None, "high": None}) for v in undecided.verdicts)
     results = undecided.model_copy(update={"verdicts": endless})
     [plot] = forest_plots(results, metric(results, "elapsed"), labels_of(results), "p")
     left, right = checked(plot).layout.xaxis.range
-    lines = [trace["x"] for trace in checked(plot).to_dict()["data"] if trace["mode"] == "lines"]
-    assert all(tuple(line) == (left, right) for line in lines)
-    symbols = [trace["marker"]["symbol"] for _, _, trace in points(plot)]
-    assert symbols.count("triangle-left") == symbols.count("triangle-right") == len(lines)
+    lines = [trace for trace in checked(plot).to_dict()["data"] if trace["mode"] == "lines"]
+    assert {line["line"]["dash"] for line in lines} == {"dot"}
+    ends = {"triangle-left": left, "triangle-right": right}
+    arrows = [(trace["marker"]["symbol"], x) for x, _, trace in points(plot) if trace["marker"]["symbol"] in ends]
+    assert len(arrows) == len(lines) > 0
+    for symbol, x in arrows:  # within the plot, where none of it is cut off
+        assert 0 < abs(x - ends[symbol]) < 0.05 * (right - left)
+    assert "no limit yet on this side" in [entry.text for entry in plot.legend]
 
 
 def test_an_enormous_interval_does_not_squeeze_the_others(granularity: Results) -> None:

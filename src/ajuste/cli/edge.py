@@ -23,6 +23,11 @@ from ajuste.model.wording import shortened, visible, visible_json, visible_line
 
 INTERRUPTED = 130
 
+
+class ServerStopped(Exception):
+    """A person ended what served them: nothing was lost and nothing resumes."""
+
+
 _LOG: Final = logging.getLogger(__name__)
 
 _RED: Final = "\x1b[1;31m"
@@ -77,6 +82,9 @@ def _done(work: Callable[[], object]) -> int:
         _log_failure(error, found.exit_code)
         _say(found.message, found.hint)
         return found.exit_code
+    except ServerStopped:
+        print("Stopped.", file=sys.stderr)
+        return INTERRUPTED
     except (KeyboardInterrupt, typer.Abort):
         _LOG.warning("command interrupted")
         _say("interrupted", "measurements are kept; run the same command again to resume")

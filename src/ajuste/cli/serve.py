@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.cli.edge import ServerStopped
 from ajuste.cli.options import Json, example
 from ajuste.machine.home import home
 from ajuste.machine.installation import require_extra
@@ -46,7 +49,8 @@ def serve(
         typer.echo(json.dumps(found) if as_json else f"Lab page: {found['address']}")
         sys.stdout.flush()
 
-    serve_lab(home(), port=port, browser=not no_browser, allow_host=allow_host, tell=tell)
+    with _until_stopped():
+        serve_lab(home(), port=port, browser=not no_browser, allow_host=allow_host, tell=tell)
 
 
 @example("ajuste mcp --trials 500 --minutes 30", "ajuste mcp --http --port 8643")
@@ -91,9 +95,18 @@ def mcp(
     service = LabService(home(), allow_host=bool(allowed))
     desk = AgentDesk(service, AgentBudget(limits), allowed)
     if http:
-        serve_http(desk, port, as_json=as_json)
+        with _until_stopped():
+            serve_http(desk, port, as_json=as_json)
     else:
         serve_stdio(desk)
+
+
+@contextmanager
+def _until_stopped() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise ServerStopped from None
 
 
 def _allowed(text: str | None) -> tuple[str, ...]:

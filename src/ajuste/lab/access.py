@@ -6,12 +6,15 @@ other site's pages can use. Source: OWASP Cross-Site Request Forgery Prevention 
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import hmac
 import json
+import logging
 import secrets
 import socket
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field
 from html import escape
@@ -20,6 +23,7 @@ from typing import Any, Final, Literal, NoReturn
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ajuste.model.error import RequestError
 
@@ -36,6 +40,19 @@ IMPORT: Final = "/import"
 LARGEST_BUNDLE: Final = 64 << 20
 """Of some 100,000 trials. ``ajuste import`` takes larger ones."""
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+VIEWED: Final = frozenset(
+    (
+        *("/", "/static/{name}", "/compare", "/compare.json", "/machine", "/tunables", "/tunables/{name:path}"),
+        *("/runs/{run}", "/runs/{run}/events", "/runs/{run}/report.html", "/runs/{run}/results.json"),
+        *("/runs/{run}/study.toml", "/runs/{run}/explore", "/runs/{run}/explore.json", "/runs/{run}/analysed.json"),
+        *("/runs/{run}/column", "/jobs/{job}", "/jobs/{job}/state"),
+        *("/api/openapi.json", "/api/tunables", "/api/studies", "/api/runs", "/api/verdicts", "/api/differences"),
+        *("/api/campaigns", "/api/campaign_ledger"),
+    )
+)
+"""What a viewer may open, with GET. These read the store: they start no process, ask no network and never wait."""
+MOST_VIEWED: Final = {"asked": 20, "followed": 120}
+"""Requests of viewers at once, and runs that they follow: the other threads and connections are the owner's."""
 _SAFE: Final = ("GET", "HEAD")
 _EMPTY_STYLE: Final = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
 """Plots make an empty style element, whose rules they then add: the digest of nothing."""
@@ -81,6 +98,22 @@ class _TooLarge(Exception):
     pass
 
 
+_FOR_THE_OWNER: Final = (403, "this address is for looking only", "open the address that ajuste serve printed")
+
+
+class OwnerOnly:
+    """Refuses viewers what is not among ``VIEWED``; within ``Access``."""
+
+    def __init__(self, app: Application) -> None:
+        self._within = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["role"] != "writer":
+            await _refuse(scope, send, *_FOR_THE_OWNER)
+            return
+        await self._within(scope, receive, send)
+
+
 class Access:
     """Lets through what may pass, to the application within, whose ``scope`` then has the ``role``.
 
@@ -100,8 +133,9 @@ class Access:
         self._tokens: dict[Role, str] = {"writer": token, "viewer": viewer_token(token)}
         self._cookie = f"ajuste-lab-{port}"
         self._hosts = frozenset(name for host in hosts for name in (f"{host}:{port}", *((host,) if port == 80 else ())))
-        self._reading = Allowance(200, 1000)
+        self._reading: dict[Role, Allowance] = {role: Allowance(200, 1000) for role in self._tokens}
         self._changing = Allowance(5, 30)
+        self._viewing = Counter[str]()
         self._guessing = Allowance(1, 20)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -122,7 +156,7 @@ class Access:
         if role is None:
             await self._unknown(scope, send, given)
             return
-        if not (self._reading if scope["method"] in _SAFE else self._changing).take():
+        if not (self._reading[role] if scope["method"] in _SAFE or role == "viewer" else self._changing).take():
             await _refuse(scope, send, 429, "too many requests", "wait a few seconds, then try again")
             return
         if "token" in dict(_query(scope)) and scope["method"] in _SAFE and not scope["path"].startswith("/api/"):
@@ -132,7 +166,15 @@ class Access:
             await _refuse(scope, send, *problem)
             return
         scope["role"] = role
-        await self._pass(scope, receive, send, headers)
+        kind = "followed" if scope["path"].endswith("/events") else "asked"
+        if role == "viewer" and self._viewing[kind] >= MOST_VIEWED[kind]:
+            await _refuse(scope, send, 429, "too many viewers", "wait a few seconds, then try again")
+            return
+        self._viewing[kind] += role == "viewer"
+        try:
+            await self._pass(scope, receive, send)
+        finally:
+            self._viewing[kind] -= role == "viewer"
 
     def _given(self, scope: Scope, headers: dict[str, str]) -> str:
         """The token of the address, of the header ``Authorization``, or of the cookie."""
@@ -190,13 +232,13 @@ class Access:
         if not (site or origin or "authorization" in headers):
             return 403, "nothing says where this request comes from", "send the token in the header Authorization"
         if role == "viewer":
-            return 403, "this address is for looking only", "open the address that ajuste serve printed"
+            return _FOR_THE_OWNER
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > _largest(scope):
             return _too_large(scope)
         return None
 
-    async def _pass(self, scope: Scope, receive: Receive, send: Send, headers: dict[str, str]) -> None:
+    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         received, begun, too_large = 0, False, False
 
         async def counted() -> Message:
@@ -262,7 +304,9 @@ async def _refuse(scope: Scope, send: Send, status: int, message: str, hint: str
         kind = b"text/html; charset=utf-8"
         body = (
             '<!doctype html><html lang="en"><meta charset="utf-8"><title>Ajuste</title>'
-            f"<h1>{escape(message[:1].upper() + message[1:])}</h1><p>{escape(hint[:1].upper() + hint[1:])}.</p></html>"
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<main><h1>{escape(message[:1].upper() + message[1:])}</h1>"
+            f"<p>{escape(hint[:1].upper() + hint[1:])}.</p></main></html>"
         )
     content = body.encode()
     headers = [*_HEADERS, (b"content-type", kind), (b"content-length", str(len(content)).encode())]
@@ -289,6 +333,56 @@ def _ascii(place: str) -> bytes:
 HOST: Final = "127.0.0.1"
 
 
+MOST_CONNECTIONS: Final = 200
+HEADER_SECONDS: Final = 10.0
+"""So long a client may take to send the headers of a request."""
+
+
+class _Connection(H11Protocol):
+    """One that sends no request is closed: after ``HEADER_SECONDS``, and at once if new ones need its place.
+
+    All clients are on this machine and so have one address: a client that opens many loses its oldest first.
+    """
+
+    _deadline: asyncio.TimerHandle | None = None
+    since = 0.0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it has no request that is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.since = self.loop.time()
+        self._expect_request()
+        surplus = len(self.connections) - MOST_CONNECTIONS
+        if surplus > 0:
+            waiting = [one for one in self.connections if isinstance(one, _Connection) and one.is_waiting]
+            for one in sorted(waiting, key=lambda one: one.since)[:surplus]:
+                if one is not self:
+                    one.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._expect_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_deadline()
+        super().connection_lost(exc)
+
+    def _expect_request(self) -> None:
+        if not self.is_waiting:
+            self._forget_deadline()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
+
+    def _forget_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
 class _Server(uvicorn.Server):
     """Says when it listens. An interruption ends it at once: pages that watch a run would never let go."""
 
@@ -301,11 +395,13 @@ class _Server(uvicorn.Server):
         if self.started:
             self._listening()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # requests that end with it are no errors
+        await super().shutdown(sockets)
 
-def serve_until_interrupted(
-    application: Application, listener: socket.socket, *, most_connections: int, listening: Callable[[], None]
-) -> NoReturn:
-    """``listening`` is called once requests are answered. Ends with KeyboardInterrupt."""
+
+def lab_server(application: Application, listening: Callable[[], None]) -> uvicorn.Server:
+    """A server for ``application`` that calls ``listening`` once requests are answered."""
     config = uvicorn.Config(
         application,
         log_config=None,
@@ -313,12 +409,19 @@ def serve_until_interrupted(
         server_header=False,
         lifespan="on",
         timeout_graceful_shutdown=1,
-        limit_concurrency=most_connections,
+        http=_Connection,
         h11_max_incomplete_event_size=64 * 1024,
         ws="none",
     )
+    return _Server(config, listening)
+
+
+def serve_until_interrupted(
+    application: Application, listener: socket.socket, *, listening: Callable[[], None]
+) -> NoReturn:
+    """``listening`` is called once requests are answered. Ends with KeyboardInterrupt."""
     with listener:
-        _Server(config, listening).run(sockets=[listener])
+        lab_server(application, listening).run(sockets=[listener])
     raise KeyboardInterrupt
 
 

@@ -20,13 +20,15 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
 from ajuste.lab.access import (
     HOST,
     LOOPBACK,
+    VIEWED,
     Access,
     Application,
+    OwnerOnly,
     listener_at,
     new_token,
     serve_until_interrupted,
@@ -49,13 +51,13 @@ PAGE_LIMITS: Final = AgentLimits(trials=100_000, minutes=24 * 60, calls=1200)
 """Of programs that have the token of the lab page: as much as a day's work of a person."""
 
 
-def api_routes(service: LabService) -> list[BaseRoute]:
-    """The routes for programs: one desk for all who have the token."""
-    desk = AgentDesk(service, AgentBudget(PAGE_LIMITS))
-    routes: list[BaseRoute] = [Route(f"{PREFIX}/openapi.json", _description, methods=["GET"])]
+def api_routes(service: LabService) -> list[Route]:
+    """The routes for programs. Viewers have a desk of their own: their calls take nothing of the owner's budget."""
+    desks = {role: AgentDesk(service, AgentBudget(PAGE_LIMITS)) for role in ("writer", "viewer")}
+    routes = [Route(f"{PREFIX}/openapi.json", _description, methods=["GET"])]
     for operation in OPERATIONS.values():
         methods = ["GET", "POST"] if operation.reads else ["POST"]
-        endpoint = _endpoint(desk, operation)
+        endpoint = _endpoint(desks, operation)
         routes.append(Route(f"{PREFIX}/{operation.name}", endpoint, methods=methods))
     return routes
 
@@ -82,12 +84,12 @@ def _path(operation: Operation) -> dict[str, Any]:
     return {"post": own | {"requestBody": body}}
 
 
-def _endpoint(desk: AgentDesk, operation: Operation) -> Callable[[Request], Any]:
+def _endpoint(desks: Mapping[str, AgentDesk], operation: Operation) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         try:
             arguments = dict(request.query_params) if request.method == "GET" else await _body(request)
             arguments.pop("token", None)
-            found = await run_in_threadpool(partial(operation.carry_out, desk, arguments))
+            found = await run_in_threadpool(partial(operation.carry_out, desks[request.scope["role"]], arguments))
         except AjusteError as error:
             status = 400 if isinstance(error, RequestError) else 500
             return JSONResponse({"error": str(error), "hint": error.hint or ""}, status)
@@ -118,6 +120,18 @@ async def _description(_: Request) -> Response:
 PORT: Final = 8642
 
 
+def lab_routes(service: LabService) -> list[Route]:
+    """All routes; those that viewers may not open refuse them."""
+    pages = (runs, run, explore, tunables, machine, experiment)
+    routes = [Route("/static/{name}", _static), *(route for one in pages for route in one.ROUTES), *api_routes(service)]
+    return [
+        route
+        if route.path in VIEWED
+        else Route(route.path, route.endpoint, methods=list(route.methods or ()), middleware=[Middleware(OwnerOnly)])
+        for route in routes
+    ]
+
+
 def application(service: LabService, *, token: str, port: int, hosts: tuple[str, ...] = LOOPBACK) -> Application:
     """All of it behind its guard. ``port`` is where browsers find it."""
     lab = Laboratory(service, token, f"http://{HOST}:{port}")
@@ -127,10 +141,8 @@ def application(service: LabService, *, token: str, port: int, hosts: tuple[str,
         yield
         service.close()
 
-    pages = (runs, run, explore, tunables, machine, experiment)
-    routes = [route for one in pages for route in one.ROUTES]
     within = Starlette(
-        routes=[Route("/static/{name}", _static), *routes, *api_routes(service)],
+        routes=lab_routes(service),
         middleware=[Middleware(GZipMiddleware, minimum_size=1024, compresslevel=3)],
         exception_handlers={AjusteError: _wrong, HTTPException: _not_found},
         lifespan=lifespan,
@@ -176,4 +188,4 @@ def serve(
             webbrowser.open(address)
 
     page_application = application(service, token=token, port=number)
-    serve_until_interrupted(page_application, listener, most_connections=200, listening=listening)
+    serve_until_interrupted(page_application, listener, listening=listening)

@@ -18,7 +18,7 @@ from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from ajuste.lab.access import viewer_token
+from ajuste.lab.access import VIEWED, viewer_token
 from ajuste.lab.watch import Laboratory
 from ajuste.model.error import RequestError
 from ajuste.model.wording import count_of
@@ -144,7 +144,7 @@ def _common(request: Request) -> dict[str, Any]:
     lab, path = lab_of(request), request.url.path
     writer = is_writer(request)
     return {
-        "places": PLACES,
+        "places": [(place, name) for place, name in PLACES if writer or place in VIEWED],
         "here": next((place for place, _ in reversed(PLACES) if place != "/" and path.startswith(place)), "/"),
         "writer": writer,
         "view_address": f"{lab.address}/?token={viewer_token(lab.token)}" if writer else "",

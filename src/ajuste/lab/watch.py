@@ -10,7 +10,7 @@ import math
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ from ajuste.machine.home import Home
 from ajuste.model.error import AjusteError
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
-from ajuste.model.verdict import Verdict
+from ajuste.model.verdict import Finding, Verdict
 from ajuste.report.format import duration, labels_of
 from ajuste.report.metric_table import deciding_metrics
 from ajuste.report.verdicts import LOOKS, effect_style
@@ -34,6 +34,7 @@ from ajuste.store.following import NewTrial, RunFollower
 from ajuste.store.head import Head, RunNotes
 from ajuste.store.store import Run
 from ajuste.study.resolved import ResolvedStudy
+from ajuste.study.schema import Study
 
 MOST_KEPT: Final = 500
 
@@ -102,6 +103,8 @@ BEAT_SECONDS: Final = 2.0
 """So often viewers hear whether it still goes on, and how much time is left."""
 ANALYSIS_SHARE: Final = 0.1
 """Looking at intervals while a run goes on may take this share of one CPU."""
+_PAUSE_SECONDS: Final = 10.0
+"""What is longer than that between two trials, and than any trial, is no part of the pace."""
 MOST_POINTS: Final = 2000
 MOST_VIEWERS: Final = 64
 
@@ -109,9 +112,10 @@ MOST_VIEWERS: Final = 64
 class RunWatch:
     """One run, as its viewers see it. ``events`` of all viewers come from one task."""
 
-    def __init__(self, service: LabService, run: Run) -> None:
+    def __init__(self, service: LabService, run: Run, clock: Callable[[], float] = time.time) -> None:
         self._service = service
         self._run = run
+        self._clock = clock
         self._resolved = ResolvedStudy.model_validate_json(run.resolved)
         self._viewers: set[asyncio.Queue[str]] = set()
         self._task: asyncio.Task[None] | None = None
@@ -217,40 +221,61 @@ class RunWatch:
 
     def _left(self, done: int) -> str:
         """About how long it takes, as the terminal says it."""
-        budget = self._resolved.study.budget
-        measured = [one for one in self._trials if one.host_seconds > 0]
-        if not measured or not done:
+        left = time_left(self._resolved.study, self._trials, done, self._findings, self._clock())
+        if left is None:
             return ""
-        spent = defaultdict(list)
-        for one in measured:
-            spent[one.configuration].append(one.host_seconds)
-        means = {name: sum(values) / len(values) for name, values in spent.items()}
-        found = remaining(
-            done,
-            self._findings,
-            min_blocks=budget.min_blocks,
-            max_blocks=budget.max_blocks,
-            allocation=self._resolved.study.allocation,
-        )
-        left = found.seconds(means) * self._pace(sum(map(sum, spent.values())))
-        most = 60 * budget.max_minutes if budget.max_minutes else math.inf
-        bound = found.at_most or left >= most
-        return f"{'at most' if bound else 'about'} {duration(min(left, most))} left" if left else "about to end"
-
-    def _pace(self, spent_s: float) -> float:
-        """Seconds for each second of trials: less than 1 where several run at once."""
-        try:
-            began = [datetime.fromisoformat(one.started).timestamp() for one in self._trials if one.started]
-        except ValueError:
-            return 1.0
-        if len(began) < 2 or spent_s <= 0:
-            return 1.0
-        return min(1.5, max(0.05, (max(began) - min(began)) / spent_s))
+        seconds, at_most = left
+        return f"{'at most' if at_most else 'about'} {duration(seconds)} left" if seconds else "about to end"
 
     def _tell(self, event: str) -> None:
         for queue in self._viewers:
             with suppress(asyncio.QueueFull):  # Who does not read is told less.
                 queue.put_nowait(event)
+
+
+def time_left(
+    study: Study, trials: Sequence[NewTrial], done: int, findings: Sequence[Finding], now: float
+) -> tuple[float, bool] | None:
+    """Return the seconds that a run with ``done`` blocks goes on at the pace of its ``trials``, and whether that is
+    at most; None before there is a pace.
+
+    Pauses between trials do not count, trials beside each other count once, and those of a block that is not complete
+    are done already.
+    """
+    budget = study.budget
+    spans = sorted((_time(one.started), one.host_seconds) for one in trials if one.started and one.host_seconds > 0)
+    if not spans or not done:
+        return None
+    longest = max(seconds for _, seconds in spans)
+    running = waiting = 0.0
+    end = spans[0][0]
+    for begin, seconds in spans:
+        running += max(0.0, begin + seconds - max(begin, end))
+        waiting += begin - end if 0 < begin - end <= max(longest, _PAUSE_SECONDS) else 0.0
+        end = max(end, begin + seconds)
+    wall = (running + waiting) / running
+    pace = (running + waiting) / sum(seconds for _, seconds in spans)
+    spent: dict[str, float] = defaultdict(float)
+    blocks: dict[str, set[int]] = defaultdict(set)
+    for one in trials:
+        if not one.warm_up:
+            spent[one.configuration] += one.host_seconds
+            blocks[one.configuration].add(one.block)
+    rest = remaining(
+        done, findings, min_blocks=budget.min_blocks, max_blocks=budget.max_blocks, allocation=study.allocation
+    )
+    left = 0.0
+    for name, own in blocks.items():
+        more = rest.own.get(name, max(0, done + rest.blocks - len(own)))
+        left += pace * more * spent[name] / len(own)
+    underway = min(longest, max(0.0, now - end))
+    left = max(0.0, left - underway, wall * (budget.min_seconds - running))
+    most = math.inf if not budget.max_minutes else max(0.0, wall * (60 * budget.max_minutes - running))
+    return min(left, most), rest.at_most or left >= most
+
+
+def _time(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
 
 
 class Watches:

@@ -99,7 +99,9 @@ def side_by_side_report(compared: SideBySide) -> Report:
     studies = dict.fromkeys(one.title for one in compared.results)
     titles = {metric.name: metric.title for one in compared.results for metric in one.metrics}
     deciding = {verdict.metric for one in compared.results for verdict in one.verdicts if verdict.deciding}
-    effects = [pair for pair in compared.effects.items() if pair[0][1] in deciding]
+    asked = [pair for pair in compared.effects.items() if pair[0][1] in deciding]
+    effects = [pair for pair in asked if _is_shared(pair[1])]
+    single = [pair for pair in asked if not _is_shared(pair[1])]
     others = [pair for pair in compared.effects.items() if pair[0][1] not in deciding]
     same = "No fact of their environments differs." if not compared.differing else ""
     return Report(
@@ -110,7 +112,7 @@ def side_by_side_report(compared: SideBySide) -> Report:
         sections=(
             Section(
                 "Effects on what was asked",
-                _blocks(_effect_table(compared, effects, titles, "effects"), "No run has a verdict on such a metric."),
+                _blocks(_effect_table(compared, effects, titles, "effects"), "No two runs have a verdict on the same."),
                 "effects-section",
                 "Effects",
                 "Each configuration against its run's own baseline.",
@@ -123,17 +125,14 @@ def side_by_side_report(compared: SideBySide) -> Report:
                 "Facts that are alike in all of them are left out.",
             ),
             *(
-                (
-                    Section(
-                        "Other metrics",
-                        (_effect_table(compared, others, titles, "others"),),
-                        "other",
-                        "Others",
-                        depth="reference",
-                    ),
+                Section(
+                    title, (_effect_table(compared, pairs, titles, name),), f"{name}-section", short, depth="reference"
                 )
-                if others
-                else ()
+                for title, short, name, pairs in (
+                    ("Effects that only one run has", "Single", "single", single),
+                    ("Other metrics", "Others", "others", others),
+                )
+                if pairs
             ),
         ),
         stem="runs-side-by-side",
@@ -141,11 +140,11 @@ def side_by_side_report(compared: SideBySide) -> Report:
 
 
 def _headline(compared: SideBySide, deciding: set[str]) -> str:
-    """Whether the runs agree where all of them have a verdict."""
+    """Whether the runs agree where two or more of them have a verdict."""
     shared = [
         [one.verdict for one in verdicts if one is not None]
         for (_, metric), verdicts in compared.effects.items()
-        if metric in deciding and None not in verdicts
+        if metric in deciding and _is_shared(verdicts)
     ]
     if not shared:
         return "These runs have no effect in common."
@@ -153,6 +152,10 @@ def _headline(compared: SideBySide, deciding: set[str]) -> str:
     if agreeing == len(shared):
         return f"The runs agree on {'the' if agreeing == 1 else 'all'} {count_of(agreeing, 'effect')} that they share."
     return f"The runs agree on {agreeing} of {count_of(len(shared), 'effect')} that they share."
+
+
+def _is_shared(verdicts: Sequence[Verdict | None]) -> bool:
+    return sum(one is not None for one in verdicts) > 1
 
 
 def _said(results: Results) -> str:
@@ -176,8 +179,14 @@ def _effect_table(
     name: str,
 ) -> Table:
     groups: dict[str, list[Row]] = {}
+    settings = {
+        measured.name: labels.setting(measured)
+        for one in reversed(compared.results)
+        for labels in (labels_of(one),)
+        for measured in one.configurations
+    }
     for (configuration, metric), verdicts in effects:
-        cells: tuple[Entry, ...] = (configuration, *(_cell(one) for one in verdicts))
+        cells: tuple[Entry, ...] = (settings.get(configuration, configuration), *(_cell(one) for one in verdicts))
         marked = len({one.verdict for one in verdicts if one is not None}) > 1
         groups.setdefault(titles.get(metric, metric), []).append(Row(cells, marked=marked))
     columns = (Column("Configuration", figure=False), *(Column(name) for name in compared.names))
@@ -192,7 +201,7 @@ def _cell(verdict: Verdict | None) -> Cell:
 
 def _environment_table(compared: SideBySide) -> Table:
     rows = tuple(Row((name, *_apart(values))) for name, values in compared.differing)
-    columns = (Column("", figure=False), *(Column(name, figure=False) for name in compared.names))
+    columns = (Column("Fact", figure=False), *(Column(name, figure=False) for name in compared.names))
     return Table.of(columns, rows, name="differing")
 
 

@@ -54,7 +54,7 @@ def ranking_sections(results: Results, metrics: Sequence[Metric], labels: Labels
         Column("Mean", optional=True),
         Column("Times the best" if ratios else "Against the best"),
         Column("Interval"),
-        Column("", figure=False),
+        Column("Verdict", figure=False),
     )
     brief = len(first.others) < _MOST_IN_A_LINE
     blocks.append(Table(columns, groups, "ranking-table", "Ranking", brief=brief))

@@ -123,4 +123,4 @@ def serve_http(desk: AgentDesk, port: int | None, *, as_json: bool) -> None:
         print(told, flush=True)  # noqa: T201 - what the client needs
 
     guarded = Access(http_application(desk), token=token, port=number)
-    serve_until_interrupted(guarded, listener, most_connections=100, listening=listening)
+    serve_until_interrupted(guarded, listener, listening=listening)

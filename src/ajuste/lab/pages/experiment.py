@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -12,6 +14,7 @@ from starlette.routing import Route
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.lab.rendering import Form, document_page, handled, lab_of, page
+from ajuste.lab.service import STUDY_FILE
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.report.plan import plan_report
 from ajuste.study.builtin import builtin_studies, find_study
@@ -62,15 +65,16 @@ def plan(request: Request, given: Form) -> Response:
     """What the study would do; or the form again, with what is wrong."""
     service = lab_of(request).service
     text = given.get("text")
+    document: dict[str, Any] = {}
     try:
         document = service.read(text) if text is not None else form_document(given)
         planned = service.plan(document)
     except AjusteError as error:
-        said = {"problem": str(error), "hint": error.hint or ""}
         if text is not None:
-            return _text_page(request, text, status=400, **said)
+            return _text_page(request, text, status=400, problem=str(error), hint=error.hint or "")
         values = {name: given.get(name, default)[:500] for name, default in _EXAMPLES.items()}
-        return _form_page(request, values, _settings(given), status=400, **said)
+        problems = field_problems(error, given, [str(one["name"]) for one in document.get("factor", ())])
+        return _form_page(request, values, _settings(given), 400, problems, error.hint or "")
     written = service.study_text(document) if text is None else text
     return document_page(request, plan_report(planned), template="plan.html.j2", text=written, target=planned.target)
 
@@ -82,15 +86,66 @@ def start(request: Request, given: Form) -> Response:
     return RedirectResponse(f"/jobs/{job.id}", status_code=303)
 
 
+_FIELDS: Final = (
+    (r"(?:workload\.|--)background", "background"),
+    (r"workload\b", "workload"),
+    (r"(?:analysis\.|--)(?:metric|describe)", "metrics"),
+    (r"--kernel|target\.kernel", "kernel"),
+    (r"--clock|target\.clock", "clock"),
+    (r"--min-effect|analysis\.smallest_effect", "min_effect"),
+    (r"--max-time|budget\.max_minutes", "max_time"),
+    (r"--blocks|budget\b", "blocks"),
+    (r"--seed|seed|design\.seed", "seed"),
+    (r"title|name", "title"),
+    (r"question", "question"),
+)
+"""Where a problem is, as messages say it, and the field of the form that it comes from."""
+_PLACED: Final = re.compile(rf"(?:{re.escape(STUDY_FILE)}(?::\d+)?: )?(?P<place>[^:]+): (?P<said>.+)")
+_FACTOR: Final = re.compile(r"factor\[(\d+)\](?:\.(\w+))?")
+_OPTION: Final = re.compile(r"--(?:set )?([\w.-]+)")
+_ROW: Final = re.compile(r"(?:setting|levels)_\d")
+
+
+def field_problems(problem: AjusteError, given: Mapping[str, str], factors: Sequence[str]) -> dict[str, str]:
+    """What is wrong with each field of the form; under the empty name, what is wrong with none of them. ``factors`` are
+    the names of those of the study, in its order.
+    """
+    found: dict[str, str] = {}
+    for line in str(problem).split("\n"):
+        placed = _PLACED.fullmatch(line)
+        field = _field_at(placed["place"], given, factors) if placed else ""
+        said = placed["said"] if placed and field else line
+        sentence = f"{said[:1].upper()}{said[1:]}{'' if said.endswith('?') else '.'}"
+        found[field] = f"{found[field]}\n{sentence}" if field in found else sentence
+    return found
+
+
+def _field_at(place: str, given: Mapping[str, str], factors: Sequence[str]) -> str:
+    """The field that a place in the study or on the command line comes from; empty for none."""
+    rows = {name: row for row, (name, _) in enumerate(_settings(given)) if name}
+    if match := _FACTOR.match(place):
+        row = rows.get(factors[int(match[1]) - 1]) if int(match[1]) <= len(factors) else None
+        return "" if row is None else f"{'setting' if match[2] == 'name' else 'levels'}_{row}"
+    options = {_field(name) or name: row for name, row in rows.items()}
+    if (match := _OPTION.match(place)) and match[1] in options:
+        return f"levels_{options[match[1]]}"
+    fields = (field for pattern, field in _FIELDS if re.match(pattern, place))
+    return place if _ROW.fullmatch(place) else next(fields, "")
+
+
 def form_document(given: Mapping[str, str]) -> dict[str, Any]:
     """The study of a filled-in form, as ``ajuste compare`` would write it. Raises RequestError."""
     values = {name: given.get(name, "").strip() for name in _EXAMPLES}
     settings = [(name, levels) for name, levels in _settings(given) if name or levels]
-    for name, levels in settings:
-        if not (name and levels):
-            raise RequestError("a setting needs a name and levels", hint="give levels such as 10, 60")
+    missing = [
+        f"levels_{row}: give levels, such as 10, 60" if name else f"setting_{row}: choose a setting"
+        for row, (name, levels) in enumerate(_settings(given))
+        if bool(name) != bool(levels)
+    ]
     if not values["workload"]:
-        raise RequestError("the workload is missing", hint="choose one, such as hackbench")
+        missing.append("workload: choose a workload, such as hackbench")
+    if missing:
+        raise RequestError("\n".join(missing))
     own = {_field(name): levels for name, levels in settings if _field(name)}
     request = CommandRequest(
         commands=split_commands(tuple(_words("workload", values["workload"]))),
@@ -151,7 +206,12 @@ def _settings(given: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _form_page(
-    request: Request, values: Mapping[str, str], settings: list[tuple[str, str]], status: int = 200, **said: str
+    request: Request,
+    values: Mapping[str, str],
+    settings: list[tuple[str, str]],
+    status: int = 200,
+    problems: Mapping[str, str] = MappingProxyType({}),
+    hint: str = "",
 ) -> Response:
     known = catalogue()
     lab = lab_of(request)
@@ -169,8 +229,8 @@ def _form_page(
         metrics=list(known.metrics.values()),
         kernels=[one for one in kernels if "," not in one][:30],
         studies=builtin_studies(),
-        problem=said.get("problem", ""),
-        hint=said.get("hint", ""),
+        problems=problems,
+        hint="" if hint.startswith("see ") else hint,  # a page for who writes a study file or a command
     )
 
 

@@ -92,28 +92,35 @@
     return made;
   }
 
-  // Intervals of one metric on one scale, so that they can be compared by eye.
+  // Intervals of one metric on one scale, so that they can be compared by eye. An end that is beyond the picture is an
+  // arrow; one that is not known yet is dashed, too.
   function interval(row, rows) {
     const same = rows.filter((one) => one.metric === row.metric && one.scale === row.scale);
     const ratio = row.scale === "ratio";
     const to = (v) => (ratio ? Math.log(Math.max(v, 1e-9)) : v);
-    const none = ratio ? 0 : 0;
-    const known = same.map((one) => to(one.at)).filter(Number.isFinite);
-    const reach = 1.6 * Math.max(...known.map((v) => Math.abs(v - none)), ratio ? 2 * drawn.smallest : 1e-12);
-    const W = 300, H = 26;
-    const x = (v) => W / 2 + (Math.max(-1, Math.min(1, (v - none) / reach)) * (W - 16)) / 2;
+    const sizes = (values) => values.filter((v) => v !== null).map((v) => Math.abs(to(v))).filter(Number.isFinite);
+    const near = Math.max(...sizes(same.map((one) => one.at)), ratio ? 2 * drawn.smallest : 1e-12);
+    const ends = Math.max(0, ...sizes(same.flatMap((one) => [one.low, one.high])));
+    const reach = 1.1 * Math.max(near, Math.min(8 * near, ends));
+    const W = 300, H = 26, M = H / 2;
+    const x = (v) => W / 2 + (Math.max(-1, Math.min(1, v / reach)) * (W - 16)) / 2;
     const svg = element("svg", { class: "interval", viewBox: `0 0 ${W} ${H}`, preserveAspectRatio: "none", "aria-hidden": "true" });
     if (ratio) {
       const a = x(Math.log(1 - drawn.smallest)), b = x(Math.log(1 + drawn.smallest));
       svg.append(element("rect", { x: a, y: 2, width: Math.max(1, b - a), height: H - 4, fill: axes.colour("band") }));
     }
-    svg.append(element("line", { x1: x(none), x2: x(none), y1: 0, y2: H, stroke: axes.colour("muted"), "stroke-dasharray": "3 3" }));
-    if (row.at !== null) {
-      const low = row.low === null ? -Infinity : to(row.low), high = row.high === null ? Infinity : to(row.high);
-      const colour = axes.colour(row.verdict);
-      svg.append(element("line", { x1: x(low), x2: x(high), y1: H / 2, y2: H / 2, stroke: colour, "stroke-width": 3, "stroke-linecap": "round" }));
-      svg.append(element("rect", { x: x(to(row.at)) - 3, y: H / 2 - 6, width: 6, height: 12, rx: 2, fill: colour }));
-    }
+    svg.append(element("line", { x1: W / 2, x2: W / 2, y1: 0, y2: H, stroke: axes.colour("muted"), "stroke-dasharray": "3 3" }));
+    if (row.at === null) return svg;
+    const colour = axes.colour(row.verdict), middle = x(to(row.at));
+    [[row.low, -1], [row.high, 1]].forEach(([bound, side]) => {
+      const known = bound !== null && Number.isFinite(to(bound));
+      const cut = !known || Math.abs(to(bound)) > reach;
+      const end = x(known ? to(bound) : side * reach);
+      const line = { x1: middle, x2: end, y1: M, y2: M, stroke: colour, "stroke-width": 3 };
+      svg.append(element("line", known ? line : { ...line, "stroke-dasharray": "7 6" }));
+      if (cut) svg.append(element("path", { class: "open-end", d: `M${end + 8 * side} ${M}l${-11 * side} -8v16z`, fill: colour }));
+    });
+    svg.append(element("rect", { x: middle - 3, y: M - 6, width: 6, height: 12, rx: 2, fill: colour }));
     return svg;
   }
 
@@ -144,7 +151,9 @@
       rows.forEach((row) => {
         const line = body.insertRow();
         cell(line, "th", "", row.name).scope = "row";
-        cell(line, "td", "Effect", row.estimate, Object.assign(document.createElement("span"), { className: "spread", textContent: "  " + row.interval }));
+        const effect = document.createElement("span");
+        effect.append(row.estimate, " ", Object.assign(document.createElement("span"), { className: "spread", textContent: row.interval }));
+        cell(line, "td", "Effect", effect);
         cell(line, "td", "Interval", interval(row, verdicts));
         cell(line, "td", "Verdict", badge(row));
       });

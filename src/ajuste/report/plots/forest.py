@@ -35,6 +35,8 @@ SYMBOLS: Final = {
 }
 Found = TypeVar("Found", bound=Finding)
 BETTER: Final = {"lower": "← better", "higher": "better →"}
+_OPEN: Final = "dot"
+"""How an interval is drawn towards a side on which nothing limits it yet."""
 _FAR: Final = 20.0  # intervals that reach this many times further than the estimates are cut, with an arrow
 
 
@@ -97,11 +99,17 @@ def _plot(results: Results, metric: Metric, verdicts: list[Verdict], labels: Lab
         name=name,
         title=f"Effect against the baseline{in_words(axis.style)}",
         description=f"{metric.title}: estimate and {100 * results.level:g} % interval for each configuration against "
-        f"the baseline; the band is {effect_band(results.smallest_effect)}, too small to matter.",
+        f"the baseline; the band is {effect_band(results.smallest_effect)}, too small to matter. A dotted line with an "
+        f"arrow has no limit yet on that side.",
         figure=figure(traces, xaxis=x_axis(axis, metric), yaxis=level_axis(ticks), shapes=zone_shapes(axis)),
         height=340 if len(rows) <= MOST_MARKED else 70 + ROW_HEIGHT * len(rows),
-        legend=words_legend(verdicts, results.smallest_effect),
+        legend=(*words_legend(verdicts, results.smallest_effect), *_open_legend(verdicts)),
     )
+
+
+def _open_legend(findings: Iterable[Finding]) -> tuple[LegendEntry, ...]:
+    unlimited = any(known(end) is None for one in findings for end in (one.low, one.high))
+    return (LegendEntry("no limit yet on this side", "dash", "undecided"),) if unlimited else ()
 
 
 def _rows(results: Results, verdicts: list[Verdict]) -> list[tuple[Measured, Verdict | None]]:
@@ -117,18 +125,28 @@ def _row(
         return [_point(axis.place(neutral(axis.style)), height, "circle", "series-0", text)]
     text = axis.said(verdict, labels.short(configuration), verdict_text(verdict, results.smallest_effect))
     low, high = axis.interval(verdict)
-    traces = [_line(low, high, height, verdict.verdict, text)]
-    for bound, end, symbol in ((verdict.low, low, "triangle-left"), (verdict.high, high, "triangle-right")):
-        if (value := known(bound)) is None or axis.place(value) != end:  # cut there
-            traces.append(_point(end, height, symbol, verdict.verdict, text))
     estimate = known(verdict.estimate)
+    middle = (low + high) / 2 if estimate is None else axis.place(estimate)
+    limits = known(verdict.low), known(verdict.high)
+    if None in limits:
+        dash_low, dash_high = (_OPEN if limit is None else "solid" for limit in limits)
+        traces = [
+            _line(low, middle, height, verdict.verdict, text, dash_low),
+            _line(middle, high, height, verdict.verdict, text, dash_high),
+        ]
+    else:
+        traces = [_line(low, high, height, verdict.verdict, text)]
+    for limit, end, symbol in zip(limits, (low, high), ("triangle-left", "triangle-right"), strict=True):
+        if limit is None or axis.place(limit) != end:  # it goes on beyond the axis
+            traces.append(_point(end, height, symbol, verdict.verdict, text))
     if estimate is not None:
-        traces.append(_point(axis.place(estimate), height, SYMBOLS[verdict.verdict], verdict.verdict, text))
+        traces.append(_point(middle, height, SYMBOLS[verdict.verdict], verdict.verdict, text))
     return traces
 
 
-def _line(low: float, high: float, height: int, role: str, text: str) -> dict[str, Any]:
-    return scatter("lines", [low, high], [height, height], [text, text], line={"color": variable(role), "width": 3})
+def _line(low: float, high: float, height: int, role: str, text: str, dash: str = "solid") -> dict[str, Any]:
+    line = {"color": variable(role), "width": 3, **({"dash": dash} if dash != "solid" else {})}
+    return scatter("lines", [low, high], [height, height], [text, text], line=line)
 
 
 def _point(x: float, height: int, symbol: str, role: str, text: str) -> dict[str, Any]:
@@ -197,10 +215,17 @@ def x_axis(axis: EffectAxis, metric: Metric) -> dict[str, Any]:
 
 
 def _range(axis: EffectAxis) -> dict[str, Any]:
+    """Somewhat wider than what intervals are cut at: arrows need the room."""
     if axis.style.kind == "factor":
-        return {"type": "log", "range": [math.log10(axis.low), math.log10(axis.high)], "tickprefix": "×", "nticks": 7}
+        ends = [math.log10(axis.low), math.log10(axis.high)]
+        return {"type": "log", "range": _widened(*ends), "tickprefix": "×", "nticks": 7}
     suffix = " %" if axis.style.kind == "percent" else ""
-    return {"range": [axis.low, axis.high], "ticksuffix": suffix, "tickformat": ",~g", "nticks": 7}
+    return {"range": _widened(axis.low, axis.high), "ticksuffix": suffix, "tickformat": ",~g", "nticks": 7}
+
+
+def _widened(low: float, high: float) -> list[float]:
+    room = 0.03 * (high - low)
+    return [low - room, high + room]
 
 
 def zone_shapes(axis: EffectAxis) -> list[dict[str, Any]]:
