@@ -156,6 +156,7 @@ def refused(shell: Shell, *words: str) -> str:
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_where_two_configurations_part(tmp_path: Path, ajuste_home: Path) -> None:
     shell = Shell(tmp_path, ajuste_home)
     image = fetch_kernel("debian:5.10", home())

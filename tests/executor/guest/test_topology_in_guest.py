@@ -89,6 +89,7 @@ def test_dies_with_several_llcs_and_nodes_of_their_own_are_proved(
 
 
 @pytest.mark.vm
+@pytest.mark.slow
 def test_a_guest_that_does_not_show_it_is_refused(place: Home, kernel: Callable[[str], KernelImage]) -> None:
     expected, given = Topology(cores=1, threads=2), Topology(sockets=2)
     with pytest.raises(RunError, match=r"debian:6\.12 .* does not show the topology \(1 core × 2 threads") as refused:
