@@ -89,16 +89,16 @@ test: setup ## each promise once, on real kernels and in a real browser too: at 
 test-all: setup ## every proof: all pages measured, all kernels, hostile guests, claims of studies, all browser sizes
 	@setup/system kernel test test-all
 	$(CARGO) test --quiet --locked
-	$(AS_BUILT) .venv/bin/pytest -q --durations=50 $(SIDE_BY_SIDE)
+	$(AS_BUILT) AJUSTE_REPEATS=3 .venv/bin/pytest -q --durations=50 $(SIDE_BY_SIDE)
 
 ROOMS := $(addprefix tests/,model catalogue design outputs profile study analysis report)
 
 test-quick: setup ## the tests of the rooms that reach no machine: in about a minute, and nothing is changed
-	.venv/bin/pytest -q -n auto -m "not vm and not browser and not network and not machine" $(ROOMS)
+	.venv/bin/pytest -q -n auto -m "not slow and not vm and not browser and not network and not machine" $(ROOMS)
 
 # Which tests, such as `make coverage TESTS=tests/model`; all of them with `make coverage TESTS=tests QUICK=`.
 TESTS := tests
-QUICK := -m "not vm and not browser and not network"
+QUICK := -m "not slow and not vm and not browser and not network"
 
 coverage: setup ## which lines and branches the tests that boot nothing do not reach: files under 95 %
 	@rm -rf target/coverage; mkdir -p target/coverage
