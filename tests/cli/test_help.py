@@ -120,7 +120,7 @@ def test_help_fits_the_terminal_and_cuts_nothing(columns: int) -> None:
         for line in text.splitlines():
             word = line.strip().removesuffix(" \\")  # a long word of an example stays whole
             assert len(line) <= columns or f"{word} " in f"{' '.join(examples_in(shown))} ", line
-        assert not re.search(r"(?<=\w)\.\.\.", text.replace("LEVEL...", ""))
+        assert not re.search(r"[a-z]\.\.\.", text), "a summary is cut"
         assert examples_in(text) == examples_in(shown)
 
 

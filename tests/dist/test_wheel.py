@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from setup.wheel import MANUAL
 
 from ajuste.cli.main import COMMANDS
 from ajuste.machine.home import AGENT, LENS, SERVICE, WATCH, WORKLOADS, native_program
@@ -29,6 +30,8 @@ def test_it_has_every_file_of_the_package_and_all_beside_it(wheel: Path) -> None
     expected |= {f"ajuste/native/module/{f.relative_to(modules)}" for f in modules.rglob("*") if f.is_file()}
     expected |= {f"ajuste/native/{name}" for name in (AGENT, LENS, WORKLOADS, SERVICE, WATCH, "build.json")}
     expected |= {f"ajuste/native/{name}.symbols" for name in (AGENT, WORKLOADS, SERVICE, WATCH)}
+    pages = (page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md"))
+    expected |= {f"ajuste/manual/{page}" for page in pages if page.parts[0] in MANUAL}
     share = "ajuste-0.1.0.data/data/share"
     expected |= {f"{share}/man/man1/ajuste{name}.1" for name in ("", *(f"-{one}" for one in COMMANDS))}
     expected |= {f"{share}/bash-completion/completions/ajuste", f"{share}/zsh/site-functions/_ajuste"}

@@ -198,7 +198,8 @@ def _with_new_levels(factor: FactorTable, text: str, place: Place, catalogue: Ca
             {**table, "name": factor.name, "in_order": factor.in_order, "successor": factor.successor}
         )
     except ValidationError as failure:
-        raise RequestError(failure.errors()[0]["msg"].removeprefix("Value error, "), place=place) from None
+        message = failure.errors()[0]["msg"].removeprefix("Value error, ")
+        raise RequestError(message, hint=f"write {factor.name}=LEVEL,LEVEL", place=place) from None
 
 
 # The same study without some levels of its factors, as chosen on a command line.
