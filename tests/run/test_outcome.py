@@ -12,11 +12,14 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.trial import Slot, Trial
+from ajuste.run.experiment import goes_on
 from ajuste.run.outcome import results_of
+from ajuste.run.testbed import Experiment
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
+from played import one_command
 from shell import SMALL
 
 
@@ -137,3 +140,32 @@ def test_an_interrupted_run_goes_on_with_the_same_command(tmp_path: Path, store:
     found = results_of(run, store).continuation
     assert found is not None
     assert found.command == run.named
+
+
+@pytest.mark.parametrize(
+    ("stopped", "changes", "expected"),
+    [
+        ("budget", {}, False),
+        ("budget", {"budget": {"max_blocks": 100}}, True),
+        ("time", {"analysis": {"smallest_effect": 0.4}}, True),
+        ("decided", {"analysis": {"smallest_effect": 0.4}}, False),
+    ],
+)
+def test_what_ended_undecided_goes_on_with_more_blocks_or_another_analysis(
+    stopped: str, changes: dict[str, dict[str, float]], expected: bool, store: Store
+) -> None:
+    resolved = one_command()
+    study = resolved.study
+    run = store.new_run(
+        study="one",
+        fingerprint="f",
+        seed=study.design.seed,
+        ajuste="0",
+        named="ajuste compare -- true",
+        resolved=resolved.model_dump_json(),
+        environment={},
+    )
+    store.stop_run(run, stopped, "")
+    own = {name: getattr(study, name).model_copy(update=update) for name, update in changes.items()}
+    asked = resolved.model_copy(update={"study": study.model_copy(update=own)})
+    assert goes_on(Experiment(resolved=asked, images={}, packages={}, fingerprint="f"), store) is expected

@@ -191,7 +191,7 @@ def test_the_headline_gives_the_reason_and_asks_for_no_more_blocks(
     assert results.notes[0] == "vm.swappiness had no chance to matter: no swap is on. To see an effect, turn swap on."
     assert {one.more_blocks for one in results.verdicts} == {None}
     (headline,) = headlines(results, labels_of(results))
-    assert headline.sentence == "vm.swappiness had no chance to matter: no swap is on."
+    assert headline.sentence == "In emulation, vm.swappiness had no chance to matter: no swap is on."
 
 
 def test_a_host_is_read_before_and_after_its_first_block(

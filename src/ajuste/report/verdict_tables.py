@@ -280,7 +280,8 @@ def line_table(results: Results, metrics: Sequence[Metric]) -> Table | None:
         return None
     columns = (
         Column("Line", figure=False),
-        *(Column(title) for title in ("Share", "Interval")),
+        Column("Share"),
+        Column("Interval", verbose=True),
         *(Column(title, optional=True) for title in ("Of the whole", "Alone", "As the last")),
         Column("Verdict", figure=False),
     )

@@ -67,7 +67,7 @@ def tally(verdicts: Iterable[Finding]) -> list[tuple[Word, int]]:
 
 Kind = Literal["percent", "factor", "difference"]
 
-_NO_LIMITS: Final = "interval unknown until more blocks"
+_NO_LIMITS: Final = "unknown until more blocks"
 _TELLING: Final = 1e6
 """Limits of a factor that are further apart than this tell nothing."""
 
