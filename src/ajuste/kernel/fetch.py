@@ -108,7 +108,7 @@ def _from_mirror(
 ) -> KernelImage:
     source = kernel_sources()[wanted.source]
     archive = package_lists(source, home, say)
-    archive.refresh(force=refresh)
+    archive.refresh(_suites_of(wanted, source), force=refresh)
     known = find_candidates(archive, source)
     candidates = [c for c in known if wanted.names(c.release, c.upstream, c.flavour)]
     if not candidates:
@@ -144,12 +144,16 @@ def _fetch(candidate: Candidate, directory: Path, archive: Archive, home: Home, 
     return entry.image
 
 
+def _suites_of(wanted: PackagedKernel, source: KernelSource) -> set[str]:
+    version = wanted.version or wanted.release
+    return {suite for series in source.series if series.may_have(version) for suite in series.suites}
+
+
 def _not_found(
     spec: str, wanted: PackagedKernel, source: KernelSource, archive: Archive, known: list[Candidate]
 ) -> RequestError:
     version = wanted.version or wanted.release
-    suites = {suite for series in source.series if series.may_have(version) for suite in series.suites}
-    lacking = archive.lacking(suites)
+    lacking = archive.lacking(_suites_of(wanted, source))
     text = f"kernel {spec} not found in the package lists of {source.name}"
     if lacking:
         text += f"; could not fetch {lacking}"

@@ -75,6 +75,17 @@ def test_lists_are_fetched_once(lists: Lists, archive: Archive, said: list[str])
     assert said == ["fetching package lists"]
 
 
+def test_only_the_suites_that_are_needed_are_fetched(lists: Lists, archive: Archive) -> None:
+    archive.publish()
+    lists.refresh(["bullseye"])
+    assert {path.split("/")[-2] for path in archive.server.paths() if path.endswith("InRelease")} == {"bullseye"}
+    assert set(versions(lists)) == {"1.0-1"}
+    archive.server.asked.clear()
+    lists.refresh(["bullseye", "bookworm"])
+    assert {path.split("/")[-2] for path in archive.server.paths() if path.endswith("InRelease")} == {"bookworm"}
+    assert set(versions(lists)) == {"1.0-1", "2.0-1"}
+
+
 def test_what_did_not_change_is_not_fetched_again(lists: Lists, archive: Archive) -> None:
     archive.publish()
     lists.refresh()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shlex
 import shutil
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -185,12 +186,18 @@ class PackageGone(Exception):
 
 
 class _Stamp(BaseModel):
-    """When lists by which settings (a hash) were fetched, in seconds since the epoch, and why some were not."""
+    """By which settings (a hash) lists were fetched, when each was last asked for, in seconds since the epoch, and why
+    some could not be fetched.
+    """
 
     settings: str
     addresses: Addresses
-    time_s: float
+    asked_s: dict[str, float]
     failures: dict[str, str]
+
+    def is_recent(self, suite: str) -> bool:
+        valid_s = INCOMPLETE_LISTS_VALID_S if suite in self.failures else LISTS_VALID_S
+        return 0 <= time.time() - self.asked_s.get(suite, -math.inf) < valid_s
 
 
 class Archive:
@@ -203,29 +210,37 @@ class Archive:
         self._say = say
         self._stamp = directory / "refreshed.json"
 
-    def refresh(self, *, force: bool = False) -> None:
-        """Fetch the package lists unless they are recent. A suite that is missing is told, and does no harm.
+    def refresh(self, suites: Iterable[str] = (), *, force: bool = False) -> None:
+        """Fetch the package lists of ``suites`` (default, all) unless they are recent. A suite that is missing is
+        named, and does no harm.
 
         Raises RunError where no list could be fetched and there is no older one.
         """
+        wanted = [suite for suite in self.suites if suite in set(suites)] or list(self.suites)
         with keeping_in(self.directory, "package lists"), self._lock(shared=False):
             before = self._read_stamp()
-            if not force and before and _is_recent(before):
+            due = [suite for suite in wanted if force or before is None or not before.is_recent(suite)]
+            if not due:
                 return
             require_space(self.directory, LISTS_BYTES, "package lists")
             make_directory(self.directory)
             self._say("fetching package lists")
             addresses = find_addresses(self._source)
-            failures = self._fetch_lists(addresses)
+            failures = self._fetch_lists(due, addresses)
             first = next(iter(failures.values()), None)
-            missing = self._missing(self.suites)
-            if first and len(missing) == len(self.suites):
+            missing = self._missing(wanted)
+            if first and len(missing) == len(wanted):
                 raise RunError(f"could not fetch any package list: {first}", hint=_hint(first))
             if failures:
                 kept = [suite for suite in failures if suite not in missing]
                 self._say(f"could not fetch all package lists: {first}" + (f"; {self._fetched(kept)}" if kept else ""))
-            why = {suite: str(error) for suite, error in failures.items()}
-            stamp = _Stamp(settings=self._settings(), addresses=addresses, time_s=time.time(), failures=why)
+            stamp = _Stamp(
+                settings=self._settings(),
+                addresses=addresses,
+                asked_s=(before.asked_s if before else {}) | dict.fromkeys(due, time.time()),
+                failures={suite: why for suite, why in before.failures.items() if suite not in due} if before else {},
+            )
+            stamp.failures.update({suite: str(error) for suite, error in failures.items()})
             self._stamp.write_text(stamp.model_dump_json(), encoding="utf-8")
 
     def lacking(self, suites: Iterable[str]) -> str:
@@ -293,7 +308,7 @@ class Archive:
                 return file
         raise PackageGone(refused)
 
-    def _fetch_lists(self, addresses: Addresses) -> dict[str, DownloadError]:
+    def _fetch_lists(self, suites: Sequence[str], addresses: Addresses) -> dict[str, DownloadError]:
         """Fetch what is new; gives the suites whose lists could not be fetched, with the reasons."""
         keys = read_keys(self._source.keyring, self._source.keyrings, os.environ.get(KEYS, ""))
         downloader = Downloader(addresses.proxies)
@@ -325,11 +340,11 @@ class Archive:
                     if isinstance(error, Unreachable):
                         silent[host] = error
 
-        each(self.suites, described)
+        each(suites, described)
         size_bytes = sum(_packed(release)[1].size_bytes for release in releases.values())
         transfer = Transfer("fetching package lists", size_bytes, self._say, is_read=True)
         each(releases, listed)
-        return {suite: failures[suite] for suite in self.suites if suite in failures}
+        return {suite: failures[suite] for suite in suites if suite in failures}
 
     def _is_new(self, release: Release, suite: str) -> bool:
         """Whether its lists are not here yet. Raises RejectedRelease."""
@@ -421,8 +436,3 @@ def _hint(error: DownloadError) -> str:
         command = install_command(["ca-certificates"])
         return f"install the certificates of the web ({command}), or set SSL_CERT_FILE to a file that has the mirror's"
     return "check the network, or set AJUSTE_MIRROR to the address of another mirror"
-
-
-def _is_recent(stamp: _Stamp) -> bool:
-    valid_s = INCOMPLETE_LISTS_VALID_S if stamp.failures else LISTS_VALID_S
-    return 0 <= time.time() - stamp.time_s < valid_s
