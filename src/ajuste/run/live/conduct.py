@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Final, Self
 
 from ajuste.analysis.live import breaches_of, in_order, judge_live, live_answer, readings_of
@@ -15,12 +16,14 @@ from ajuste.design.switchback import StepResponse, WashOut, estimate_wash_out, o
 from ajuste.executor.executor import Executor, now
 from ajuste.machine.session import boot_id
 from ajuste.model.base import BaseModel
+from ajuste.model.error import RunError
 from ajuste.model.live import BREACH, END, LiveDesign, duration
+from ajuste.model.plan import Command, Plan
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import Say, amount, visible_line
 from ajuste.run.live.guards import GuardWatch, beyond_load
-from ajuste.run.live.monitor import LOOK_SECONDS, SILENCE_SECONDS, Heart, LiveMonitor, slice_trial
+from ajuste.run.live.monitor import LOOK_SECONDS, SILENCE_SECONDS, Heart, LiveMonitor, slice_trial, why_no_watch
 from ajuste.run.live.prediction import Known, SlicesPrediction, longest, predictions
 from ajuste.run.live.reading import Source
 from ajuste.study.commands import plan_for
@@ -85,11 +88,27 @@ _LOG: Final = logging.getLogger(__name__)
 
 MOST_ATTEMPTS: Final = 3
 """Of a slice that was not clean."""
+MOST_FAILED: Final = 3
+"""Slices in a row that could not be measured: more of them would only change settings."""
 MOST_BROKEN: Final = 3
 """Slices of the baseline in a row that break a guard: then it is the service that is in trouble."""
 _PAUSE_SECONDS: Final = 1.0
 _SETTLE_SECONDS: Final = 30.0
 """For the agent beyond the slice."""
+
+
+def watch_command(program: Path, heart: Heart, slice_s: float) -> Command:
+    """Ajuste's own program, which runs as the agent does: another user could not open root's pipe."""
+    options = ("--for", str(round(slice_s * 1000)), "--silence", str(round(SILENCE_SECONDS * 1000)))
+    return Command(argv=(str(program), *options, str(heart.path)))
+
+
+def require_watch(executor: Executor, program: Path, heart: Heart) -> None:
+    """Let the watch last a moment, with nothing changed. Raises RunError where it does not end as it should."""
+    heart.beat()
+    plan = Plan(id="watch", workload=watch_command(program, heart, 0.001), timeout_ns=round(_SETTLE_SECONDS * 1e9))
+    if why := why_no_watch(executor.run(plan)):
+        raise RunError(f"{why}; nothing was changed")
 
 
 class StopAskedError(Exception):
@@ -122,13 +141,14 @@ class Conductor:
     sources: Mapping[str, Source]
     heart: Heart
     hooks: LiveHooks
-    watch: str
+    watch: Path
     trials: list[Trial] = field(default_factory=list)
     about: dict[str, Any] = field(default_factory=dict)
     known: Mapping[str, Known] = field(default_factory=dict)
     _begin_s: float = field(init=False)
     _earlier: dict[str, str] = field(default_factory=dict, init=False)
     _broken_in_a_row: int = field(default=0, init=False)
+    _failed_in_a_row: int = field(default=0, init=False)
     _prediction: SlicesPrediction | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -177,6 +197,8 @@ class Conductor:
         if self._broken_in_a_row >= MOST_BROKEN:
             why = next(one.reason for one in reversed(self.trials) if one.metrics.get(BREACH))
             return Stop("failed", f"a guard was broken {MOST_BROKEN} times in a row under the baseline: {why}")
+        if self._failed_in_a_row >= MOST_FAILED:
+            return Stop("failed", f"{MOST_FAILED} slices in a row failed: {self.trials[-1].reason}")
         if len(names) < 2:
             broken = breaches_of(self.trials)
             if all(name in broken for name in self.study.names if name != self.study.baseline):
@@ -218,7 +240,8 @@ class Conductor:
         for _ in range(MOST_ATTEMPTS):
             for slot in slots:
                 if self._is_wanted(slot):
-                    if self.now_s + self._live.slice_s > self._live.for_s or self._broken_in_a_row >= MOST_BROKEN:
+                    is_over = self.now_s + self._live.slice_s > self._live.for_s
+                    if is_over or self._broken_in_a_row >= MOST_BROKEN or self._failed_in_a_row >= MOST_FAILED:
                         return
                     self._slice(slot)
 
@@ -239,12 +262,9 @@ class Conductor:
         self.hooks.state(configuration=slot.configuration, slices=len(self.trials), block=slot.block, doing="measuring")
         plan = plan_for(self.study, slot, attempt)
         assert plan.workload is not None
-        argv = (self.watch, "--for", str(round(live.slice_s * 1000)), "--silence", str(round(SILENCE_SECONDS * 1000)))
+        command = watch_command(self.watch, self.heart, live.slice_s)
         plan = plan.model_copy(
-            update={
-                "workload": plan.workload.model_copy(update={"argv": (*argv, str(self.heart.path))}),
-                "timeout_ns": round((live.slice_s + _SETTLE_SECONDS) * 1e9),
-            }
+            update={"workload": command, "timeout_ns": round((live.slice_s + _SETTLE_SECONDS) * 1e9)}
         )
         baselines = self._baseline_values()
         self._guards = GuardWatch(live, self._guards.folds, baselines)
@@ -272,6 +292,8 @@ class Conductor:
         self._say(found)
         is_broken = bool(found.metrics.get(BREACH)) and slot.configuration == self.study.baseline
         self._broken_in_a_row = self._broken_in_a_row + 1 if is_broken else 0
+        is_failed = found.status != "ok" and (watched.ended is None or watched.ended.kind not in ("guard", "load"))
+        self._failed_in_a_row = self._failed_in_a_row + 1 if is_failed else 0
 
     def _baseline_values(self) -> dict[str, list[float]]:
         found: dict[str, list[float]] = {}

@@ -17,11 +17,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Self
 
-from ajuste.model.event import Exited
+from ajuste.machine.home import WATCH
+from ajuste.model.event import Exited, Failed
 from ajuste.model.live import BEGIN, BREACH, END, LiveDesign
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation, Slot, Trial
-from ajuste.outputs.trial import TrialReading, trial
+from ajuste.outputs.trial import TrialReading, trial, with_last_words
 from ajuste.run.live.guards import Ended, GuardWatch
 from ajuste.run.live.reading import READ_SECONDS, CounterResetError, NothingShownError, Reading, Shown, Source, latest
 
@@ -210,8 +211,10 @@ STEP_SECONDS: Final = 1.0
 SHORT_SHARE: Final = 0.9
 """A slice that ended before so much of it was over does not count."""
 
+TOLD: Final = 3
+"""The exit code of ``ajuste-watch`` where the slice was to end."""
 SILENT: Final = 4
-"""The exit code of ``ajuste-watch`` where nobody checked the guards."""
+"""… and where nobody checked the guards."""
 
 
 def slice_trial(
@@ -247,12 +250,31 @@ def slice_trial(
 
 
 def _short(observation: Observation, watched: Watched, design: LiveDesign) -> list[str]:
-    exits = [event for event in observation.events if isinstance(event, Exited) and event.role == "workload"]
-    if exits and exits[0].exit_code == SILENT:
+    exited = _exit(observation)
+    if exited is not None and (why := why_no_watch(observation)):
+        return [why]
+    if exited is not None and exited.exit_code == SILENT:
         return ["the guards were not checked in time, so the slice was ended"]
     if watched.end_s - watched.begin_s < SHORT_SHARE * design.slice_s:
         return ["the slice ended before its time"]
     return []
+
+
+def why_no_watch(observation: Observation) -> str:
+    """Why ``ajuste-watch`` did not do its work, with what it said; empty if it did."""
+    exited = _exit(observation)
+    if exited is not None and exited.exit_code in (0, TOLD, SILENT):
+        return ""
+    failures = [event.message for event in observation.events if isinstance(event, Failed)]
+    if exited is not None:
+        failures.append(f"signal {exited.signal}" if exited.signal else f"exit code {exited.exit_code}")
+    why = with_last_words("; ".join(failures) or observation.problem or "it did not end", observation.events)
+    return f"{WATCH}, which watches a slice, failed: {why}"
+
+
+def _exit(observation: Observation) -> Exited | None:
+    exits = [event for event in observation.events if isinstance(event, Exited) and event.role == "workload"]
+    return exits[0] if exits else None
 
 
 def _values(watched: Watched, sources: Mapping[str, Source], design: LiveDesign) -> tuple[dict[str, float], list[str]]:
