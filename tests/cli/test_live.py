@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ajuste.machine.home import AGENT, WATCH, WORKLOADS, native_program
 from namespace import in_namespace, needs_root
 
 SERVICE = """\
@@ -217,3 +218,50 @@ def test_nobody_who_checks_the_guards_ends_the_slice(tmp_path: Path) -> None:
         tmp_path,
     )
     assert said.split() == ["15", "T"], "its slice lasts much longer"
+
+
+def test_under_sudo_slices_last_and_commands_that_measure_are_the_callers(tmp_path: Path) -> None:
+    said = run(
+        """\
+        export SUDO_UID=65534 SUDO_GID=65534
+        ajuste live --set net.ipv4.tcp_retries2=15,8 --slice 2s --washout 0 --for 5s \
+            --metric "who,lower=command:id -u" --json >result.json 2>/dev/null
+        value
+        """,
+        tmp_path,
+    )
+    assert said.split() == ["15"]
+    document = json.loads((tmp_path / "result.json").read_text())
+    assert [one["flag"] for one in document["live"]["slices"]] == ["", ""]
+    assert {one["metrics"]["who"]["mean"] for one in document["configurations"]} == {65534}
+
+
+@pytest.mark.parametrize(
+    ("watch", "words", "slices"),
+    [
+        ("echo planted >&2; exit 1", "nothing was changed", 0),
+        ('[ "$2" != 1 ] || exit 0; echo planted >&2; exit 1', "3 slices in a row failed", 3),
+    ],
+)
+def test_a_watch_that_fails_ends_the_experiment_with_the_cause(
+    tmp_path: Path, watch: str, words: str, slices: int
+) -> None:
+    native = tmp_path / "native"
+    native.mkdir()
+    for name in (AGENT, WORKLOADS):
+        (native / name).symlink_to(native_program(name))
+    (native / WATCH).write_text(f"#!/bin/sh\n{watch}\n")
+    (native / WATCH).chmod(0o755)
+    said = run(
+        f"""\
+        export AJUSTE_NATIVE={native}
+        live >said.txt 2>&1 || echo "$?"
+        value
+        """,
+        tmp_path,
+    )
+    assert said.split() == ["1", "15"]
+    lines = (tmp_path / "said.txt").read_text()
+    assert words in lines
+    assert "planted" in lines
+    assert (f"slice {slices}," in lines, f"slice {slices + 1}," in lines) == (slices > 0, False)
