@@ -183,6 +183,11 @@ def _trusted(environment: Mapping[str, str]) -> _Trusted:
     return _Trusted(links=own, directories=own | {caller[0]} if caller else own)
 
 
+def is_trusted(uid: int) -> bool:
+    """Return whether files of ``uid`` may be relied on: root's, our own, and for root those of the sudo caller."""
+    return uid in _trusted(os.environ).directories
+
+
 def _unmapped() -> set[int]:
     """How a user namespace shows the owners outside of it (user_namespaces(7)): nobody in it can be one of them."""
     try:

@@ -14,6 +14,7 @@ from ajuste.analysis.live import breaches_of, in_order, judge_live, live_answer,
 from ajuste.design.stopping import Stop
 from ajuste.design.switchback import StepResponse, WashOut, estimate_wash_out, order_of_block
 from ajuste.executor.executor import Executor, now
+from ajuste.machine.installation import how_to_mend
 from ajuste.machine.session import boot_id
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RunError
@@ -108,7 +109,7 @@ def require_watch(executor: Executor, program: Path, heart: Heart) -> None:
     heart.beat()
     plan = Plan(id="watch", workload=watch_command(program, heart, 0.001), timeout_ns=round(_SETTLE_SECONDS * 1e9))
     if why := why_no_watch(executor.run(plan)):
-        raise RunError(f"{why}; nothing was changed")
+        raise RunError(f"{why}; nothing was changed", hint=how_to_mend())
 
 
 class StopAskedError(Exception):
