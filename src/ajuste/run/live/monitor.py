@@ -24,7 +24,7 @@ from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation, Slot, Trial
 from ajuste.outputs.trial import TrialReading, trial, with_last_words
 from ajuste.run.live.guards import Ended, GuardWatch
-from ajuste.run.live.reading import READ_SECONDS, CounterResetError, NothingShownError, Reading, Shown, Source, latest
+from ajuste.run.live.reading import READ_SECONDS, CounterResetError, NothingShownError, Reading, Source, latest, look_at
 
 LOOK_SECONDS: Final = 1.0
 BEAT_SECONDS: Final = 0.2
@@ -197,7 +197,7 @@ class LiveMonitor:
         for name, source in self._sources.items():
             if source.origin == origin:
                 try:
-                    shown: Shown = source.read()
+                    shown = look_at(source)
                     found[name] = Reading(self._now_s(), shown)
                 except NothingShownError as nothing:
                     found[name] = str(nothing)
