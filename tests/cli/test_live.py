@@ -19,12 +19,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         global total, count
         planted = setting.read_text().strip() == "8"
-        count += 100
-        total += 100 * (0.008 if planted else 0.010) * (1 + (count % 700) / 7000)
+        if planted and (here / "no http").exists():
+            self.wfile.write(b"SSH-2.0-OpenSSH_9.2\\r\\n")
+            return
+        events = 0 if planted and (here / "mute").exists() else 100
+        count += events
+        total += events * (0.008 if planted else 0.010) * (1 + (count % 700) / 7000)
         bad = planted and (here / "bad").exists()
         body = f"# TYPE took summary\\ntook_sum {total}\\ntook_count {count}\\n"
         body += f"# TYPE worst gauge\\nworst {9 if bad else 1}\\n"
-        self.send_response(200); self.end_headers(); self.wfile.write(body.encode())
+        cut = 30 if planted and (here / "cut").exists() else 0
+        self.send_response(200); self.send_header("Content-Length", str(len(body))); self.end_headers()
+        self.wfile.write(body.encode()[:len(body) - cut])
     def log_message(self, *_): pass
 service = http.server.ThreadingHTTPServer(("127.0.0.1", 21793), Handler)
 (here / "answers").touch()
@@ -89,12 +95,24 @@ def test_a_planted_setting_is_found_through_a_kill_and_everything_is_restored(tm
 
 def test_a_broken_guard_restores_and_the_configuration_is_not_tried_again(tmp_path: Path) -> None:
     (tmp_path / "bad").touch()
-    run("live --json >result.json 2>/dev/null; value >after.txt", tmp_path)
+    run("live --json >result.json 2>said.txt; value >after.txt", tmp_path)
     document = json.loads((tmp_path / "result.json").read_text())
     assert (tmp_path / "after.txt").read_text().strip() == "15"
     assert "broke the guard worst < 5s (worst is 9 s)" in document["answer"]
     tried = [one for one in document["live"]["slices"] if one["configuration"] == "net.ipv4.tcp_retries2=8"]
     assert len(tried) == 1
+
+
+@pytest.mark.parametrize("how", ["no http", "mute", "cut"])
+def test_a_service_that_cannot_be_checked_under_a_value_is_spared_it(tmp_path: Path, how: str) -> None:
+    (tmp_path / how).touch()
+    run('live --slice 4s --guard "took < 1s" --json >result.json 2>said.txt; value >after.txt', tmp_path)
+    document = json.loads((tmp_path / "result.json").read_text())
+    assert (tmp_path / "after.txt").read_text().strip() == "15"
+    assert "Traceback" not in (tmp_path / "said.txt").read_text()
+    assert "cannot be checked" in document["answer"]
+    tried = [one for one in document["live"]["slices"] if one["configuration"] == "net.ipv4.tcp_retries2=8"]
+    assert len(tried) <= 2  # before there is a slice of the baseline, a silent service has longer
 
 
 def test_a_mirrored_block_goes_there_and_back(tmp_path: Path) -> None:

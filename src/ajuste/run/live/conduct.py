@@ -23,7 +23,7 @@ from ajuste.model.plan import Command, Plan
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import Say, amount, visible_line
-from ajuste.run.live.guards import GuardWatch, beyond_load
+from ajuste.run.live.guards import GuardWatch, beyond_load, longest_silence
 from ajuste.run.live.monitor import LOOK_SECONDS, SILENCE_SECONDS, Heart, LiveMonitor, slice_trial, why_no_watch
 from ajuste.run.live.prediction import Known, SlicesPrediction, longest, predictions
 from ajuste.run.live.reading import Source
@@ -150,6 +150,7 @@ class Conductor:
     _earlier: dict[str, str] = field(default_factory=dict, init=False)
     _broken_in_a_row: int = field(default=0, init=False)
     _failed_in_a_row: int = field(default=0, init=False)
+    _silences: dict[str, float] = field(default_factory=dict, init=False)
     _prediction: SlicesPrediction | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -159,6 +160,8 @@ class Conductor:
         so_far_s = max(done_s, seconds_between(began, now))
         self.about["began_at"] = now.earlier(so_far_s).model_dump()
         self._begin_s = so_far_s - monotonic_s
+        for one in self.trials:
+            self._note_silences(one)
         self._guards = GuardWatch(self._live, {name: source.fold for name, source in self.sources.items()})
 
     @property
@@ -268,7 +271,8 @@ class Conductor:
             update={"workload": command, "timeout_ns": round((live.slice_s + _SETTLE_SECONDS) * 1e9)}
         )
         baselines = self._baseline_values()
-        self._guards = GuardWatch(live, self._guards.folds, baselines)
+        is_baseline = slot.configuration == self.study.baseline
+        self._guards = GuardWatch(live, self._guards.folds, baselines, self._silences, is_baseline)
         started = now()
         _LOG.info("slice begun", extra={"configuration": slot.configuration, "block": slot.block, "attempt": attempt})
         with LiveMonitor(
@@ -291,10 +295,18 @@ class Conductor:
         self.trials.append(found)
         self.hooks.keep(found)
         self._say(found)
-        is_broken = bool(found.metrics.get(BREACH)) and slot.configuration == self.study.baseline
+        self._note_silences(found)
+        is_broken = bool(found.metrics.get(BREACH)) and is_baseline
         self._broken_in_a_row = self._broken_in_a_row + 1 if is_broken else 0
         is_failed = found.status != "ok" and (watched.ended is None or watched.ended.kind not in ("guard", "load"))
         self._failed_in_a_row = self._failed_in_a_row + 1 if is_failed else 0
+
+    def _note_silences(self, one: Trial) -> None:
+        """For how long each guarded metric had no value, in clean slices of the baseline."""
+        if one.slot.configuration == self.study.baseline and one.status == "ok":
+            for metric in {guard.metric for guard in self._live.guards}:
+                longest_s = longest_silence(readings_of(one, metric))
+                self._silences[metric] = max(self._silences.get(metric, 0.0), longest_s)
 
     def _baseline_values(self) -> dict[str, list[float]]:
         found: dict[str, list[float]] = {}

@@ -213,9 +213,10 @@ def page(url: str, limit_s: float = READ_SECONDS) -> bytes:
     """What is at ``url`` now, whole. Raises NothingShownError, also for a body that breaks off."""
     import httpx
 
+    client = _client()  # the first takes a while
     deadline = time.monotonic() + limit_s
     try:
-        with _client().stream("GET", url, timeout=limit_s) as answer:
+        with client.stream("GET", url, timeout=limit_s) as answer:
             if answer.status_code != httpx.codes.OK:
                 raise NothingShownError(f"{url} answers {answer.status_code} {answer.reason_phrase}")
             found = bytearray()
