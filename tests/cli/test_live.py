@@ -238,6 +238,33 @@ def test_nobody_who_checks_the_guards_ends_the_slice(tmp_path: Path) -> None:
     assert said.split() == ["15", "T"], "its slice lasts much longer"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "stopped",
+    ["ajuste-watch", "ajuste-agent", "ajuste-guardian", "ajuste-agent ajuste-guardian", "ajuste-agent python"],
+)
+def test_who_is_stopped_while_a_guard_is_broken_is_killed_and_the_value_is_back(tmp_path: Path, stopped: str) -> None:
+    said = run(
+        f"""\
+        live --slice 60s >said.txt 2>&1 & live=$!
+        until [ "$(value)" = 8 ] && pgrep -x ajuste-watch >/dev/null; do sleep 0.05; done
+        python=$(pgrep -P $live || echo $live)
+        for one in {stopped}; do
+            [ $one = python ] && kill -STOP $python || pkill -STOP -x $one
+        done
+        touch bad
+        for try in $(seq 250); do [ "$(value)" = 15 ] && break; sleep 0.1; done
+        value
+        kill -9 $python || true
+        for try in $(seq 100); do pgrep "^ajuste-" >/dev/null || break; sleep 0.1; done
+        value
+        pgrep -l "^ajuste-" || true
+        """,
+        tmp_path,
+    )
+    assert said.split() == ["15", "15"]
+
+
 def test_under_sudo_slices_last_and_commands_that_measure_are_the_callers(tmp_path: Path) -> None:
     said = run(
         """\

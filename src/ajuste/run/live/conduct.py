@@ -20,7 +20,7 @@ from ajuste.model.base import BaseModel
 from ajuste.model.error import RunError
 from ajuste.model.live import BREACH, END, LiveDesign, duration
 from ajuste.model.plan import Command, Plan
-from ajuste.model.trial import Slot, Trial
+from ajuste.model.trial import Observation, Slot, Trial
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import Say, amount, visible_line
 from ajuste.run.live.guards import GuardWatch, beyond_load, longest_silence
@@ -94,7 +94,7 @@ MOST_FAILED: Final = 3
 MOST_BROKEN: Final = 3
 """Slices of the baseline in a row that break a guard: then it is the service that is in trouble."""
 _PAUSE_SECONDS: Final = 1.0
-_SETTLE_SECONDS: Final = 30.0
+_SETTLE_SECONDS: Final = 5.0
 """For the agent beyond the slice."""
 
 
@@ -283,18 +283,25 @@ class Conductor:
             washout_s=self.washout_s,
             now_s=lambda: self.now_s,
             wants_end=self.hooks.wants_end,
+            kill_unresponsive=self.executor.kill_unresponsive,
         ) as monitor:
-            observation = self.executor.run(plan)
+            lost: RunError | None = None
+            try:
+                observation = self.executor.run(plan)
+            except RunError as failure:  # what was seen is kept: a configuration that broke a guard is not tried again
+                lost, observation = failure, Observation(problem=failure.message)
         watched = monitor.watched
         found = slice_trial(
             slot, attempt, plan, observation, watched, self.sources, live, started=started, earlier=self._earlier
         )
         self._earlier.update({event.tunable: event.before for event in found.written})
-        if watched.ended is not None and watched.ended.kind == "stop":
+        if lost is None and watched.ended is not None and watched.ended.kind == "stop":
             raise StopAskedError
         self.trials.append(found)
         self.hooks.keep(found)
         self._say(found)
+        if lost is not None:
+            raise lost
         self._note_silences(found)
         is_broken = bool(found.metrics.get(BREACH)) and is_baseline
         self._broken_in_a_row = self._broken_in_a_row + 1 if is_broken else 0

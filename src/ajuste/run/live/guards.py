@@ -32,7 +32,7 @@ _NOISE: Final = 3.0
 
 _PRESSURE: Final = Path("/proc/pressure")
 
-EndKind = Literal["guard", "load", "stop"]
+EndKind = Literal["guard", "load", "stop", "fault"]
 
 
 @dataclass(frozen=True)

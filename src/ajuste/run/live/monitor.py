@@ -7,11 +7,12 @@ the agent restores: also when this process is killed, hangs or is stopped.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +26,8 @@ from ajuste.model.trial import Observation, Slot, Trial
 from ajuste.outputs.trial import TrialReading, trial, with_last_words
 from ajuste.run.live.guards import Ended, GuardWatch
 from ajuste.run.live.reading import READ_SECONDS, CounterResetError, NothingShownError, Reading, Source, latest, look_at
+
+_LOG: Final = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 1.0
 BEAT_SECONDS: Final = 0.2
@@ -91,7 +94,8 @@ class Heart:
 class LiveMonitor:
     """Watches one slice of ``slice_s`` seconds on a thread of its own, from entering to leaving.
 
-    ``now_s`` is the time since the run began, ``wants_end`` whether a person wants the run to end.
+    ``now_s`` is the time since the run began, ``wants_end`` whether a person wants the run to end, and
+    ``kill_unresponsive`` is the executor's.
     """
 
     def __init__(
@@ -104,6 +108,7 @@ class LiveMonitor:
         washout_s: float,
         now_s: Callable[[], float],
         wants_end: Callable[[], bool] = lambda: False,
+        kill_unresponsive: Callable[[float], str] = lambda _: "",
     ) -> None:
         self._sources = sources
         self._guards = guards
@@ -111,11 +116,11 @@ class LiveMonitor:
         self._slice_s = slice_s
         self._now_s = now_s
         self._wants_end = wants_end
+        self._kill_unresponsive = kill_unresponsive
+        self._told_s: float | None = None
         self._over = threading.Event()
         begin = now_s()
         self.watched = Watched(begin, begin + washout_s, begin)
-        origins = dict.fromkeys(source.origin for source in sources.values())
-        self._pool = ThreadPoolExecutor(max(1, len(origins)), thread_name_prefix="source")
         self._waiting: dict[str, Future[dict[str, Reading | str]]] = {}
         self._thread = threading.Thread(target=self._watch, name="monitor", daemon=True)
 
@@ -128,25 +133,46 @@ class LiveMonitor:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _watch(self) -> None:
         apart = time.time() - time.monotonic()
-        for at_s in self._looks():
-            self._wait_until(at_s)
-            if self._over.is_set() or self.watched.ended:
-                break
-            self._look()
-            if self.watched.ended is None and self._wants_end():
-                self.watched.ended = Ended("stop", "ajuste live stop was called")
-            if self.watched.ended is not None:
-                self._heart.tell(self.watched.ended.words)
-                break
+        try:
+            self._look_until_the_end()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the old values come back
+            _LOG.exception("monitor failed")
+            self._end(Ended("fault", f"the guards could not be checked: {error or type(error).__name__}"))
         self.watched.end_s = self._now_s()
         self.watched.stepped_s = time.time() - time.monotonic() - apart
         while not self._over.wait(BEAT_SECONDS):
-            if self.watched.ended is None:
-                self._heart.beat()
+            self._beat()
+
+    def _look_until_the_end(self) -> None:
+        for at_s in self._looks():
+            while (left := at_s - self._now_s()) > 0 and not self._over.wait(min(left, BEAT_SECONDS)):
+                self._beat()
+            if self._over.is_set() or self.watched.ended:
+                return
+            ended = self._look()
+            if ended is None and self._wants_end():
+                ended = Ended("stop", "ajuste live stop was called")
+            if ended is not None:
+                self._end(ended)
+
+    def _end(self, ended: Ended) -> None:
+        """End the slice; the first reason counts."""
+        if self.watched.ended is None:
+            self.watched.ended = ended
+            self._told_s = time.monotonic()
+            self._heart.tell(ended.words)
+
+    def _beat(self) -> None:
+        """Say that somebody watches, and look whether those who are to restore could."""
+        if self.watched.ended is None:
+            self._heart.beat()
+        overdue_s = 0.0 if self._told_s is None else time.monotonic() - self._told_s
+        if killed := self._kill_unresponsive(overdue_s):
+            _LOG.warning("process killed", extra={"because": killed})
+            self._end(Ended("fault", killed))
 
     def _looks(self) -> Sequence[float]:
         """When to look: each second, where the part that counts begins, and just before the end."""
@@ -157,18 +183,14 @@ class LiveMonitor:
         ticks = {tick for tick in ticks if tick < end and all(abs(tick - one) > LOOK_SECONDS / 3 for one in near)}
         return sorted(ticks | set(near))
 
-    def _wait_until(self, at_s: float) -> None:
-        while (left := at_s - self._now_s()) > 0 and not self._over.wait(min(left, BEAT_SECONDS)):
-            self._heart.beat()
-
-    def _look(self) -> None:
+    def _look(self) -> Ended | None:
         """Read all sources at once, those that are slow once they have answered, and check the guards."""
         for origin in dict.fromkeys(source.origin for source in self._sources.values()):
             if origin not in self._waiting:
-                self._waiting[origin] = self._pool.submit(self._read, origin)
+                self._waiting[origin] = self._begin(origin)
         deadline = time.monotonic() + READ_SECONDS + 0.1
         while (left := deadline - time.monotonic()) > 0:
-            self._heart.beat()
+            self._beat()
             if not wait(self._waiting.values(), min(left, BEAT_SECONDS)).not_done:
                 break
         nothing: dict[str, str] = {}
@@ -181,7 +203,13 @@ class LiveMonitor:
                 nothing |= dict.fromkeys(late, f"took longer than {READ_SECONDS} s")
         for name, why in nothing.items():
             self.watched.nothing.setdefault(name, []).append(why)
-        self.watched.ended = self._guards.check(self.watched.readings, self.watched.counted(), nothing)
+        return self._guards.check(self.watched.readings, self.watched.counted(), nothing)
+
+    def _begin(self, origin: str) -> Future[dict[str, Reading | str]]:
+        """Read on a thread that nobody waits for at the end: an endpoint may take for ever."""
+        answer: Future[dict[str, Reading | str]] = Future()
+        threading.Thread(target=lambda: answer.set_result(self._read(origin)), name="source", daemon=True).start()
+        return answer
 
     def _take(self, found: Mapping[str, Reading | str], nothing: dict[str, str]) -> None:
         for name, reading in found.items():
