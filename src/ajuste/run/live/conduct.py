@@ -291,6 +291,8 @@ class Conductor:
             except RunError as failure:  # what was seen is kept: a configuration that broke a guard is not tried again
                 lost, observation = failure, Observation(problem=failure.message)
         watched = monitor.watched
+        if lost is not None and watched.ended is not None:
+            lost = RunError(f"{lost.message}: {watched.ended.words}", hint=lost.hint)
         found = slice_trial(
             slot, attempt, plan, observation, watched, self.sources, live, started=started, earlier=self._earlier
         )
