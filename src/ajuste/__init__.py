@@ -15,7 +15,8 @@ if os.geteuid() == 0 and (_installed := os.lstat(__file__)).st_uid != 0:
     # Root leaves no files in an environment of another user, who could not remove them.
     sys.dont_write_bytecode = True
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    for _written in (__cached__, os.path.dirname(__cached__)):  # noqa: PTH120 - pathlib takes a while to load
+    _cached = globals().get("__cached__") or __file__
+    for _written in (_cached, os.path.dirname(_cached)):  # noqa: PTH120 - pathlib takes a while to load
         with suppress(OSError):  # that of this very module
             if os.lstat(_written).st_uid == 0:
                 os.chown(_written, _installed.st_uid, _installed.st_gid, follow_symlinks=False)

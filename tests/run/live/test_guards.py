@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -15,10 +16,12 @@ SUMMARY = [(100.0 * n, 10.0 * n) for n in range(10)]
 """The sum and the number of events, second by second."""
 BUCKETS = [(5.0 * n, 10.0 * n) for n in range(10)]
 LOG = [(1.0, 2.0)] * 10
+STEADY = {"took": 0.0}
+"""The baseline's slices had a value at every look."""
 
 
 def checks(
-    fold: Fold, shown: list[tuple[float, ...]], *, is_baseline: bool = False, **silences: float
+    fold: Fold, shown: Sequence[tuple[float, ...]], silences: Mapping[str, float], *, is_baseline: bool = False
 ) -> list[Ended | None]:
     """What a guard that always holds says, look after look, one second apart."""
     metric = LiveMetric(metric=Metric(name="took", title="took", unit="s", direction="lower"), kind="x", where="y")
@@ -40,8 +43,8 @@ def checks(
 def test_a_service_that_answers_nothing_cannot_be_checked_for_long(
     fold: Fold, growing: list[tuple[float, ...]], silent: tuple[float, ...]
 ) -> None:
-    assert checks(fold, growing, took=0.0) == [None] * 10
-    *before, end = checks(fold, [*growing, silent, silent], took=0.0)
+    assert checks(fold, growing, STEADY) == [None] * 10
+    *before, end = checks(fold, [*growing, silent, silent], STEADY)
     assert before == [None] * 11
     assert end is not None
     assert end.kind == "guard"
@@ -49,19 +52,20 @@ def test_a_service_that_answers_nothing_cannot_be_checked_for_long(
 
 
 def test_a_service_that_answers_nothing_from_the_beginning_cannot_be_checked() -> None:
-    assert [one is None for one in checks(mean_of_events, [(5.0, 1.0)] * 4, took=0.0)] == [True, True, False, False]
+    assert [one is None for one in checks(mean_of_events, [(5.0, 1.0)] * 4, STEADY)] == [True, True, False, False]
 
 
 def test_how_long_depends_on_what_the_baseline_has_shown() -> None:
     silent = [*SUMMARY, *[SUMMARY[-1]] * 9]
-    for silences, seconds in (({}, 5), ({"took": 1.0}, 2), ({"took": 3.0}, 6)):
-        found = checks(mean_of_events, silent, **silences)
+    known: tuple[tuple[dict[str, float], int], ...] = (({}, 5), ({"took": 1.0}, 2), ({"took": 3.0}, 6))
+    for silences, seconds in known:
+        found = checks(mean_of_events, silent, silences)
         assert next(n for n, one in enumerate(found) if one) == 9 + seconds
-    assert not any(checks(mean_of_events, silent, is_baseline=True, took=0.0))
+    assert not any(checks(mean_of_events, silent, STEADY, is_baseline=True))
 
 
 def test_a_level_always_has_a_value() -> None:
-    assert not any(checks(level, [(1.0,)] * 20, took=0.0))
+    assert not any(checks(level, [(1.0,)] * 20, STEADY))
 
 
 def test_the_longest_silence_of_a_timeline() -> None:

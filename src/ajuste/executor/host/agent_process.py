@@ -226,7 +226,7 @@ def _guardians() -> list[int]:
 
 
 def _children(pid: int) -> list[int]:
-    found = []
+    found: list[int] = []
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):
             found += map(int, children.read_text().split())
