@@ -47,7 +47,7 @@ from benchmarks import (
     viewers,
 )
 from benchmarks.comparison import Comparison, show
-from benchmarks.live import guards, redis
+from benchmarks.live import chaos, guards, redis
 
 BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "ablation": ablation.measure,
@@ -69,6 +69,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "kernel-build": kernel_build.measure,
     "lab": lab.measure,
     "latency": latency.measure,
+    "live-chaos": chaos.measure,
     "live-guards": guards.measure,
     "live-redis": redis.measure,
     "lens": lens.measure,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ajuste.machine.home import AGENT, WATCH, WORKLOADS, native_program
 from namespace import in_namespace, needs_root
 
 SERVICE = """\
@@ -20,12 +21,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if (step := here / "step").exists():
             step.rename(here / "ahead")
         planted = setting.read_text().strip() == "8"
-        count += 100
-        total += 100 * (0.008 if planted else 0.010) * (1 + (count % 700) / 7000)
+        if planted and (here / "no http").exists():
+            self.wfile.write(b"SSH-2.0-OpenSSH_9.2\\r\\n")
+            return
+        events = 0 if planted and (here / "mute").exists() else 100
+        count += events
+        total += events * (0.008 if planted else 0.010) * (1 + (count % 700) / 7000)
         bad = planted and (here / "bad").exists()
         body = f"# TYPE took summary\\ntook_sum {total}\\ntook_count {count}\\n"
         body += f"# TYPE worst gauge\\nworst {9 if bad else 1}\\n"
-        self.send_response(200); self.end_headers(); self.wfile.write(body.encode())
+        cut = 30 if planted and (here / "cut").exists() else 0
+        self.send_response(200); self.send_header("Content-Length", str(len(body))); self.end_headers()
+        self.wfile.write(body.encode()[:len(body) - cut])
     def log_message(self, *_): pass
 service = http.server.ThreadingHTTPServer(("127.0.0.1", 21793), Handler)
 (here / "answers").touch()
@@ -92,12 +99,24 @@ def test_a_planted_setting_is_found_through_a_kill_and_everything_is_restored(tm
 
 def test_a_broken_guard_restores_and_the_configuration_is_not_tried_again(tmp_path: Path) -> None:
     (tmp_path / "bad").touch()
-    run("live --json >result.json 2>/dev/null; value >after.txt", tmp_path)
+    run("live --json >result.json 2>said.txt; value >after.txt", tmp_path)
     document = json.loads((tmp_path / "result.json").read_text())
     assert (tmp_path / "after.txt").read_text().strip() == "15"
     assert "broke the guard worst < 5s (worst is 9 s)" in document["answer"]
     tried = [one for one in document["live"]["slices"] if one["configuration"] == "net.ipv4.tcp_retries2=8"]
     assert len(tried) == 1
+
+
+@pytest.mark.parametrize("how", ["no http", "mute", "cut"])
+def test_a_service_that_cannot_be_checked_under_a_value_is_spared_it(tmp_path: Path, how: str) -> None:
+    (tmp_path / how).touch()
+    run('live --slice 4s --guard "took < 1s" --json >result.json 2>said.txt; value >after.txt', tmp_path)
+    document = json.loads((tmp_path / "result.json").read_text())
+    assert (tmp_path / "after.txt").read_text().strip() == "15"
+    assert "Traceback" not in (tmp_path / "said.txt").read_text()
+    assert "cannot be checked" in document["answer"]
+    tried = [one for one in document["live"]["slices"] if one["configuration"] == "net.ipv4.tcp_retries2=8"]
+    assert len(tried) <= 2  # before there is a slice of the baseline, a silent service has longer
 
 
 def test_a_mirrored_block_goes_there_and_back(tmp_path: Path) -> None:
@@ -220,3 +239,77 @@ def test_nobody_who_checks_the_guards_ends_the_slice(tmp_path: Path) -> None:
         tmp_path,
     )
     assert said.split() == ["15", "T"], "its slice lasts much longer"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "stopped",
+    ["ajuste-watch", "ajuste-agent", "ajuste-guardian", "ajuste-agent ajuste-guardian", "ajuste-agent python"],
+)
+def test_who_is_stopped_while_a_guard_is_broken_is_killed_and_the_value_is_back(tmp_path: Path, stopped: str) -> None:
+    said = run(
+        f"""\
+        live --slice 60s >said.txt 2>&1 & live=$!
+        until [ "$(value)" = 8 ] && pgrep -x ajuste-watch >/dev/null; do sleep 0.05; done
+        python=$(pgrep -P $live || echo $live)
+        for one in {stopped}; do
+            [ $one = python ] && kill -STOP $python || pkill -STOP -x $one
+        done
+        touch bad
+        for try in $(seq 250); do [ "$(value)" = 15 ] && break; sleep 0.1; done
+        value
+        kill -9 $python || true
+        for try in $(seq 100); do pgrep "^ajuste-" >/dev/null || break; sleep 0.1; done
+        value
+        pgrep -l "^ajuste-" || true
+        """,
+        tmp_path,
+    )
+    assert said.split() == ["15", "15"]
+
+
+def test_under_sudo_slices_last_and_commands_that_measure_are_the_callers(tmp_path: Path) -> None:
+    said = run(
+        """\
+        export SUDO_UID=65534 SUDO_GID=65534
+        ajuste live --set net.ipv4.tcp_retries2=15,8 --slice 2s --washout 0 --for 5s \
+            --metric "who,lower=command:id -u" --json >result.json 2>/dev/null
+        value
+        """,
+        tmp_path,
+    )
+    assert said.split() == ["15"]
+    document = json.loads((tmp_path / "result.json").read_text())
+    assert [one["flag"] for one in document["live"]["slices"]] == ["", ""]
+    assert {one["metrics"]["who"]["mean"] for one in document["configurations"]} == {65534}
+
+
+@pytest.mark.parametrize(
+    ("watch", "words", "slices"),
+    [
+        ("echo planted >&2; exit 1", "nothing was changed", 0),
+        ('[ "$2" != 1 ] || exit 0; echo planted >&2; exit 1', "3 slices in a row failed", 3),
+    ],
+)
+def test_a_watch_that_fails_ends_the_experiment_with_the_cause(
+    tmp_path: Path, watch: str, words: str, slices: int
+) -> None:
+    native = tmp_path / "native"
+    native.mkdir()
+    for name in (AGENT, WORKLOADS):
+        (native / name).symlink_to(native_program(name))
+    (native / WATCH).write_text(f"#!/bin/sh\n{watch}\n")
+    (native / WATCH).chmod(0o755)
+    said = run(
+        f"""\
+        export AJUSTE_NATIVE={native}
+        live >said.txt 2>&1 || echo "$?"
+        value
+        """,
+        tmp_path,
+    )
+    assert said.split() == ["1", "15"]
+    lines = (tmp_path / "said.txt").read_text()
+    assert words in lines
+    assert "planted" in lines
+    assert (f"slice {slices}," in lines, f"slice {slices + 1}," in lines) == (slices > 0, False)

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,27 @@ class TestHere:
             ready = ("--ready", f"port:{port}")
             _, said = programs("compare", "--service", server(programs.directory, port), *ready, "--", "true", expect=1)
         assert f"port {port} is already in use by another program; write {{port}} instead of the number" in said
+
+    def test_a_port_that_another_program_takes_before_the_service_is_no_ready_service(self, programs: Shell) -> None:
+        where = programs.directory
+        (where / "late.sh").write_text('echo $1 >"$2/port.new"; mv "$2/port.new" "$2/port"; exec sleep 60\n')
+        taken: list[socket.socket] = []
+
+        def take() -> None:
+            while not (where / "port").exists():
+                time.sleep(0.01)
+            taken.append(socket.create_server(("127.0.0.1", int((where / "port").read_text()))))
+
+        stranger = threading.Thread(target=take, daemon=True)
+        stranger.start()
+        service = f"sh {where}/late.sh {{port}} {where}"
+        programs("compare", "--service", service, "--blocks", "1", "--", "true", expect=1)
+        stranger.join(60)
+        taken[0].close()
+        (run,) = programs.json("report")
+        first, *_ = programs.json("report", run["run"], "--trials")
+        assert first["status"] == "failed"
+        assert "was taken by another program" in first["reason"]
 
     def test_a_free_port_is_taken_instead_of_one_in_use(self, programs: Shell) -> None:
         where = programs.directory

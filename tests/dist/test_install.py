@@ -17,6 +17,7 @@ import pytest
 from benchmarks.install import MOST_MB
 from benchmarks.reboots.image import MIRROR
 
+from ajuste.machine.installation import SUDO_PATH
 from installed import ROOT
 from pages import blocks, commands
 
@@ -154,6 +155,32 @@ def test_every_command_of_the_page_works_in_its_order(user: User) -> None:
     left = user.files()
     assert ".local/share/ajuste/store.sqlite" in left
     assert {file for file in left if not is_data(file)} == set()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root installs for all users")
+def test_root_installs_for_all_users_where_sudo_finds_it(user: User) -> None:
+    """In a /usr/local of its own."""
+    script = f"""set -eu
+    mount -t tmpfs -o mode=0755 none /usr/local
+    sh "$1"/install "$1"/ajuste-*.whl
+    env -i PATH={SUDO_PATH} ajuste --version --verbose
+    find /usr/local/lib/ajuste -name "__init__.*.pyc" -path "*/ajuste/__pycache__/*" | grep -q .
+    setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups ajuste --version
+    sh "$1"/install remove
+    find /usr/local ! -type d
+    """
+    done = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", user.home / "downloads"],
+        env={**os.environ, "PYTHON": SYSTEM, "PATH": SUDO_PATH},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("ajuste 0.1.0\n") == 3
+    assert "setup/install, in /usr/local/lib/ajuste" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("Ajuste is removed")
 
 
 @pytest.mark.vm

@@ -8,15 +8,18 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
 from ajuste.executor.host.host import HostExecutor
-from ajuste.machine.files import make_directory, write_text
+from ajuste.machine.files import make_directory, replace_file, write_text
 from ajuste.machine.home import Home, home
 from ajuste.model.error import RequestError
+from ajuste.store.store import Store
+from played import begin
 
 ADA, BOB = 65534, 65533
 
@@ -31,6 +34,17 @@ except AjusteError as error:
     print(error, file=sys.stderr)
     sys.exit(error.exit_code)
 """
+
+BY_ADA = {"SUDO_UID": str(ADA), "SUDO_GID": str(ADA)}
+
+
+@dataclass(frozen=True)
+class FakeEntry:
+    """Of the user database."""
+
+    pw_dir: str
+    pw_name: str = "ada"
+
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="files of several users need root")
 
@@ -208,11 +222,58 @@ class TestOfSeveralUsers:
         assert done.returncode == ends, done.stderr
         assert ("belongs to" in done.stderr) == bool(ends)
 
-    def test_under_sudo_that_keeps_the_users_home_it_is_roots_own(self, place: Path) -> None:
+    def test_root_without_sudo_uses_its_own_home_even_if_home_names_another(self, place: Path) -> None:
         ada = given(place / "ada", ADA)
-        found = home({"HOME": str(ada), "XDG_DATA_HOME": str(ada / "data"), "SUDO_UID": str(ADA), "SUDO_GID": str(ADA)})
+        found = home({"HOME": str(ada), "XDG_DATA_HOME": str(ada / "data")})
         assert found.data == Path(pwd.getpwuid(0).pw_dir, ".local/share/ajuste")
-        assert found.cache == Path(pwd.getpwuid(0).pw_dir, ".cache/ajuste")
+
+    @pytest.mark.parametrize("keeps_home", [True, False])
+    def test_under_sudo_results_are_the_callers_and_what_root_carries_out_is_roots(
+        self, place: Path, monkeypatch: pytest.MonkeyPatch, keeps_home: bool
+    ) -> None:
+        ada = given(place / "ada", ADA)
+        monkeypatch.setattr(pwd, "getpwuid", lambda uid: FakeEntry(str(ada if uid == ADA else "/root")))
+        found = home({"HOME": str(ada) if keeps_home else "/root", **BY_ADA})
+        assert (found.data, found.followed) == (ada / ".local/share/ajuste", ada / ".local/state/ajuste")
+        assert {found.cache, found.state, found.journals.parent} == {
+            Path("/root/.cache/ajuste"),
+            Path("/root/.local/state/ajuste"),
+        }
+
+    def test_what_root_makes_in_the_callers_directories_is_the_callers(
+        self, place: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ada, roots = given(place / "ada", ADA), given(place / "roots", 0)
+        for name, value in BY_ADA.items():
+            monkeypatch.setenv(name, value)
+        for directory in (ada, roots):
+            make_directory(directory / "a/b")
+            write_text(directory / "a/b/report.md", "report")
+            replace_file(directory / "a/b/page.html", b"page")
+            with Store(f"sqlite:///{directory}/a/store.sqlite") as store:
+                begin(store)
+        owners = {root: {one.stat().st_uid for one in root.rglob("*")} for root in (ada, roots)}
+        assert owners == {ada: {ADA}, roots: {0}}
+
+    @pytest.mark.parametrize("kind", ["no home", "no user", "home of root", "link out"])
+    def test_a_caller_without_a_home_is_told_what_to_set(
+        self, place: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    ) -> None:
+        ada = given(place / "ada", ADA)
+        if kind == "link out":
+            (ada / ".local").symlink_to(given(place / "roots", 0))
+        where = {"no home": "/nonexistent", "home of root": str(given(place / "other", 0)), "link out": str(ada)}
+
+        def entry(uid: int) -> FakeEntry:
+            if uid == ADA and kind == "no user":
+                raise KeyError(uid)
+            return FakeEntry("/root" if uid != ADA else where[kind])
+
+        monkeypatch.setattr(pwd, "getpwuid", entry)
+        with pytest.raises(RequestError) as caught:
+            home({"HOME": "/root", **BY_ADA})
+        assert "sudo AJUSTE_HOME=" in (caught.value.hint or "")
+        assert not (place / "roots").exists() or not list((place / "roots").iterdir())
 
     @pytest.mark.usefixtures("machine_lock")
     def test_what_an_experiment_makes_is_for_root_alone(self, place: Path) -> None:

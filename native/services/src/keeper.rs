@@ -16,6 +16,7 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use crate::account::{self, Account, Reaped};
 use crate::command::{become_leader, succeeds};
 use crate::log::Log;
+use crate::port;
 use crate::report::{self, Ended, NotStarted, ACCOUNT, BEGIN, READY, STOP};
 use crate::request::{Ending, Start};
 
@@ -103,7 +104,7 @@ impl Keeper {
             self.reap();
             self.is_daemon |= self.ended.is_some_and(|ended| ended.exit_code == Some(0)) && has_descendants();
             self.require_alive("before it was ready")?;
-            if ready.is_so(&mut self.log, deadline) {
+            if ready.is_so(&mut self.log, deadline)? {
                 break;
             }
             if Instant::now() >= deadline {
@@ -113,6 +114,7 @@ impl Keeper {
             self.sleep(look.min(deadline.saturating_duration_since(Instant::now())))?;
             look = (look * 3 / 2).min(LONGEST_LOOK);
         }
+        self.start.ports.iter().try_for_each(|port| port::require_own(*port))?;
         let settled = Instant::now() + self.start.settle;
         while let Some(rest) = settled.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero()) {
             self.sleep(rest)?;

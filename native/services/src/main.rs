@@ -7,6 +7,7 @@ mod command;
 mod directory;
 mod keeper;
 mod log;
+mod port;
 mod ready;
 mod report;
 mod request;

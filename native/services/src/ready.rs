@@ -1,6 +1,5 @@
 //! When a service is ready.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -9,6 +8,7 @@ use regex::Regex;
 
 use crate::command;
 use crate::log::Log;
+use crate::port;
 
 /// So long an attempt to connect may take.
 const ATTEMPT: Duration = Duration::from_secs(1);
@@ -17,7 +17,7 @@ const ATTEMPT: Duration = Duration::from_secs(1);
 pub enum Ready {
     /// As soon as it runs.
     AtOnce,
-    /// It accepts connections to this port of the loopback.
+    /// A process of it accepts connections to this port of the loopback.
     Port(u16),
     /// It accepts connections to this socket.
     Socket(PathBuf),
@@ -58,15 +58,15 @@ impl Ready {
         }
     }
 
-    /// Whether it is ready now. No attempt goes on after the `deadline`.
-    pub fn is_so(&self, log: &mut Log, deadline: Instant) -> bool {
-        match self {
+    /// Whether it is ready now. No attempt goes on after the `deadline`. The error says why it never will be.
+    pub fn is_so(&self, log: &mut Log, deadline: Instant) -> Result<bool, String> {
+        Ok(match self {
             Ready::AtOnce => true,
-            Ready::Port(number) => TcpStream::connect_timeout(&loopback(*number), ATTEMPT).is_ok(),
+            Ready::Port(number) => return port::is_served(*number, ATTEMPT),
             Ready::Socket(path) => UnixStream::connect(path).is_ok(),
             Ready::Line(pattern) => log.new_lines().iter().any(|line| pattern.is_match(line)),
             Ready::Command(words) => command::succeeds(words, deadline),
-        }
+        })
     }
 
     /// The port that must be free before the start.
@@ -76,13 +76,4 @@ impl Ready {
             _ => None,
         }
     }
-}
-
-/// Whether nobody listens to the port.
-pub fn is_free(port: u16) -> bool {
-    TcpListener::bind(loopback(port)).is_ok()
-}
-
-fn loopback(port: u16) -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }

@@ -10,7 +10,7 @@ use rustix::pipe::{pipe_with, PipeFlags};
 
 use crate::directory;
 use crate::keeper::{self, Keeper};
-use crate::ready;
+use crate::port;
 use crate::report::{NotStarted, Said, READY};
 use crate::request::{Fault, Start};
 
@@ -18,7 +18,7 @@ pub fn run(start: Start) -> Result<ExitCode, Fault> {
     directory::make(&start.directory)?;
     let control = directory::socket(&start.directory);
     let _ = fs::remove_file(&control);
-    if let Some(port) = start.ports.iter().copied().chain(start.ready.port()).find(|port| !ready::is_free(*port)) {
+    if let Some(port) = start.ports.iter().copied().chain(start.ready.port()).find(|port| !port::is_free(*port)) {
         return Ok(failed(NotStarted {
             name: start.name,
             why: format!("port {port} is already in use by another program"),

@@ -2,7 +2,9 @@
 //!
 //! It is the workload of the slice, so that the agent restores everything when it ends. It ends at the end of the slice,
 //! as soon as it is told to, and when the program that checks the guards is silent for too long: killed, hung or stopped.
+//! An agent that is stopped then is killed, so that its guardian restores.
 
+mod parent;
 mod request;
 mod vigil;
 
@@ -44,7 +46,9 @@ fn run(arguments: lexopt::Parser) -> Result<ExitCode, Fault> {
             return Ok(ExitCode::SUCCESS);
         }
     };
+    let parent = parent::Parent::of_this_process();
     let ending = watch(&request).map_err(|error| Fault::Run(format!("{}: {error}", request.fifo.display())))?;
+    parent.end_if_stopped();
     println!("{ending}");
     Ok(ExitCode::from(match ending {
         Ending::Over => 0,

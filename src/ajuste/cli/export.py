@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ajuste.cli.options import Json, example
-from ajuste.machine.files import write_text
+from ajuste.machine.files import make_directory, write_text
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.model.event import Written
@@ -106,7 +106,7 @@ def _write(files: tuple[ExportFile, ...], directory: Path, force: bool) -> None:
     try:
         for file in files:
             path = directory / file.name
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_directory(path.parent, 0o755)
             write_text(path, file.text)
             path.chmod(0o755 if file.executable else 0o644)
     except OSError as error:

@@ -140,6 +140,12 @@ class Executor(ABC):
         """
         raise RunError("no single machine stands for many")
 
+    def kill_unresponsive(self, overdue_s: float = 0.0) -> str:
+        """Kill who of those that carry out the plan at hand is stopped, or does not end though it should have
+        ``overdue_s`` ago; who is left restores all values. Safe to call from another thread. Returns whom, in words.
+        """
+        return ""
+
     def count(self, plan: Plan, depth: Depth, machine: ModelledMachine | None = None) -> Observation:
         """As ``run``, with the costs of the trial, also on a modelled ``machine``. Raises RequestError where the place
         cannot tell them.

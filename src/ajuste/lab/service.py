@@ -17,6 +17,7 @@ from ajuste.kernel.spec import parse_study_spec
 from ajuste.lab.jobs import AJUSTE, Job, Jobs
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
+from ajuste.machine.installation import as_root
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.report.plan import PlannedStudy
@@ -47,7 +48,7 @@ class LabService:
         if allow_host and os.geteuid() != 0:
             raise RequestError(
                 "--allow-host requires root: it lets the page change settings of this machine",
-                hint="start it with sudo, or omit --allow-host to measure in guests",
+                hint=f"run {as_root()}\nor omit --allow-host to measure in guests",
             )
         self.home = home
         self.allow_host = allow_host

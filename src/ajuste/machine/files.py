@@ -63,17 +63,50 @@ def _number(name: str, environment: Mapping[str, str]) -> int:
     )
 
 
-def make_directory(directory: Path) -> None:
-    """Make ``directory`` and every missing one above it, for this user alone (0700)."""
+def make_directory(directory: Path, mode: int = 0o700) -> None:
+    """Make ``directory`` and every missing one above it, for this user alone unless ``mode`` says otherwise.
+
+    Under sudo, what is made in a directory of the caller belongs to the caller.
+    """
     missing = [directory, *directory.parents]
     missing = missing[: next((i for i, one in enumerate(missing) if one.exists()), len(missing))]
     for one in reversed(missing):
         try:
-            one.mkdir(mode=0o700)
+            one.mkdir(mode=mode)
         except FileExistsError:
             # Somebody was faster, in a place where everybody may make files.
             require_own(one)
+        else:
+            give_to_caller(one)
     directory.mkdir(exist_ok=True)  # What is there and no directory is refused.
+
+
+def give_to_caller(path: Path) -> None:
+    """Under sudo, make a new file or directory the caller's, where its directory is the caller's or everybody's."""
+    ids = _caller_who_owns(path.parent)
+    if ids is not None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            _give(descriptor, ids)
+        finally:
+            os.close(descriptor)
+
+
+def _give(descriptor: int, ids: tuple[int, int]) -> None:
+    there = os.fstat(descriptor)
+    # The caller may have put something else there: root gives away only what it has just made.
+    if there.st_uid == 0 and (stat.S_ISDIR(there.st_mode) or there.st_nlink == 1):
+        os.fchown(descriptor, *ids)
+
+
+def _caller_who_owns(directory: Path) -> tuple[int, int] | None:
+    """The sudo caller, if what root makes in ``directory`` is for that user and not for the machine."""
+    caller = calling_ids() if os.geteuid() == 0 else None
+    if caller is None or caller[0] == 0:
+        return None
+    there = directory.stat()
+    for_everybody = bool(there.st_mode & stat.S_ISVTX and there.st_mode & stat.S_IWOTH)
+    return caller if for_everybody or there.st_uid == caller[0] else None
 
 
 def require_own(directory: Path, environment: Mapping[str, str] = os.environ) -> None:
@@ -150,6 +183,11 @@ def _trusted(environment: Mapping[str, str]) -> _Trusted:
     return _Trusted(links=own, directories=own | {caller[0]} if caller else own)
 
 
+def is_trusted(uid: int) -> bool:
+    """Return whether files of ``uid`` may be relied on: root's, our own, and for root those of the sudo caller."""
+    return uid in _trusted(os.environ).directories
+
+
 def _unmapped() -> set[int]:
     """How a user namespace shows the owners outside of it (user_namespaces(7)): nobody in it can be one of them."""
     try:
@@ -174,7 +212,12 @@ def replaced(path: Path, *, mode: int = 0o600) -> Iterator[Path]:
     Raises OSError.
     """
     new = path.with_name(f".{path.name}.{token_hex(8)}.new")
-    os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode))
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        if ids := _caller_who_owns(path.parent):
+            _give(descriptor, ids)
+    finally:
+        os.close(descriptor)
     try:
         yield new
         new.replace(path)
@@ -205,10 +248,12 @@ def open_named(path: Path) -> BufferedWriter:
 
     Raises OSError, and RequestError for a file or link that another user has put there.
     """
+    ids = None
     try:
         found = path.lstat()
     except FileNotFoundError:
         flags = os.O_CREAT | os.O_EXCL
+        ids = _caller_who_owns(path.parent)
     else:
         trusted = _trusted(os.environ)
         owners = trusted.links if stat.S_ISLNK(found.st_mode) else trusted.directories
@@ -219,6 +264,8 @@ def open_named(path: Path) -> BufferedWriter:
             )
         flags = os.O_TRUNC | (0 if stat.S_ISLNK(found.st_mode) else os.O_NOFOLLOW)
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, 0o666)
+    if ids is not None:
+        _give(descriptor, ids)
     return os.fdopen(descriptor, "wb")
 
 

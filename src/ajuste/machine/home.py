@@ -9,15 +9,16 @@ import os
 import pwd
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from ajuste.machine.files import require_own
+from ajuste.machine.files import calling_ids, require_own, user_name
 from ajuste.machine.installation import NATIVE, TREE, how_to_mend, in_tree, require_runnable
 from ajuste.model.error import RequestError
 
 _LOG: Final = logging.getLogger(__name__)
+_ANOTHER: Final = "set AJUSTE_HOME to another directory; under sudo: sudo AJUSTE_HOME=DIRECTORY ajuste …"
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Home:
     """``data`` is worth keeping (the store, reports), ``cache`` can be fetched or made again, ``state`` is of this
     machine.
 
+    Under sudo ``data`` is the caller's; cache and state are root's, because root carries out what is in them.
     Directories are made on the first write, with ``machine.files.make_directory``.
     """
 
@@ -33,6 +35,8 @@ class Home:
     state: Path
     shared_store: str = ""
     """The URL of a store elsewhere, if one is used."""
+    callers_state: Path | None = None
+    """Under sudo, where the caller without root looks for ``state``."""
 
     @property
     def store_url(self) -> str:
@@ -51,6 +55,11 @@ class Home:
     def booted(self) -> Path:
         """Machines that have booted."""
         return self.cache / "booted"
+
+    @property
+    def followed(self) -> Path:
+        """State that a person follows, also without root: nothing is carried out because of it."""
+        return self.callers_state or self.state
 
     @property
     def journals(self) -> Path:
@@ -76,13 +85,13 @@ class Home:
 def home(environment: Mapping[str, str] = os.environ) -> Home:
     """The home that ``environment`` names. Raises RequestError for one that another user owns or can change.
 
-    Under root with the HOME of another user, as some systems' sudo leaves it, it is root's own: nothing of root's is
-    left in that user's directories, and none of their links is followed.
-    Source: XDG Base Directory Specification 0.8 for the defaults.
+    Under sudo, runs and reports are kept in the caller's home. Root with the HOME of another user and without sudo
+    uses its own. Source: XDG Base Directory Specification 0.8 for the defaults.
     """
     found = _named_by(environment)
     named = [Path(root)] if (root := environment.get("AJUSTE_HOME")) else []
-    for directory in (*named, found.data, found.cache, found.state, found.journals, found.sessions):
+    shared = [found.data / "store.sqlite", found.followed / "live"] if found.callers_state else []
+    for directory in (*named, found.data, found.cache, found.state, found.journals, found.sessions, *shared):
         require_own(directory.expanduser(), environment)
     where = {name: str(getattr(found, name)) for name in ("data", "cache", "state")}
     _LOG.info("configuration read", extra=where | {"shared_store": bool(found.shared_store)})
@@ -94,12 +103,26 @@ def _named_by(environment: Mapping[str, str]) -> Home:
     if root:
         base = Path(root).expanduser().absolute()
         return Home(base / "data", base / "cache", base / "state", store)
-    user = Path(environment.get("HOME") or Path.home())
-    own = os.geteuid() != 0 or not _is_anothers(user)
-    user = user if own else Path(pwd.getpwuid(0).pw_dir)
+    own = _of_user(os.geteuid(), environment, store)
+    caller = calling_ids(environment) if os.geteuid() == 0 else None
+    if caller is None or caller[0] == 0:
+        return own
+    callers = _of_user(caller[0], environment, store)
+    # Links are followed here once: what they lead to is the caller's, or refused.
+    data, state = callers.data.resolve(), callers.state.resolve()
+    for directory in (data, state):
+        _require_callers(directory, caller[0])
+    return replace(own, data=data, callers_state=state)
+
+
+def _of_user(uid: int, environment: Mapping[str, str], store: str) -> Home:
+    """As root, HOME and the XDG variables count only for the owner of that HOME: sudo may keep them, or may not."""
+    named = Path(environment["HOME"]) if environment.get("HOME") else None
+    counts = named is not None and (os.geteuid() != 0 or _owner_of(named) == uid)
+    user = named if named is not None and counts else _home_of(uid)
 
     def xdg(name: str, default: str) -> Path:
-        value = environment.get(name, "") if own else ""
+        value = environment.get(name, "") if counts else ""
         return (Path(value) if Path(value).is_absolute() else user / default) / "ajuste"
 
     return Home(
@@ -110,13 +133,32 @@ def _named_by(environment: Mapping[str, str]) -> Home:
     )
 
 
-def _is_anothers(directory: Path) -> bool:
+def _home_of(uid: int) -> Path:
     try:
-        return directory.stat().st_uid != os.geteuid()
+        found = Path(pwd.getpwuid(uid).pw_dir)
+    except KeyError:
+        found = None
+    if found is None or not found.is_dir():
+        raise RequestError(f"home directory of {user_name(uid)} not found; cannot store results", hint=_ANOTHER)
+    return found
+
+
+def _require_callers(directory: Path, uid: int) -> None:
+    """Raises RequestError unless ``directory``, or where it is to be made, belongs to the sudo caller."""
+    there = next(one for one in (directory, *directory.parents) if one.exists())
+    why = "" if _owner_of(there) == uid else f"does not belong to {user_name(uid)}, who called sudo"
+    if why or not os.access(there, os.W_OK):
+        raise RequestError(f"cannot store files in {directory}: {there} {why or 'is closed to root'}", hint=_ANOTHER)
+
+
+def _owner_of(directory: Path) -> int:
+    """Our own user's where it is still to be made, -1 where it is not known."""
+    try:
+        return directory.stat().st_uid
     except FileNotFoundError:
-        return False
+        return os.geteuid()
     except OSError:
-        return True
+        return -1
 
 
 # The native programs, and the sources of kernel modules: where they are on this machine.

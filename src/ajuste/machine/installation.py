@@ -7,8 +7,10 @@ import os
 import platform
 import re
 import shlex
+import shutil
 import struct
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -25,9 +27,14 @@ RECORD: Final = NATIVE / "build.json"
 OPT: Final = Path("/opt/ajuste")
 """Where the Debian package puts its environment."""
 OWN: Final = (".local", "lib", "ajuste")
-"""Where setup/install puts it: the last directories of its path."""
+"""Where setup/install puts it for one user: the last directories of its path."""
+FOR_ALL: Final = Path("/usr/local/lib/ajuste")
+"""Where setup/install puts it as root, for all users."""
 
 _REINSTALL: Final = "sudo apt-get install --reinstall ./ajuste_VERSION_ARCHITECTURE.deb"
+
+SUDO_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where sudo looks for programs on Debian (``secure_path`` of sudoers(5))."""
 
 Way = Literal["tree", "deb", "pipx", "uv", "pip", "setup/install"]
 
@@ -73,7 +80,7 @@ def way() -> Way:
         return "deb"
     if (prefix / "pipx_metadata.json").is_file():
         return "pipx"
-    if prefix.parts[-3:] == OWN:
+    if prefix == FOR_ALL or prefix.parts[-3:] == OWN:
         return "setup/install"
     return "uv" if find_spec("pip") is None else "pip"
 
@@ -105,6 +112,21 @@ def how_to_mend() -> str:
             "setup/install": "sh install WHEEL",
         }[way()]
     )
+
+
+def as_root(words: Sequence[str] | None = None, path: str = SUDO_PATH) -> str:
+    """Return the command line that runs ``ajuste`` with ``words`` as root; without them, this very command.
+
+    The program's whole path is given where sudo does not find it by name; sudo passes no environment on.
+    """
+    program = Path(shutil.which(sys.argv[0]) or sys.argv[0]).absolute()
+    by_name = shutil.which("ajuste", path=path)
+    name = "ajuste" if by_name is not None and Path(by_name).resolve() == program.resolve() else str(program)
+    kept = [f"{key}={os.environ[key]}" for key in ("AJUSTE_HOME", "AJUSTE_NATIVE") if key in os.environ]
+    command = shlex.join([*kept, name, *(sys.argv[1:] if words is None else words)])
+    if shutil.which("sudo") is None:
+        return f"su -c {shlex.quote(command)}"
+    return f"sudo {command}"
 
 
 def require_extra(extra: str) -> None:

@@ -116,6 +116,7 @@ def service_problem(events: Iterable[object]) -> str:
 
 
 _ADVICE: Final = (
+    (r"port \d+ was taken by another program", "run it again, or stop the other program"),
     (r"port \d+ is already in use by another program", "write {port} instead of the number, or stop the other program"),
     (
         r"No space left on device|Disk quota exceeded|could not extend file",

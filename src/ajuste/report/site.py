@@ -10,7 +10,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from ajuste.machine.files import sha256_of
+from ajuste.machine.files import make_directory, replace_file, sha256_of
 from ajuste.model.error import RequestError
 from ajuste.report.document import Report
 from ajuste.report.html import content_policy, page_asset, page_environment, page_style, write_report
@@ -71,7 +71,7 @@ class StaticSite:
             if (self._directory / name).exists():
                 raise RequestError(f"{self._directory / name} is not a file of this site", hint=_ANOTHER)
         try:
-            (self._directory / "runs").mkdir(parents=True, exist_ok=True)
+            make_directory(self._directory / "runs", 0o755)
             files: dict[str, str] = {}
             for entry, report in zip(entries, reports, strict=True):
                 file = self._directory / entry.page
@@ -80,7 +80,7 @@ class StaticSite:
                 files[entry.page] = sha256_of(file)
                 self._keep({**self._earlier, **files})  # Whatever happens, it is known whose files these are.
             index = self._directory / INDEX
-            index.write_text(index_page(entries), encoding="utf-8", newline="\n")
+            replace_file(index, index_page(entries).encode())
             files[INDEX] = sha256_of(index)
             removed = sorted(set(self._earlier) - set(files))
             for name in removed:
@@ -92,7 +92,7 @@ class StaticSite:
 
     def _keep(self, files: Mapping[str, str]) -> None:
         document = {"format": _FORMAT, "version": 1, "files": dict(sorted(files.items()))}
-        (self._directory / RECORD).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        replace_file(self._directory / RECORD, f"{json.dumps(document, indent=1)}\n".encode())
 
     def _known(self) -> dict[str, str]:
         """The files that are a site's own, with their checksums."""

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 from pydantic import AfterValidator, ConfigDict, Field
 
 from ajuste.design.stopping import Why
-from ajuste.machine.files import open_kept
+from ajuste.machine.files import give_to_caller, open_kept
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
 from ajuste.model.explanation import Recorded
@@ -155,6 +155,7 @@ def write_bundle(file: Path, runs: Iterable[Bundled], count: int) -> None:
     try:
         handle, name = tempfile.mkstemp(dir=file.absolute().parent, prefix=f".{file.name}.", suffix=".part")
         try:
+            give_to_caller(Path(name))
             with os.fdopen(handle, "wb") as part, zstd.ZstdFile(part, "w", level=_LEVEL) as packed:
                 found = hashlib.sha256()
                 header = BundleContents(format=FORMAT, version=BUNDLE_VERSION, runs=count)

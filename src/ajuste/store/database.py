@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
-from ajuste.machine.files import make_directory
+from ajuste.machine.files import give_to_caller, make_directory
 from ajuste.machine.installation import lacking
 from ajuste.model.error import RequestError
 
@@ -173,8 +173,11 @@ class SqliteFile(Database):
 
     def _connected(self) -> Any:
         # Transactions begin where ``transaction`` says, also those that only read.
+        is_new = not self.file.exists()
         made = sqlite3.connect(self.file, timeout=30, isolation_level=None, check_same_thread=False)
         try:
+            if is_new:
+                give_to_caller(self.file)  # SQLite itself gives the files beside it to the owner of the store
             for pragma in (
                 *("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"),
                 *("cell_size_check=ON", "trusted_schema=OFF"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from ajuste.machine.files import give_to_caller
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.store.checks import DamageError
@@ -44,6 +45,7 @@ def back_up(url: str, file: Path) -> Findings:
     require_there(original)
     try:
         _copy(original, file)
+        give_to_caller(file)
         with TemporaryDirectory(prefix="ajuste-backup-", dir=file.parent) as directory:
             looked_at = Path(directory) / "store.sqlite"  # Opening one of an older layout would change it.
             _copy(file, looked_at)

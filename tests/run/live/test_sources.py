@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -15,7 +17,7 @@ import pytest
 from ajuste.model.error import RequestError
 from ajuste.model.live import LiveDesign, LiveMetric
 from ajuste.model.metric import Metric
-from ajuste.run.live.reading import NothingShownError, Reading, Source
+from ajuste.run.live.reading import NothingShownError, Reading, Shown, Source, level, look_at
 from ajuste.run.live.sources import open_metric
 from ajuste.run.live.sources import opened as opened_all
 
@@ -134,6 +136,74 @@ def test_an_endpoint_that_is_down_is_refused_and_later_noticed(service: Service)
         opened("prometheus", "http://127.0.0.1:1/metrics#took")
     with pytest.raises(RequestError, match="not a URL"):
         opened("prometheus", "file:///etc/passwd#took")
+
+
+WHOLE = b"# TYPE heat gauge\nheat 0.0400012345\n"
+HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+class Answers:
+    """An endpoint that answers with these bytes, and closes."""
+
+    def __init__(self) -> None:
+        self.said = HEAD + b"Content-Length: %d\r\n\r\n" % len(WHOLE) + WHOLE
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listening.accept()
+            except OSError:
+                return
+            with connection, suppress(OSError):
+                connection.recv(4096)
+                connection.sendall(self.said)
+
+    def close(self) -> None:
+        self._listening.close()
+
+
+@pytest.fixture
+def answers() -> Iterator[Answers]:
+    found = Answers()
+    yield found
+    found.close()
+
+
+BROKEN = {
+    "shorter than announced": HEAD + b"Content-Length: 100\r\n\r\n" + WHOLE[:25],
+    "a chunk that breaks off": HEAD + b"Transfer-Encoding: chunked\r\n\r\n50\r\n" + WHOLE[:25],
+    "no last chunk": HEAD + b"Transfer-Encoding: chunked\r\n\r\n19\r\n" + WHOLE[:25] + b"\r\n",
+    "no end of the last line": b"HTTP/1.0 200 OK\r\n\r\n" + WHOLE[:25],
+    "another protocol": b"SSH-2.0-OpenSSH_9.2\r\n",
+    "no text": bytes(range(256)),
+    "nothing": b"",
+    "a malformed length": HEAD + b"Content-Length: some\r\n\r\n" + WHOLE,
+    "packed": HEAD + b"Content-Encoding: gzip\r\nContent-Length: 5\r\n\r\n\x1f\x8b\x08\x00\n",
+    "elsewhere": b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_an_answer_that_breaks_off_or_is_none_shows_nothing(answers: Answers, broken: str) -> None:
+    source = opened("prometheus", f"{answers.url}#heat")
+    assert source.read() == (0.0400012345,)
+    answers.said = BROKEN[broken]
+    with pytest.raises(NothingShownError):
+        source.read()
+    query = f"{answers.url}#heat"
+    with pytest.raises(RequestError):
+        opened("promql", query)
+
+
+def test_every_failure_of_a_source_is_nothing_shown() -> None:
+    def fail() -> Shown:
+        raise LookupError("planted")
+
+    with pytest.raises(NothingShownError, match="planted"):
+        look_at(Source("here", fail, level))
 
 
 def test_a_query_to_prometheus_itself(service: Service) -> None:

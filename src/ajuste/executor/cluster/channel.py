@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from ajuste.executor.cluster.wire import HELLO_SECONDS, Broken, Header, Introduction, Peer, Role
-from ajuste.machine.files import make_directory
+from ajuste.machine.files import give_to_caller, is_trusted, make_directory
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible_line
 
@@ -98,6 +98,7 @@ def _written(directory: Path, contents: Mapping[str, bytes]) -> tuple[Path, ...]
         for path, content in zip(paths, contents.values(), strict=True):
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
                 file.write(content)
+            give_to_caller(path)
     except OSError as error:
         raise RequestError(
             f"cannot write keys to {directory}: {error.strerror}", hint="choose a directory that you can write to"
@@ -116,7 +117,7 @@ def context_of(directory: Path, side: Side) -> ssl.SSLContext:
                 "(`ajuste help several-machines`)",
             )
     status = own.stat()
-    if status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o077:
+    if not is_trusted(status.st_uid) or status.st_mode & 0o077:
         raise RequestError(
             f"the key {own} can be read or changed by others",
             hint=f"restrict it: chmod 600 {own}; if others have seen it, make new keys",

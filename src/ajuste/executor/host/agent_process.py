@@ -33,6 +33,11 @@ _LATE = "it did not end within its time limit"
 _ENDED = "it has ended"
 
 
+STOPPED_SECONDS: Final = 0.6
+"""A process that is stopped (SIGSTOP) for so long is killed: meanwhile nobody would put anything back."""
+WORKLOAD_LATE_SECONDS: Final = 1.0
+AGENT_LATE_SECONDS: Final = 2.0
+
 _GUARDIAN = "ajuste-guardian"
 _GUARDIAN_SECONDS = 5.0
 
@@ -70,6 +75,7 @@ class AgentProcess:
         self._said = bytearray()
         self._checked = 0
         self._last_words: str | None = None
+        self._stopped_s: dict[int, float] = {}
 
     @property
     def pid(self) -> int:
@@ -158,6 +164,24 @@ class AgentProcess:
             raise AgentLostError(_ENDED)
         return chunk
 
+    def kill_unresponsive(self, overdue_s: float) -> str:
+        """As ``Executor.kill_unresponsive``: of its processes, itself and its guardian."""
+        now_s = time.monotonic()
+        late_s = dict.fromkeys(_children(self.pid), WORKLOAD_LATE_SECONDS) | {self.pid: AGENT_LATE_SECONDS}
+        killed = []
+        for pid in (*late_s, *_guardians()):
+            name, state = _name_and_state(pid)
+            stopped_s = now_s - self._stopped_s.setdefault(pid, now_s) if state == "T" else 0.0
+            if state != "T":
+                self._stopped_s.pop(pid, None)
+            # What works or waits for a disk is not stuck.
+            is_late = pid in late_s and overdue_s > late_s[pid] and state in ("S", "T", "t")
+            if stopped_s > STOPPED_SECONDS or is_late:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(f"{name} {'was stopped' if state == 'T' else 'did not answer'} and was killed")
+        return "; ".join(killed)
+
     def end(self, *, at_once: bool = False) -> None:
         """End it in good order: when it has done what it was given, or ``at_once``. Everything is put back by it, or
         by its guardian if it has to be killed. Never raises for how it ends.
@@ -198,11 +222,21 @@ def _await_guardians() -> None:
 
 def _guardians() -> list[int]:
     """This process's, whichever of its threads started the agent."""
-    found = []
-    for children in Path("/proc/self/task").glob("*/children"):
+    return [pid for pid in _children(os.getpid()) if _name_and_state(pid)[0] == _GUARDIAN]
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):
-            for pid in children.read_text().split():
-                with suppress(OSError):
-                    if Path(f"/proc/{pid}/comm").read_text().rstrip("\n") == _GUARDIAN:
-                        found.append(int(pid))
+            found += map(int, children.read_text().split())
     return found
+
+
+def _name_and_state(pid: int) -> tuple[str, str]:
+    """As proc_pid_stat(5) has them; empty where the process is gone."""
+    try:
+        name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
+    except OSError:
+        return "", ""
+    return name, rest.split()[0]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.catalogue.place import kind, missing, needed_options
 from ajuste.executor.host.machine import CAP_NET_ADMIN, CAP_SYS_ADMIN, HostMachine, instances_here
+from ajuste.machine.installation import as_root
 from ajuste.model.error import RequestError
 from ajuste.model.event import Failed, ReadBack
 from ajuste.model.kernel import KernelVersion
@@ -171,8 +172,8 @@ def _right(machine: HostMachine, capability: int) -> str:
 
 
 WITHOUT_ROOT = (
-    "run Ajuste with sudo; without root it sets nice from 0 to 19, affinity and the policies batch and idle, and "
-    'in a guest everything (--vm, or kind = "vm" in a study)'
+    "without root, nice from 0 to 19, affinity and the policies batch and idle can be set; and in a guest everything "
+    '(--vm, or kind = "vm" in a study)'
 )
 
 
@@ -190,7 +191,7 @@ def require_rights(plan: Plan) -> None:
 
 
 def _refusal(what: str) -> RequestError:
-    return RequestError(f"{what} needs root on this machine", hint=WITHOUT_ROOT)
+    return RequestError(f"{what} needs root on this machine", hint=f"run {as_root()}\n{WITHOUT_ROOT}")
 
 
 def _commands(plan: Plan) -> Iterable[Command]:

@@ -18,6 +18,7 @@ from ajuste.executor.host.availability import why_not_writable
 from ajuste.executor.host.machine import HostMachine, files_in
 from ajuste.machine.files import SUDO_HINT, calling_ids
 from ajuste.machine.home import WORKLOADS, native_program
+from ajuste.machine.installation import as_root
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Command, Location, Plan, User, Write
@@ -82,7 +83,7 @@ def user_here_called(name: str) -> User | None:
     if entry.pw_uid == os.geteuid():
         return None
     if os.geteuid() != 0:
-        raise RequestError(f'running a service as "{name}" needs root on this machine', hint="run Ajuste with sudo")
+        raise RequestError(f'running a service as "{name}" needs root on this machine', hint=f"run {as_root()}")
     groups = os.getgrouplist(name, entry.pw_gid)
     return User(uid=entry.pw_uid, gid=entry.pw_gid, groups=tuple(sorted(set(groups))))
 
@@ -116,15 +117,21 @@ def callers_environment(user: User | None, block: bytes | None = None) -> dict[s
 
     ``os.environ`` is not asked: the interpreter and the libraries that Ajuste imports set variables there.
     """
+    return {plan_text(name): plan_text(value) for name, value in callers_variables(user, block).items()}
+
+
+def callers_variables(user: User | None, block: bytes | None = None) -> dict[bytes, bytes]:
+    """``callers_environment`` as the system has it, for programs that Ajuste itself starts."""
     variables = _variables(_started_with() if block is None else block)
-    kept = {plan_text(name): plan_text(value) for name, value in variables.items() if not name.startswith(_OWN)}
+    kept = {name: value for name, value in variables.items() if not name.startswith(_OWN)}
     if user is None:
         return kept
     try:
         entry = pwd.getpwuid(user.uid)
     except KeyError:
         return kept
-    return kept | {"HOME": entry.pw_dir, "USER": entry.pw_name, "LOGNAME": entry.pw_name}
+    name = os.fsencode(entry.pw_name)
+    return kept | {b"HOME": os.fsencode(entry.pw_dir), b"USER": name, b"LOGNAME": name}
 
 
 def plan_text(text: bytes) -> str:

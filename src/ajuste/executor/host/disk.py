@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
+from ajuste.machine.installation import as_root
 from ajuste.model.error import RequestError, RunError
 
 DISKS: Final = Path("/sys/block")
@@ -37,7 +38,7 @@ def disk_for_run(chosen: str | None, size_mib: int, *, accept_risk: bool) -> Ite
     """
     with ExitStack() as stack:
         if os.geteuid() != 0:
-            raise RequestError("opening a disk directly requires root", hint="run it with sudo")
+            raise RequestError("opening a disk directly requires root", hint=f"run {as_root()}")
         if chosen is None:
             name, descriptor = _loop_device(size_mib)
         else:

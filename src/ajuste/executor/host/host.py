@@ -182,6 +182,10 @@ class HostExecutor(Executor):
         if note := note_of(before, remains()):
             self._say(note)
 
+    def kill_unresponsive(self, overdue_s: float = 0.0) -> str:
+        agent = self._agent
+        return agent.kill_unresponsive(overdue_s) if agent is not None else ""
+
     def begin_anew(self) -> None:
         """End the agent, if need be in the middle of a plan, and take another one, still holding the machine."""
         self._end()

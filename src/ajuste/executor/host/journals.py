@@ -22,6 +22,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.executor.host.machine import files_in
 from ajuste.executor.host.machine_lock import CLEARING_SECONDS
 from ajuste.machine.home import AGENT, native_program
+from ajuste.machine.installation import as_root
 from ajuste.model.base import BaseModel, ClosedModel
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelVersion
@@ -166,7 +167,7 @@ def require_readable(journals: Iterable[Path]) -> None:
         if not os.access(journal, os.R_OK | os.W_OK):
             raise RequestError(
                 f"the journal {journal} belongs to another user",
-                hint=f"restore it as root: sudo ajuste restore {shlex.quote(str(journal))}",
+                hint=f"run {as_root(['restore', str(journal)])}",
             )
 
 

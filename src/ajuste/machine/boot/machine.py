@@ -18,6 +18,7 @@ from ajuste.machine.boot.loader import MARK, BootEntry, BootLoader, Kexec, RunTo
 from ajuste.machine.boot.mounts import require_lasting, require_room
 from ajuste.machine.boot.systemd_boot import SystemdBoot
 from ajuste.machine.boot.units import DIRECTORY
+from ajuste.machine.installation import as_root
 from ajuste.model.error import RequestError
 
 _VARIABLE: Final = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
@@ -113,7 +114,7 @@ class RebootableMachine:
         Raises RequestError.
         """
         if os.geteuid() != 0:
-            raise RequestError("rebooting this machine requires root", hint="run the same command with sudo")
+            raise RequestError("rebooting this machine requires root", hint=f"run {as_root()}")
         if not (self.root / "run/systemd/system").is_dir():
             raise RequestError(
                 "systemd is not running: nothing would resume the experiment after a reboot",

@@ -13,6 +13,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, MultipleLocator, NullFormatter
 from matplotlib.transforms import blended_transform_factory
 
+from ajuste.machine.files import give_to_caller, make_directory
 from ajuste.model.error import RequestError
 from ajuste.report.document import Report, saved_pictures
 from ajuste.report.pictures.traces import POINTS, RC, colour, draw_trace, role, symbol, words
@@ -35,7 +36,7 @@ def write_pictures(report: Report, directory: Path, form: PictureFormat) -> tupl
     """
     written = []
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory, 0o755)
         with mpl.rc_context(RC):
             for picture in saved_pictures(report):
                 path = directory / f"{picture.stem}.{form}"
@@ -43,6 +44,7 @@ def write_pictures(report: Report, directory: Path, form: PictureFormat) -> tupl
                 draw(picture.plot, picture.title).savefig(
                     path, format=form, dpi=_DPI, bbox_inches="tight", pad_inches=0.15, metadata=about
                 )
+                give_to_caller(path)
                 written.append(path)
     except OSError as error:
         raise RequestError(

@@ -7,20 +7,24 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Final, Self
 
 from ajuste.analysis.live import breaches_of, in_order, judge_live, live_answer, readings_of
 from ajuste.design.stopping import Stop
 from ajuste.design.switchback import StepResponse, WashOut, estimate_wash_out, order_of_block
 from ajuste.executor.executor import Executor, now
+from ajuste.machine.installation import how_to_mend
 from ajuste.machine.session import boot_id
 from ajuste.model.base import BaseModel
+from ajuste.model.error import RunError
 from ajuste.model.live import BREACH, END, LiveDesign, duration
-from ajuste.model.trial import Slot, Trial
+from ajuste.model.plan import Command, Plan
+from ajuste.model.trial import Observation, Slot, Trial
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import Ongoing, Say, amount, visible_line
-from ajuste.run.live.guards import GuardWatch, beyond_load
-from ajuste.run.live.monitor import LOOK_SECONDS, SILENCE_SECONDS, Heart, LiveMonitor, slice_trial
+from ajuste.run.live.guards import GuardWatch, beyond_load, longest_silence
+from ajuste.run.live.monitor import LOOK_SECONDS, SILENCE_SECONDS, Heart, LiveMonitor, slice_trial, why_no_watch
 from ajuste.run.live.prediction import Known, SlicesPrediction, longest, predictions
 from ajuste.run.live.reading import Source
 from ajuste.study.commands import plan_for
@@ -85,11 +89,27 @@ _LOG: Final = logging.getLogger(__name__)
 
 MOST_ATTEMPTS: Final = 3
 """Of a slice that was not clean."""
+MOST_FAILED: Final = 3
+"""Slices in a row that could not be measured: more of them would only change settings."""
 MOST_BROKEN: Final = 3
 """Slices of the baseline in a row that break a guard: then it is the service that is in trouble."""
 _PAUSE_SECONDS: Final = 1.0
-_SETTLE_SECONDS: Final = 30.0
+_SETTLE_SECONDS: Final = 5.0
 """For the agent beyond the slice."""
+
+
+def watch_command(program: Path, heart: Heart, slice_s: float) -> Command:
+    """Ajuste's own program, which runs as the agent does: another user could not open root's pipe."""
+    options = ("--for", str(round(slice_s * 1000)), "--silence", str(round(SILENCE_SECONDS * 1000)))
+    return Command(argv=(str(program), *options, str(heart.path)))
+
+
+def require_watch(executor: Executor, program: Path, heart: Heart) -> None:
+    """Let the watch last a moment, with nothing changed. Raises RunError where it does not end as it should."""
+    heart.beat()
+    plan = Plan(id="watch", workload=watch_command(program, heart, 0.001), timeout_ns=round(_SETTLE_SECONDS * 1e9))
+    if why := why_no_watch(executor.run(plan)):
+        raise RunError(f"{why}; nothing was changed", hint=how_to_mend())
 
 
 class StopAskedError(Exception):
@@ -122,13 +142,15 @@ class Conductor:
     sources: Mapping[str, Source]
     heart: Heart
     hooks: LiveHooks
-    watch: str
+    watch: Path
     trials: list[Trial] = field(default_factory=list)
     about: dict[str, Any] = field(default_factory=dict)
     known: Mapping[str, Known] = field(default_factory=dict)
     _begin_s: float = field(init=False)
     _earlier: dict[str, str] = field(default_factory=dict, init=False)
     _broken_in_a_row: int = field(default=0, init=False)
+    _failed_in_a_row: int = field(default=0, init=False)
+    _silences: dict[str, float] = field(default_factory=dict, init=False)
     _prediction: SlicesPrediction | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -138,6 +160,8 @@ class Conductor:
         so_far_s = max(done_s, seconds_between(began, now))
         self.about["began_at"] = now.earlier(so_far_s).model_dump()
         self._begin_s = so_far_s - monotonic_s
+        for one in self.trials:
+            self._note_silences(one)
         self._guards = GuardWatch(self._live, {name: source.fold for name, source in self.sources.items()})
 
     @property
@@ -177,6 +201,8 @@ class Conductor:
         if self._broken_in_a_row >= MOST_BROKEN:
             why = next(one.reason for one in reversed(self.trials) if one.metrics.get(BREACH))
             return Stop("failed", f"a guard was broken {MOST_BROKEN} times in a row under the baseline: {why}")
+        if self._failed_in_a_row >= MOST_FAILED:
+            return Stop("failed", f"{MOST_FAILED} slices in a row failed: {self.trials[-1].reason}")
         if len(names) < 2:
             broken = breaches_of(self.trials)
             if all(name in broken for name in self.study.names if name != self.study.baseline):
@@ -218,7 +244,8 @@ class Conductor:
         for _ in range(MOST_ATTEMPTS):
             for slot in slots:
                 if self._is_wanted(slot):
-                    if self.now_s + self._live.slice_s > self._live.for_s or self._broken_in_a_row >= MOST_BROKEN:
+                    is_over = self.now_s + self._live.slice_s > self._live.for_s
+                    if is_over or self._broken_in_a_row >= MOST_BROKEN or self._failed_in_a_row >= MOST_FAILED:
                         return
                     self._slice(slot)
 
@@ -249,15 +276,13 @@ class Conductor:
         self.hooks.tell(Ongoing(f"Measuring {slot.configuration} (block {slot.block}) · {self._left()}"))
         plan = plan_for(self.study, slot, attempt)
         assert plan.workload is not None
-        argv = (self.watch, "--for", str(round(live.slice_s * 1000)), "--silence", str(round(SILENCE_SECONDS * 1000)))
+        command = watch_command(self.watch, self.heart, live.slice_s)
         plan = plan.model_copy(
-            update={
-                "workload": plan.workload.model_copy(update={"argv": (*argv, str(self.heart.path))}),
-                "timeout_ns": round((live.slice_s + _SETTLE_SECONDS) * 1e9),
-            }
+            update={"workload": command, "timeout_ns": round((live.slice_s + _SETTLE_SECONDS) * 1e9)}
         )
         baselines = self._baseline_values()
-        self._guards = GuardWatch(live, self._guards.folds, baselines)
+        is_baseline = slot.configuration == self.study.baseline
+        self._guards = GuardWatch(live, self._guards.folds, baselines, self._silences, is_baseline)
         started = now()
         _LOG.info("slice begun", extra={"configuration": slot.configuration, "block": slot.block, "attempt": attempt})
         with LiveMonitor(
@@ -268,20 +293,39 @@ class Conductor:
             washout_s=self.washout_s,
             now_s=lambda: self.now_s,
             wants_end=self.hooks.wants_end,
+            kill_unresponsive=self.executor.kill_unresponsive,
         ) as monitor:
-            observation = self.executor.run(plan)
+            lost: RunError | None = None
+            try:
+                observation = self.executor.run(plan)
+            except RunError as failure:  # what was seen is kept: a configuration that broke a guard is not tried again
+                lost, observation = failure, Observation(problem=failure.message)
         watched = monitor.watched
+        if lost is not None and watched.ended is not None:
+            lost = RunError(f"{lost.message}: {watched.ended.words}", hint=lost.hint)
         found = slice_trial(
             slot, attempt, plan, observation, watched, self.sources, live, started=started, earlier=self._earlier
         )
         self._earlier.update({event.tunable: event.before for event in found.written})
-        if watched.ended is not None and watched.ended.kind == "stop":
+        if lost is None and watched.ended is not None and watched.ended.kind == "stop":
             raise StopAskedError
         self.trials.append(found)
         self.hooks.keep(found)
         self._say(found)
-        is_broken = bool(found.metrics.get(BREACH)) and slot.configuration == self.study.baseline
+        if lost is not None:
+            raise lost
+        self._note_silences(found)
+        is_broken = bool(found.metrics.get(BREACH)) and is_baseline
         self._broken_in_a_row = self._broken_in_a_row + 1 if is_broken else 0
+        is_failed = found.status != "ok" and (watched.ended is None or watched.ended.kind not in ("guard", "load"))
+        self._failed_in_a_row = self._failed_in_a_row + 1 if is_failed else 0
+
+    def _note_silences(self, one: Trial) -> None:
+        """For how long each guarded metric had no value, in clean slices of the baseline."""
+        if one.slot.configuration == self.study.baseline and one.status == "ok":
+            for metric in {guard.metric for guard in self._live.guards}:
+                longest_s = longest_silence(readings_of(one, metric))
+                self._silences[metric] = max(self._silences.get(metric, 0.0), longest_s)
 
     def _baseline_values(self) -> dict[str, list[float]]:
         found: dict[str, list[float]] = {}

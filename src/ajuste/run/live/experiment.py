@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.design.stopping import Stop
+from ajuste.executor.executor import Executor
 from ajuste.executor.host.journals import require_none_left
 from ajuste.executor.host.kept_state import keeper
 from ajuste.executor.host.machine_lock import MachineLock
@@ -25,13 +26,13 @@ from ajuste.model.live import LiveDesign
 from ajuste.model.trial import Trial
 from ajuste.model.wording import Say
 from ajuste.run.experiment import prepare, surroundings
-from ajuste.run.live.conduct import Conductor, LiveHooks, rebooted
+from ajuste.run.live.conduct import Conductor, LiveHooks, rebooted, require_watch
 from ajuste.run.live.guards import require_pressure
 from ajuste.run.live.monitor import Heart
 from ajuste.run.live.prediction import Known, SlicesPrediction, known_before
 from ajuste.run.live.reading import Source
 from ajuste.run.live.sources import opened
-from ajuste.run.live.state import directory, forget_stop, is_asked_to_stop, keep_state, own_state
+from ajuste.run.live.state import forget_stop, is_asked_to_stop, keep_state, own_state
 from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.store.engine import lock_name, only_one
 from ajuste.store.store import Run, Store
@@ -177,13 +178,20 @@ def _measured(
     def keep(trial: Trial) -> None:
         store.add_trials(run, [trial])
 
-    make_directory(directory(home))
-    pipe = directory(home) / f"beat-{os.getpid()}"
+    pipes = home.state / "live"
+    make_directory(pipes)
     hooks = LiveHooks(keep, note, options.say, lambda: is_asked_to_stop(home, run.id), tell_state, predict)
-    first = keeper(home, run.id, resolved.writes, catalogue())
-    with Heart(pipe) as heart, prepared_for(resolved, home, options.say, first, wait_s=options.wait_s) as executor:
+    keep_values, watch = keeper(home, run.id, resolved.writes, catalogue()), native_program(WATCH)
+
+    def first(target: Executor) -> None:
+        keep_values(target)
+        require_watch(target, watch, heart)
+
+    with (
+        Heart(pipes / f"beat-{os.getpid()}") as heart,
+        prepared_for(resolved, home, options.say, first, wait_s=options.wait_s) as executor,
+    ):
         trials = [one.model_copy(update={"events": ""}) for one in store.trials(run)]
-        watch = str(native_program(WATCH))
         conductor = Conductor(resolved, executor, sources, heart, hooks, watch, trials, about, known)
         note(about)
         if trials:

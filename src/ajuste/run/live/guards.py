@@ -17,6 +17,13 @@ from ajuste.run.live.reading import CounterResetError, Fold, NothingShownError, 
 
 BLIND_LOOKS: Final = 2
 """So many times in a row a guarded metric may show nothing."""
+SILENT_SECONDS: Final = 2.0
+"""For so long a guarded metric may have no value, such as a mean of no events; twice as long as it had none in a slice
+of the baseline, if that is more."""
+UNKNOWN_SECONDS: Final = 5.0
+"""… before there is a slice of the baseline."""
+_JITTER_SECONDS: Final = 0.2
+"""Looks are not exactly a second apart."""
 FEWEST_BASELINES: Final = 3
 """Slices of the baseline that a guard relative to it needs."""
 FEWEST_READINGS: Final = 5
@@ -25,7 +32,7 @@ _NOISE: Final = 3.0
 
 _PRESSURE: Final = Path("/proc/pressure")
 
-EndKind = Literal["guard", "load", "stop"]
+EndKind = Literal["guard", "load", "stop", "fault"]
 
 
 @dataclass(frozen=True)
@@ -38,12 +45,18 @@ class Ended:
 
 @dataclass
 class GuardWatch:
-    """Checks ``design``'s guards. ``baselines`` are the values of the baseline's slices so far, by metric."""
+    """Checks ``design``'s guards. ``baselines`` are the values of the baseline's slices so far, by metric, ``silences``
+    the longest time without a value in them; ``is_baseline``: this slice is one of them.
+    """
 
     design: LiveDesign
     folds: Mapping[str, Fold]
     baselines: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    silences: Mapping[str, float] = field(default_factory=dict)
+    is_baseline: bool = False
     _blind: dict[str, int] = field(default_factory=dict, init=False)
+    _valued_s: dict[str, float] = field(default_factory=dict, init=False)
+    """When each guarded metric last had a value."""
 
     def check(
         self,
@@ -56,20 +69,38 @@ class GuardWatch:
         """
         for guard in self.design.guards:
             if guard.metric in nothing:
-                self._blind[guard.metric] = self._blind.get(guard.metric, 0) + 1
-                if self._blind[guard.metric] >= BLIND_LOOKS:
+                self._blind[guard.text] = self._blind.get(guard.text, 0) + 1
+                if self._blind[guard.text] >= BLIND_LOOKS:
                     return Ended("guard", f"guard {guard.text}: cannot be checked: {nothing[guard.metric]}")
                 continue
-            self._blind[guard.metric] = 0
-            fold, own = self.folds[guard.metric], readings.get(guard.metric, ())
-            words = (
-                self._beyond(guard, _value(partial(latest, fold), own))
-                if guard.sign
-                else self._worse(guard, counted.get(guard.metric, ()))
-            )
+            self._blind[guard.text] = 0
+            own = readings.get(guard.metric, ())
+            value = _value(partial(latest, self.folds[guard.metric]), own)
+            words = self._silent(guard, value, own)
+            if not words:
+                both = counted.get(guard.metric, ())
+                words = self._beyond(guard, value) if guard.sign else self._worse(guard, both)
             if words:
                 return Ended("guard", words)
         return beyond_load(self.design)
+
+    def _silent(self, guard: Guard, value: float | None, own: Sequence[Reading]) -> str:
+        """A service that answers nothing under the tried value is no service that keeps its guards."""
+        if not own:
+            return ""
+        now_s = own[-1].at_s
+        since_s = self._valued_s.setdefault(guard.metric, own[0].at_s)
+        if value is not None:
+            self._valued_s[guard.metric] = now_s
+        elif now_s - since_s > self._silence_s(guard.metric) - _JITTER_SECONDS:
+            return f"guard {guard.text}: cannot be checked: {guard.metric} has no value for {now_s - since_s:.0f} s"
+        return ""
+
+    def _silence_s(self, metric: str) -> float:
+        if self.is_baseline:
+            return max(UNKNOWN_SECONDS, self.design.slice_s / 2)
+        known_s = self.silences.get(metric)
+        return UNKNOWN_SECONDS if known_s is None else max(SILENT_SECONDS, 2 * known_s)
 
     def _beyond(self, guard: Guard, value: float | None) -> str:
         if value is None or holds(guard, value):
@@ -92,6 +123,15 @@ class GuardWatch:
 
     def _metric(self, guard: Guard) -> Metric:
         return next(one.metric for one in self.design.all_metrics if one.metric.name == guard.metric)
+
+
+def longest_silence(line: Sequence[tuple[float, float | None]]) -> float:
+    """Return for how many seconds a metric had no value at most, from its timeline in one slice."""
+    longest_s, since_s = 0.0, line[0][0] if line else 0.0
+    for at_s, value in line:
+        longest_s = max(longest_s, at_s - since_s) if value is None else longest_s
+        since_s = since_s if value is None else at_s
+    return longest_s
 
 
 def holds(guard: Guard, value: float) -> bool:

@@ -7,23 +7,27 @@ the agent restores: also when this process is killed, hangs or is stopped.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Self
 
-from ajuste.model.event import Exited
+from ajuste.machine.home import WATCH
+from ajuste.model.event import Exited, Failed
 from ajuste.model.live import BEGIN, BREACH, END, LiveDesign
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation, Slot, Trial
-from ajuste.outputs.trial import TrialReading, trial
+from ajuste.outputs.trial import TrialReading, trial, with_last_words
 from ajuste.run.live.guards import Ended, GuardWatch
-from ajuste.run.live.reading import READ_SECONDS, CounterResetError, NothingShownError, Reading, Shown, Source, latest
+from ajuste.run.live.reading import READ_SECONDS, CounterResetError, NothingShownError, Reading, Source, latest, look_at
+
+_LOG: Final = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 1.0
 BEAT_SECONDS: Final = 0.2
@@ -90,7 +94,8 @@ class Heart:
 class LiveMonitor:
     """Watches one slice of ``slice_s`` seconds on a thread of its own, from entering to leaving.
 
-    ``now_s`` is the time since the run began, ``wants_end`` whether a person wants the run to end.
+    ``now_s`` is the time since the run began, ``wants_end`` whether a person wants the run to end, and
+    ``kill_unresponsive`` is the executor's.
     """
 
     def __init__(
@@ -103,6 +108,7 @@ class LiveMonitor:
         washout_s: float,
         now_s: Callable[[], float],
         wants_end: Callable[[], bool] = lambda: False,
+        kill_unresponsive: Callable[[float], str] = lambda _: "",
     ) -> None:
         self._sources = sources
         self._guards = guards
@@ -110,11 +116,11 @@ class LiveMonitor:
         self._slice_s = slice_s
         self._now_s = now_s
         self._wants_end = wants_end
+        self._kill_unresponsive = kill_unresponsive
+        self._told_s: float | None = None
         self._over = threading.Event()
         begin = now_s()
         self.watched = Watched(begin, begin + washout_s, begin)
-        origins = dict.fromkeys(source.origin for source in sources.values())
-        self._pool = ThreadPoolExecutor(max(1, len(origins)), thread_name_prefix="source")
         self._waiting: dict[str, Future[dict[str, Reading | str]]] = {}
         self._thread = threading.Thread(target=self._watch, name="monitor", daemon=True)
 
@@ -127,25 +133,46 @@ class LiveMonitor:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _watch(self) -> None:
         apart = time.time() - time.monotonic()
-        for at_s in self._looks():
-            self._wait_until(at_s)
-            if self._over.is_set() or self.watched.ended:
-                break
-            self._look()
-            if self.watched.ended is None and self._wants_end():
-                self.watched.ended = Ended("stop", "ajuste live stop was called")
-            if self.watched.ended is not None:
-                self._heart.tell(self.watched.ended.words)
-                break
+        try:
+            self._look_until_the_end()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the old values come back
+            _LOG.exception("monitor failed")
+            self._end(Ended("fault", f"the guards could not be checked: {error or type(error).__name__}"))
         self.watched.end_s = self._now_s()
         self.watched.stepped_s = time.time() - time.monotonic() - apart
         while not self._over.wait(BEAT_SECONDS):
-            if self.watched.ended is None:
-                self._heart.beat()
+            self._beat()
+
+    def _look_until_the_end(self) -> None:
+        for at_s in self._looks():
+            while (left := at_s - self._now_s()) > 0 and not self._over.wait(min(left, BEAT_SECONDS)):
+                self._beat()
+            if self._over.is_set() or self.watched.ended:
+                return
+            ended = self._look()
+            if ended is None and self._wants_end():
+                ended = Ended("stop", "ajuste live stop was called")
+            if ended is not None:
+                self._end(ended)
+
+    def _end(self, ended: Ended) -> None:
+        """End the slice; the first reason counts."""
+        if self.watched.ended is None:
+            self.watched.ended = ended
+            self._told_s = time.monotonic()
+            self._heart.tell(ended.words)
+
+    def _beat(self) -> None:
+        """Say that somebody watches, and look whether those who are to restore could."""
+        if self.watched.ended is None:
+            self._heart.beat()
+        overdue_s = 0.0 if self._told_s is None else time.monotonic() - self._told_s
+        if killed := self._kill_unresponsive(overdue_s):
+            _LOG.warning("process killed", extra={"because": killed})
+            self._end(Ended("fault", killed))
 
     def _looks(self) -> Sequence[float]:
         """When to look: each second, where the part that counts begins, and just before the end."""
@@ -156,18 +183,14 @@ class LiveMonitor:
         ticks = {tick for tick in ticks if tick < end and all(abs(tick - one) > LOOK_SECONDS / 3 for one in near)}
         return sorted(ticks | set(near))
 
-    def _wait_until(self, at_s: float) -> None:
-        while (left := at_s - self._now_s()) > 0 and not self._over.wait(min(left, BEAT_SECONDS)):
-            self._heart.beat()
-
-    def _look(self) -> None:
+    def _look(self) -> Ended | None:
         """Read all sources at once, those that are slow once they have answered, and check the guards."""
         for origin in dict.fromkeys(source.origin for source in self._sources.values()):
             if origin not in self._waiting:
-                self._waiting[origin] = self._pool.submit(self._read, origin)
+                self._waiting[origin] = self._begin(origin)
         deadline = time.monotonic() + READ_SECONDS + 0.1
         while (left := deadline - time.monotonic()) > 0:
-            self._heart.beat()
+            self._beat()
             if not wait(self._waiting.values(), min(left, BEAT_SECONDS)).not_done:
                 break
         nothing: dict[str, str] = {}
@@ -180,7 +203,13 @@ class LiveMonitor:
                 nothing |= dict.fromkeys(late, f"took longer than {READ_SECONDS} s")
         for name, why in nothing.items():
             self.watched.nothing.setdefault(name, []).append(why)
-        self.watched.ended = self._guards.check(self.watched.readings, self.watched.counted(), nothing)
+        return self._guards.check(self.watched.readings, self.watched.counted(), nothing)
+
+    def _begin(self, origin: str) -> Future[dict[str, Reading | str]]:
+        """Read on a thread that nobody waits for at the end: an endpoint may take for ever."""
+        answer: Future[dict[str, Reading | str]] = Future()
+        threading.Thread(target=lambda: answer.set_result(self._read(origin)), name="source", daemon=True).start()
+        return answer
 
     def _take(self, found: Mapping[str, Reading | str], nothing: dict[str, str]) -> None:
         for name, reading in found.items():
@@ -196,7 +225,7 @@ class LiveMonitor:
         for name, source in self._sources.items():
             if source.origin == origin:
                 try:
-                    shown: Shown = source.read()
+                    shown = look_at(source)
                     found[name] = Reading(self._now_s(), shown)
                 except NothingShownError as nothing:
                     found[name] = str(nothing)
@@ -210,8 +239,10 @@ STEP_SECONDS: Final = 1.0
 SHORT_SHARE: Final = 0.9
 """A slice that ended before so much of it was over does not count."""
 
+TOLD: Final = 3
+"""The exit code of ``ajuste-watch`` where the slice was to end."""
 SILENT: Final = 4
-"""The exit code of ``ajuste-watch`` where nobody checked the guards."""
+"""… and where nobody checked the guards."""
 
 
 def slice_trial(
@@ -247,12 +278,31 @@ def slice_trial(
 
 
 def _short(observation: Observation, watched: Watched, design: LiveDesign) -> list[str]:
-    exits = [event for event in observation.events if isinstance(event, Exited) and event.role == "workload"]
-    if exits and exits[0].exit_code == SILENT:
+    exited = _exit(observation)
+    if exited is not None and (why := why_no_watch(observation)):
+        return [why]
+    if exited is not None and exited.exit_code == SILENT:
         return ["the guards were not checked in time, so the slice was ended"]
     if watched.end_s - watched.begin_s < SHORT_SHARE * design.slice_s:
         return ["the slice ended before its time"]
     return []
+
+
+def why_no_watch(observation: Observation) -> str:
+    """Why ``ajuste-watch`` did not do its work, with what it said; empty if it did."""
+    exited = _exit(observation)
+    if exited is not None and exited.exit_code in (0, TOLD, SILENT):
+        return ""
+    failures = [event.message for event in observation.events if isinstance(event, Failed)]
+    if exited is not None:
+        failures.append(f"signal {exited.signal}" if exited.signal else f"exit code {exited.exit_code}")
+    why = with_last_words("; ".join(failures) or observation.problem or "it did not end", observation.events)
+    return f"{WATCH}, which watches a slice, failed: {why}"
+
+
+def _exit(observation: Observation) -> Exited | None:
+    exits = [event for event in observation.events if isinstance(event, Exited) and event.role == "workload"]
+    return exits[0] if exits else None
 
 
 def _values(watched: Watched, sources: Mapping[str, Source], design: LiveDesign) -> tuple[dict[str, float], list[str]]:

@@ -5,19 +5,25 @@ What a source is, too, and how it reads files, logs and pages: each kind is one 
 
 from __future__ import annotations
 
+import logging
 import math
 import os
+import ssl
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from ajuste.model.error import RequestError
+
+if TYPE_CHECKING:
+    import httpx
+
+_LOG: Final = logging.getLogger(__name__)
 
 Shown: TypeAlias = tuple[float, ...]
 """What a source shows at one moment: a level or a counter, the sum and number of events, the buckets of a histogram, or
@@ -163,22 +169,35 @@ class Source:
     past: Past | None = None
 
 
+def look_at(source: Source) -> Shown:
+    """Return what ``source`` shows. Raises NothingShownError for every failure, also one of Ajuste's own."""
+    try:
+        return source.read()
+    except NothingShownError:
+        raise
+    except Exception as error:
+        _LOG.warning("source failed", exc_info=error)
+        raise NothingShownError(f"reading failed: {error or type(error).__name__}") from error
+
+
 # Reading where live metrics are, believing nothing that is read: files of the kernel, logs that grow (also when they
 # are rotated), and small pages of services.
 
 
 _MOST_OF_A_PAGE: Final = 16 << 20
-_CHUNK_BYTES: Final = 1 << 16
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirection could lead anywhere."""
+@cache
+def _client() -> httpx.Client:
+    """No proxy, no redirection (it could lead anywhere), and a connection for each page: a service may restart."""
+    import httpx  # only where a page is read
 
-    def redirect_request(self, *_: object, **__: object) -> None:
-        return None
-
-
-_OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects)
+    return httpx.Client(
+        trust_env=False,
+        verify=ssl.create_default_context(),  # the machine's authorities, which may be a company's own
+        headers={"Accept-Encoding": "identity"},
+        limits=httpx.Limits(max_keepalive_connections=0),
+    )
 
 
 def require_web(url: str) -> None:
@@ -191,24 +210,27 @@ def require_web(url: str) -> None:
 
 
 def page(url: str, limit_s: float = READ_SECONDS) -> bytes:
-    """What is at ``url`` now. Raises NothingShownError."""
+    """What is at ``url`` now, whole. Raises NothingShownError, also for a body that breaks off."""
+    import httpx
+
+    client = _client()  # the first takes a while
     deadline = time.monotonic() + limit_s
     try:
-        with _OPENER.open(url, timeout=limit_s) as answer:
+        with client.stream("GET", url, timeout=limit_s) as answer:
+            if answer.status_code != httpx.codes.OK:
+                raise NothingShownError(f"{url} answers {answer.status_code} {answer.reason_phrase}")
             found = bytearray()
-            while chunk := answer.read1(_CHUNK_BYTES):
+            for chunk in answer.iter_raw():
                 found += chunk
                 if len(found) > _MOST_OF_A_PAGE:
                     raise NothingShownError(f"{url} has more than {_MOST_OF_A_PAGE >> 20} MiB")
                 if time.monotonic() > deadline:
                     raise NothingShownError(f"{url} took longer than {limit_s} s")
             return bytes(found)
-    except urllib.error.HTTPError as error:
-        raise NothingShownError(f"{url} answers {error.code} {error.reason}") from None
-    except urllib.error.URLError as error:
-        raise NothingShownError(f"{url} does not answer: {error.reason}") from None
-    except (OSError, ValueError) as error:
-        raise NothingShownError(f"{url} does not answer: {error}") from None
+    except httpx.TimeoutException:
+        raise NothingShownError(f"{url} took longer than {limit_s} s") from None
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+        raise NothingShownError(f"{url} does not answer: {error or type(error).__name__}") from None
 
 
 _MOST_OF_A_FILE: Final = 4 << 20

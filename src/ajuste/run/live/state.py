@@ -51,7 +51,7 @@ def own_state(run: str, study: str) -> LiveState:
 
 def directory(home: Home) -> Path:
     """Where live experiments keep what is of this machine and now."""
-    return home.state / "live"
+    return home.followed / "live"
 
 
 def keep_state(home: Home, state: LiveState) -> None:
@@ -72,7 +72,7 @@ def kept_state(home: Home) -> LiveState | None:
 def ask_to_stop(home: Home, run: str) -> None:
     """Ask the experiment to end."""
     make_directory(directory(home))
-    (directory(home) / _STOP).write_text(run, encoding="utf-8")
+    replace_file(directory(home) / _STOP, run.encode())
 
 
 def is_asked_to_stop(home: Home, run: str) -> bool:

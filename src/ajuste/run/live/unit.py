@@ -13,8 +13,8 @@ from typing import Final
 from ajuste.machine.boot.units import DIRECTORY, unit_assignment, unit_path, unit_word
 from ajuste.machine.files import make_directory, write_text
 from ajuste.machine.home import Home
+from ajuste.machine.installation import as_root
 from ajuste.model.error import RequestError, RunError
-from ajuste.run.live.state import directory
 
 UNITS: Final = Path("/") / DIRECTORY
 BOOTED: Final = Path("/run/systemd/system")
@@ -23,7 +23,10 @@ ENDED: Final = "AJUSTE_LIVE_ENDED"
 """Names the file that says that the experiment of a unit has ended: it is not begun anew, whatever happens then."""
 PATIENCE_SECONDS: Final = 300.0
 """After a boot, the service that is measured may come up later than the experiment."""
-_PASSED_ON: Final = ("AJUSTE_HOME", "AJUSTE_STORE", "AJUSTE_NATIVE", "HOME", "PATH", "XDG_DATA_HOME", "XDG_STATE_HOME")
+_PASSED_ON: Final = (
+    *("AJUSTE_HOME", "AJUSTE_STORE", "AJUSTE_NATIVE", "HOME", "PATH", "XDG_DATA_HOME", "XDG_STATE_HOME"),
+    *("SUDO_UID", "SUDO_GID", "SUDO_USER"),
+)
 _STUDY_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _LOG: Final = logging.getLogger(__name__)
 
@@ -46,7 +49,7 @@ def require_systemd(booted: Path = BOOTED) -> None:
             hint="run the command without --install, in tmux or screen",
         )
     if os.geteuid() != 0:
-        raise RequestError("--install requires root", hint="run it with sudo")
+        raise RequestError("--install requires root", hint=f"run {as_root()}")
 
 
 def unit_name(study: str) -> str:
@@ -67,7 +70,7 @@ def install_unit(
     then.
     """
     unit = unit_name(study)
-    ended = directory(home) / f"{study}.ended"
+    ended = home.state / "live" / f"{study}.ended"
     make_directory(ended.parent)
     ended.unlink(missing_ok=True)
     try:

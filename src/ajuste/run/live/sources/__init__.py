@@ -14,7 +14,7 @@ from ajuste.model.base import modules_of
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.live import LiveDesign, LiveMetric
 from ajuste.model.wording import Say, visible_line
-from ajuste.run.live.reading import NothingShownError, Source
+from ajuste.run.live.reading import NothingShownError, Source, look_at
 
 _PAUSE_SECONDS: Final = 1.0
 
@@ -65,7 +65,7 @@ def open_metric(metric: LiveMetric) -> Source:
     except RequestError as failure:
         raise failure.at(place) from None
     try:
-        source.read()
+        look_at(source)
     except NothingShownError as nothing:
         source.close()
         hint = "check that the service runs and shows this metric"

@@ -1,4 +1,7 @@
-"""``command:COMMAND``: the last number that a command prints, run again each time. It is averaged."""
+"""``command:COMMAND``: the last number that a command prints, run again each time. It is averaged.
+
+Under sudo it runs as the caller, as the commands of a study do.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ import subprocess
 from typing import Final
 
 from ajuste.catalogue.programs import search_hint
+from ajuste.executor.host.caller import callers_variables, invoking_user
 from ajuste.model.error import RequestError
+from ajuste.model.plan import User
 from ajuste.run.live.reading import READ_SECONDS, NothingShownError, Shown, Source, level
 
 KIND: Final = "command"
@@ -29,14 +34,24 @@ def open_source(where: str) -> Source:
     program = shutil.which(words[0])
     if program is None:
         raise RequestError(f"program {words[0]} not found", hint=search_hint(words[0]))
-    argv = [program, *words[1:]]
-    return Source(where, lambda: _run(argv), level)
+    argv, caller = [program, *words[1:]], invoking_user()
+    return Source(where, lambda: _run(argv, caller), level)
 
 
-def _run(argv: list[str]) -> Shown:
+def _run(argv: list[str], caller: User | None) -> Shown:
+    kept = callers_variables(caller)
     try:
         done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=READ_SECONDS, check=False, cwd="/"
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=READ_SECONDS,
+            check=False,
+            cwd="/",
+            env=kept,
+            user=caller.uid if caller else None,
+            group=caller.gid if caller else None,
+            extra_groups=caller.groups if caller else None,
         )
     except subprocess.TimeoutExpired:
         raise NothingShownError(f"{argv[0]} took longer than {READ_SECONDS} s") from None

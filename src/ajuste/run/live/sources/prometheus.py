@@ -81,6 +81,8 @@ def parse_series(text: str) -> Series:
 
 def _families(url: str) -> list[Family]:
     text = page(url).decode(errors="replace")
+    if not text.endswith("\n"):  # Required (Prometheus' exposition formats): of the last line, a part may be missing.
+        raise NothingShownError(f"{url} is not in Prometheus' text format, or breaks off: its last line has no end")
     try:
         return list(text_string_to_metric_families(text))
     except (ValueError, KeyError, IndexError) as error:
