@@ -19,6 +19,7 @@ from ajuste.model.campaign import (
     ExploredMetric,
     ProposalRecord,
 )
+from ajuste.model.capability import Asked
 from ajuste.model.error import RequestError
 from ajuste.model.wording import change, count_of, listed, percent, visible_line
 from ajuste.report.console import Console
@@ -195,7 +196,7 @@ def _bench(*, quiet: bool, accept_risk: bool) -> ExperimentBench:
     from ajuste.run.experiment import progress_of
 
     known = catalogue()
-    means = RunOptions(home(), accept_risk=accept_risk)
+    means = RunOptions(home(), accept_risk=accept_risk, asked=Asked("owner"))  # of its studies; proposals are asked for
     return ExperimentBench(known, means, lambda study: progress_of(study, known, quiet=quiet))
 
 

@@ -25,6 +25,7 @@ from ajuste.machine.files import sha256_of
 from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, Home, find_program, native_program
 from ajuste.machine.installation import ajuste_version
 from ajuste.machine.session import machine_marks
+from ajuste.model.capability import Asked, asked_here
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage, KernelVersion, Proof
 from ajuste.model.wording import Say
@@ -49,8 +50,8 @@ _LOG: Final = logging.getLogger(__name__)
 class RunOptions:
     """How an experiment is carried out; nothing of it changes what is measured under the virtual clock. One that is
     ``dry`` is only planned, and fetches no packages. ``reboots`` is an experiment across reboots that began; before it
-    begins ``reboots_allowed`` says that the person wants them, by the boot ``loader`` of
-    that name, if they chose one. ``say`` is told what happens now, ``warn`` what a person should read at any time.
+    begins ``reboots_allowed`` says that the person wants them, by the boot ``loader`` of that name, if they chose one.
+    ``asked`` says who asks for it. ``say`` is told what happens now, ``warn`` what a person should read at any time.
     """
 
     home: Home
@@ -64,6 +65,7 @@ class RunOptions:
     reboots: BootSession | None = None
     reboots_allowed: bool = False
     loader: str = ""
+    asked: Asked = field(default_factory=asked_here)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import re
 import shutil
 import socket
 import stat
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,7 @@ from ajuste.executor.host.availability import why_not_writable
 from ajuste.executor.host.machine import HostMachine, files_in
 from ajuste.machine.files import SUDO_HINT, calling_ids
 from ajuste.machine.home import WORKLOADS, native_program
+from ajuste.model.capability import asked_here
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Command, Location, Plan, User, Write
@@ -32,11 +33,15 @@ _BYTES = 0x10FF00
 """What a byte that is not UTF-8 is added to, in a plan."""
 
 
+AGENTS: Final = Path("/var/tmp/ajuste-agent")  # noqa: S108 - made anew, or refused
+"""Where the commands of an agent work."""
+
+
 def host_site() -> Site:
     """This machine, as the user who calls Ajuste sees it."""
     return Site(
         bundled=str(native_program(WORKLOADS)),
-        directory=str(Path.cwd()),
+        directory=str(AGENTS if works_for_agent() else Path.cwd()),
         in_place=True,
         user=invoking_user(),
         cpus=frozenset(os.sched_getaffinity(0)),
@@ -50,11 +55,15 @@ def host_site() -> Site:
 def invoking_user(environment: Mapping[str, str] = os.environ) -> User | None:
     """Whose commands are, if not ours: under sudo, the user who called it (``SUDO_UID``, ``SUDO_GID``; sudo(8)).
 
-    ``None`` without root, without sudo, and where root called it. Raises RequestError for anything else than two
-    numbers of a user that the machine knows: a command that is not root's must never run as root.
+    ``None`` without root, without sudo, and where root called it. Commands of an agent are nobody's. Raises
+    RequestError for anything else than two numbers of a user that the machine knows: a command that is not root's must
+    never run as root.
     """
     if os.geteuid() != 0:
         return None
+    if works_for_agent(environment):
+        nobody = pwd.getpwnam("nobody")
+        return User(uid=nobody.pw_uid, gid=nobody.pw_gid, groups=(nobody.pw_gid,))
     ids = calling_ids(environment)
     if ids is None or ids[0] == 0:
         return None
@@ -67,6 +76,36 @@ def invoking_user(environment: Mapping[str, str] = os.environ) -> User | None:
             hint=SUDO_HINT,
         ) from None
     return User(uid=uid, gid=gid, groups=tuple(sorted(set(groups))))
+
+
+def works_for_agent(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether this process carries out what an agent asked for."""
+    return asked_here(environment=environment).asker == "agent"
+
+
+@contextmanager
+def agents_directory(place: Path = AGENTS) -> Iterator[None]:
+    """Have an empty directory of the user nobody, where that is whose the commands are; it is removed in the end.
+
+    Raises RequestError where another user made it.
+    """
+    user = invoking_user() if works_for_agent() else None
+    if user is None:
+        yield
+        return
+    try:
+        if place.lstat().st_uid in (0, user.uid):
+            shutil.rmtree(place)
+        place.mkdir(mode=0o700)
+    except FileNotFoundError:
+        place.mkdir(mode=0o700)
+    except FileExistsError:
+        raise RequestError(f"{place} belongs to another user", hint=f"remove it: rm -r {place}") from None
+    os.chown(place, user.uid, user.gid, follow_symlinks=False)
+    try:
+        yield
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def user_here_called(name: str) -> User | None:
@@ -118,6 +157,8 @@ def callers_environment(user: User | None, block: bytes | None = None) -> dict[s
     """
     variables = _variables(_started_with() if block is None else block)
     kept = {plan_text(name): plan_text(value) for name, value in variables.items() if not name.startswith(_OWN)}
+    if works_for_agent():
+        return {"HOME": str(AGENTS), "LANG": "C.UTF-8", "PATH": kept.get("PATH", os.defpath)}
     if user is None:
         return kept
     try:

@@ -9,6 +9,7 @@ from typing import Self
 from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.executor import Executor
 from ajuste.executor.host.availability import require_rights, why_no_weight, why_not_writable
+from ajuste.executor.host.caller import agents_directory
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.machine import HostMachine
 from ajuste.machine.home import Home
@@ -49,6 +50,7 @@ class PreparedHost(HostExecutor):
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
+            stack.enter_context(agents_directory())
             super().__enter__()
             stack.push(super().__exit__)
             self._first(self)
