@@ -1,4 +1,4 @@
-"""What a study names, and the table of who may name it: nothing that names a path, a command or a kernel is undecided."""
+"""What a study names, and who may name it: no field that names a path, a command or a kernel is undecided."""
 
 from __future__ import annotations
 

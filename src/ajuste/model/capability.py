@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, Literal, get_args
@@ -13,6 +13,7 @@ from ajuste.model.error import RequestError
 
 Asker = Literal["owner", "sudo", "study file", "project file", "page", "viewer", "agent", "worker", "bundle"]
 Kind = Literal[
+    "host",
     "tunable",
     "risk",
     "place",
@@ -47,6 +48,7 @@ ASKERS: Final[Mapping[Asker, str]] = MappingProxyType(
 )
 KINDS: Final[Mapping[Kind, str]] = MappingProxyType(
     {
+        "host": "A trial on this machine",
         "tunable": "A tunable of the catalogue on this machine",
         "risk": "A value that can hang this machine",
         "place": "A file or device to write that is not in the catalogue",
@@ -74,6 +76,7 @@ _GUESTS: Final[Mapping[Kind, Rule]] = {
 }
 _OF_A_STUDY: Final[Mapping[Kind, Rule]] = {
     **_GUESTS,
+    "host": "yes",
     "tunable": "yes",
     "risk": "--accept-risk",
     "path": "yes",
@@ -90,6 +93,7 @@ _RULES: Final[Mapping[Asker, Mapping[Kind, Rule]]] = {
     "sudo": {**_OF_A_STUDY, "kernel source": "yes"},
     "study file": _OF_A_STUDY,
     "project file": {
+        "host": "yes",
         "path": "yes",
         "command": "yes",
         "guest command": "yes",
@@ -99,6 +103,7 @@ _RULES: Final[Mapping[Asker, Mapping[Kind, Rule]]] = {
     },
     "page": {
         **_GUESTS,
+        "host": "--allow-host",
         "tunable": "--allow-host",
         "path": "yes",
         "command": "--allow-host",
@@ -109,6 +114,7 @@ _RULES: Final[Mapping[Asker, Mapping[Kind, Rule]]] = {
     },
     "viewer": {},
     "agent": {
+        "host": "--allow-host",
         "tunable": "named",
         "parameter": "yes",
         "guest command": "yes",
@@ -118,6 +124,7 @@ _RULES: Final[Mapping[Asker, Mapping[Kind, Rule]]] = {
     },
     "worker": {
         **_GUESTS,
+        "host": "yes",
         "tunable": "yes",
         "risk": "--accept-risk",
         "path": "yes",
@@ -144,8 +151,9 @@ class Asked:
 
     @property
     def planning(self) -> Asked:
-        """The same asker with every option: a plan shows what the options are for."""
-        return replace(self, options=frozenset(get_args(Rule)))
+        """The same with the options of the command line, for whoever can add them: a plan shows what they are for."""
+        whole = frozenset(get_args(Rule)) if self.asker in ("owner", "sudo", "study file", "worker") else self.options
+        return replace(self, options=whole)
 
     def may(self, kind: Kind, value: str = "") -> bool:
         """Whether this asker may ask for ``value``."""
@@ -188,6 +196,7 @@ _HINTS: Final[Mapping[Kind, str]] = {
     "root command": "use a guest",
     "device": "use a guest",
     "boot": "use a guest with other kernel arguments",
+    "host": 'use a guest: target.kind = "vm" with a kernel such as debian:6.12',
     "tunable": 'use a guest: target.kind = "vm" with a kernel such as debian:6.12',
     "risk": "use a guest, where there is no risk",
     "kernel file": "use a kernel package such as debian:6.12",
@@ -199,6 +208,12 @@ _HINTS: Final[Mapping[Kind, str]] = {
 def _words(kind: Kind) -> str:
     text = re.split(r"[:;]| with `", KINDS[kind])[0]
     return text[:1].lower() + text[1:]
+
+
+def granted(asker: Asker, named: Iterable[str]) -> Asked:
+    """Return an asker who may measure on this machine where the owner ``named`` tunables of it, and not otherwise."""
+    names = frozenset(named)
+    return Asked(asker, names, frozenset({"--allow-host"}) if names else frozenset())
 
 
 # What a process is told by the one that started it for somebody else.
@@ -222,5 +237,5 @@ def asked_here(*, accept_risk: bool = False, environment: Mapping[str, str] = os
     name, _, named = text.partition(":")
     for asker in get_args(Asker):
         if asker == name:
-            return Asked(asker, frozenset(filter(None, named.split(","))), options)
+            return granted(asker, filter(None, named.split(",")))
     raise RequestError(f"{VARIABLE} = {text[:80]!r}: expected one of {', '.join(get_args(Asker))}", hint="unset it")

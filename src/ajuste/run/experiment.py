@@ -20,6 +20,7 @@ from ajuste.machine.cache import remove_leftovers
 from ajuste.machine.installation import ajuste_version
 from ajuste.machine.inventory.inventory import summary_of, take_inventory
 from ajuste.model.boot import BOOTS
+from ajuste.model.capability import Asked
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KERNEL_OPTIONS, PACKAGES, PROOFS
 from ajuste.model.relevance import RELEVANCE, NoChance, kept_of
@@ -27,7 +28,7 @@ from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.run.relevance import ActivityObserver, RelevanceLook
 from ajuste.run.runner import Executors, Runner, Watcher
 from ajuste.run.testbed import Experiment, RunOptions, testbed_for
-from ajuste.study.named import require_allowed
+from ajuste.study.named import require_allowed, require_allowed_run
 from ajuste.study.resolve import resolve, resolver
 from ajuste.study.resolved import Machine, ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study
@@ -365,6 +366,8 @@ def record(
     lost.
     """
     resolved = ResolvedStudy.model_validate_json(run.resolved)
+    if run.imported:
+        require_allowed_run(resolved, Asked("bundle"), catalogue, kernel_kind)
     from ajuste.run.recordings import follow_decisions, record_trials, to_follow, to_record
 
     names = to_record(run, configuration, store, fresh=fresh)

@@ -15,15 +15,13 @@ from ajuste.model.explanation import Recorded
 from ajuste.model.results import Results
 from ajuste.model.trial import Trial
 from ajuste.report.results import report_of
-from ajuste.run.outcome import results_of
+from ajuste.run.outcome import original_results
 from ajuste.store.bundle import COPY_AGAIN, BundledRun, BundleReader, open_bundle
+from ajuste.store.head import IMPORTED
 from ajuste.store.record import KeptRecord
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
 
-IMPORTED: Final = "imported-"
-"""Before the fingerprint of a run that came in a bundle: it is shown, and never stands for a measurement of this store,
-so that nobody's file answers the question of `ajuste run`."""
 _AT_ONCE: Final = 1_000
 _MALFORMED: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
@@ -68,7 +66,7 @@ class StoredRun:
     @property
     def results(self) -> Results:
         """What is said of it."""
-        return results_of(self.run, self.store)
+        return original_results(self.run, self.store)
 
 
 def to_bundle(names: Sequence[str], store: Store) -> list[StoredRun]:
@@ -156,9 +154,11 @@ def _take(bundle: BundleReader, store: Store, file: Path) -> BundledRun:
     """Put the next run of a bundle into a store. Raises RequestError."""
     head = bundle.run()
     try:
-        ResolvedStudy.model_validate_json(head.resolved)
+        resolved = ResolvedStudy.model_validate_json(head.resolved)
     except _MALFORMED as error:
         raise RequestError(f"{file} is malformed: the study of run {head.id} is not valid", hint=COPY_AGAIN) from error
+    if resolved.study.name != head.study:
+        raise RequestError(f"{file} is malformed: run {head.id} is of another study than it says", hint=COPY_AGAIN)
     names = Run.__dataclass_fields__.keys() & BundledRun.model_fields.keys()
     run = Run(**{name: getattr(head, name) for name in names})
     run = replace(run, fingerprint=f"{IMPORTED}{head.fingerprint}")

@@ -17,6 +17,7 @@ from ajuste.model.boot import is_boot_name
 from ajuste.model.capability import Asked, Kind
 from ajuste.model.plan import REAL_TIME
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
+from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
 from ajuste.study.services import services_of
 from ajuste.study.settings import KERNEL_ARGUMENTS, canonical, parameter_of, service_attribute, set_by
@@ -91,12 +92,26 @@ def require_allowed(study: Study, asked: Asked, known: Catalogue, kernel_kind: K
         asked.require(one.kind, one.value, one.where)
 
 
+def require_allowed_run(resolved: ResolvedStudy, asked: Asked, known: Catalogue, kernel_kind: KernelKind) -> None:
+    """As ``require_allowed``, for a study that was resolved elsewhere: whoever did it may have written anything."""
+    require_allowed(resolved.study, asked, known, kernel_kind)
+    for program in resolved.programs:
+        if not _of_the_system(program):
+            asked.require("path", program, "programs")
+    for file in resolved.files.values():
+        asked.require("path", file, "files")
+    for kernel in dict.fromkeys(one.kernel for one in resolved.configurations if one.kernel):
+        asked.require(kernel_kind(kernel), kernel, "kernel")
+
+
 def named_in(study: Study, known: Catalogue, kernel_kind: KernelKind) -> Iterator[Named]:
     """Yield everything that ``study`` names."""
     on_host, job = study.target.on_host, study.workload
     if (kind := known.workloads.get(job.kind or "")) and kind.services and job.services == services_of(kind):
         job = job.model_copy(update={"services": ()})  # The catalogue's own.
     study = study.model_copy(update={"workload": job})
+    if on_host:
+        yield Named("host", "host", "target.kind")
     yield from _in_table(study, "", on_host, kernel_kind)
     jobs = [("workload", job.kind, (job.parameters | job.host_parameters).items())]
     jobs += [("workload.background", load.kind, load.parameters.items()) for load in job.background]

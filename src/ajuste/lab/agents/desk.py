@@ -17,7 +17,7 @@ from ajuste.lab.agents import requests
 from ajuste.lab.agents.budget import AgentBudget
 from ajuste.lab.jobs import Job
 from ajuste.lab.service import LabService
-from ajuste.model.capability import Asked
+from ajuste.model.capability import granted
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.model.wording import shortened
@@ -50,7 +50,7 @@ class AgentDesk:
     ) -> None:
         self.service = service
         self.budget = budget
-        self.asked = Asked("agent", frozenset(allowed))
+        self.asked = granted("agent", allowed)
         self._known = catalogue()
         self._starting = threading.Lock()
 
@@ -221,7 +221,7 @@ class AgentDesk:
         return name
 
     def _planned(self, document: Document) -> PlannedStudy:
-        return self.service.plan(_as_guest_unless(document, self.asked.named), self.asked)
+        return self.service.plan(document, self.asked)
 
     def _started(self, trials: int, minutes: float, start: Callable[[], Job]) -> Job:
         """What ``start`` starts, if so much is left. Raises RequestError."""
@@ -278,17 +278,6 @@ _CAMPAIGN: Final = "campaign"
 """Jobs with this name have runs that a client must not see."""
 
 
-def _as_guest_unless(document: Document, allowed: Collection[str]) -> Document:
-    """Refuses early what the service would only refuse in the words of the lab page."""
-    target = document.get("target")
-    if isinstance(target, dict) and target.get("kind") == "host" and not allowed:
-        raise RequestError(
-            "this study runs on this machine, and this session may only use guests",
-            hint='set target.kind = "vm" with a kernel, or ask for ajuste mcp --allow-host NAME,…',
-        )
-    return document
-
-
 def _cost(planned: PlannedStudy) -> dict[str, float]:
     """What a study takes at most."""
     blocks = planned.budget.max_blocks
@@ -306,6 +295,7 @@ def _listed(head: Head) -> Document:
         "kernel": head.kernel,
         "workload": head.workload,
         "stopped": head.stopped or "not finished",
+        "imported": head.imported,
         "answer": head.answer,
     }
 
@@ -321,6 +311,7 @@ def _verdicts(results: Results) -> Document:
         "answer": results.answer,
         "clock": results.clock,
         "digest": results.digest,
+        "imported": results.imported,
         "stopped": results.stopped,
         "stopped_because": results.stopped_because,
         "verdicts": [one.model_dump(mode="json") for one in results.verdicts],
