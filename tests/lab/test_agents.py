@@ -149,7 +149,7 @@ def test_minutes_are_limited_too(service: LabService) -> None:
 @pytest.mark.parametrize(
     ("allowed", "study", "said"),
     [
-        ((), HOST, "may only use guests"),
+        ((), HOST, "only with --allow-host"),
         (("vm.dirty_ratio",), HOST, "may name only as its owner allowed"),
         (("vm.swappiness",), HOST | {"workload": {"command": ["id"]}}, "an agent may not name"),
     ],
@@ -266,7 +266,7 @@ def test_the_api_answers_what_only_looks_by_get_and_the_rest_by_post(client: Tes
         (b"[]", "is not a JSON object"),
         (b"[" * 100_000, "is not JSON"),
         (b" " * (MOST_BYTES + 1), "more than 256 KiB"),
-        (json.dumps({"study": HOST}).encode(), "may only use guests"),
+        (json.dumps({"study": HOST}).encode(), "only with --allow-host"),
     ],
 )
 def test_the_api_refuses_wrong_requests(body: bytes, said: str, client: TestClient, service: LabService) -> None:

@@ -145,6 +145,40 @@ def test_a_damaged_file_is_refused(commands: Commands, bundle: Path, damage: Cal
     assert (code, str(bundle) in complained) == (2, True)
 
 
+def wide(documents: list[Any]) -> None:
+    documents[1]["environment"] = {"a": [[]] * 300_000}
+
+
+def many_figures(documents: list[Any]) -> None:
+    documents[2]["metrics"] = {f"m{number}": 1.0 for number in range(60_000)}
+
+
+def wide_results(documents: list[Any]) -> None:
+    documents[-2]["environment"] = {"a": [[]] * 1_100_000}
+
+
+def much_printed(documents: list[Any]) -> None:
+    documents[2]["events"] = "x" * (100 << 20)
+
+
+@pytest.mark.parametrize("what", [wide, many_figures, wide_results, much_printed])
+def test_each_part_of_a_bundle_has_a_limit(
+    commands: Commands, bundle: Path, what: Callable[[list[Any]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ajuste.store.bundle.BundleReader._read", _within)
+    documents = lines(bundle)
+    what(documents)
+    forged(bundle, documents)
+    code, _, complained = commands.run("import", str(bundle))
+    assert (code, "too large" in complained) == (2, True), complained
+
+
+def _within(reader: Any, model: Any, line: bytes) -> Any:
+    """Nothing that is beyond its limit is read."""
+    assert len(line) < 8 << 20, model
+    return model.model_validate(json.loads(line))
+
+
 def test_a_bomb_ends_early(commands: Commands, tmp_path: Path) -> None:
     file = tmp_path / "bomb.ajuste"
     file.write_bytes(zstd.compress(bytes(200 << 20)))
