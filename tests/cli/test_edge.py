@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import pytest
 
-from ajuste.cli.edge import in_our_words
+from ajuste.cli.edge import exit_code, in_our_words
 from shell import Shell
 
 WRONG = {
@@ -30,3 +33,15 @@ def test_what_is_wrong_and_what_is_valid(ajuste: Shell, case: str) -> None:
 
 def test_other_errors_stay_as_they_are() -> None:
     assert in_our_words("run 'x' not found in the store") == "run 'x' not found in the store"
+
+
+@pytest.mark.parametrize("name", [None, "/var/lib/x"])
+def test_a_full_disk_is_said_in_words(name: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+    def work() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+
+    assert exit_code(work) == 1
+    said = capsys.readouterr().err
+    assert "disk is full" in said
+    assert "Errno" not in said
+    assert (name or "") in said

@@ -6,8 +6,10 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import socket
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +20,7 @@ from ajuste.executor.host.availability import why_not_writable
 from ajuste.executor.host.machine import HostMachine, files_in
 from ajuste.machine.files import SUDO_HINT, calling_ids
 from ajuste.machine.home import WORKLOADS, native_program
+from ajuste.machine.session import started_ticks
 from ajuste.model.capability import asked_here
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
@@ -95,7 +98,7 @@ def agents_directory(place: Path = AGENTS) -> Iterator[None]:
         return
     try:
         if place.lstat().st_uid in (0, user.uid):
-            shutil.rmtree(place)
+            _removed(place) if _is_directory_of(place, place.lstat().st_uid) else place.unlink()
         place.mkdir(mode=0o700)
     except FileNotFoundError:
         place.mkdir(mode=0o700)
@@ -267,6 +270,49 @@ def remove_left_services(services: Path = SERVICES) -> tuple[Path, ...]:
         and _is_directory_of(directory, int(uid[0]))
         and _removed(directory)
     )
+
+
+_GROUP: Final = re.compile(r"ajuste-(?:session-(?P<owner>\d+)-(?P<ticks>\d+)|(?P<pid>\d+)-.+)")
+
+
+def remove_left_groups(root: Path = Path("/sys/fs/cgroup")) -> None:
+    """Remove control groups of sessions that have ended, with all processes in them and in the groups that a root
+    workload made there. Call it only while no agent of ours is at work.
+    """
+    left = [
+        Path(place) / name
+        for place, names, _ in os.walk(root)
+        for name in names
+        if (match := _GROUP.fullmatch(name)) and not _goes_on(match)
+    ]
+    for group in left:
+        inner = [Path(place) for place, _, _ in os.walk(group, topdown=False)]
+        for one in inner:
+            _end_members(one)
+        for one in inner:
+            with suppress(OSError):
+                one.rmdir()
+
+
+def _goes_on(group: re.Match[str]) -> bool:
+    if group["ticks"]:
+        return started_ticks(int(group["owner"])) == int(group["ticks"])
+    return started_ticks(int(group["pid"])) != 0
+
+
+def _end_members(group: Path) -> None:
+    """Kill the processes of a group, and wait until they have left it."""
+    for _ in range(100):
+        try:
+            members = [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
+        except (OSError, ValueError):
+            return
+        if not members:
+            return
+        for pid in members:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
 
 
 def _is_directory_of(directory: Path, uid: int) -> bool:
