@@ -113,6 +113,14 @@ FORGED: dict[str, Callable[[list[Any]], None]] = {
     "more trials than there are": set_(1, "trials", 1_000),
     "a study that is none": set_(1, "resolved", "{}"),
     "another digest": set_(1, "digest", "0" * 64),
+    "trials swapped": lambda documents: (
+        documents[2]["slot"].update(configuration=documents[3]["slot"]["configuration"]),
+        documents[3]["slot"].update(configuration=documents[2]["slot"]["configuration"]),
+    ),
+    "figures swapped": lambda documents: (
+        documents[2].update(metrics=documents[3]["metrics"]),
+        documents[3].update(metrics=documents[2]["metrics"]),
+    ),
     "another figure": set_(2, "metrics", {"elapsed": 1.0}),
     "a figure as a text": set_(2, "attempt", "0"),
     "a trial twice": lambda documents: documents.__setitem__(3, documents[2]),
