@@ -11,21 +11,13 @@ from pydantic import BaseModel
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import kernel_kind
-from ajuste.model.capability import ASKERS, KINDS, Asked, Asker, Kind, asked_here, rule, told
+from ajuste.model.capability import ASKERS, KINDS, Asked, Asker, Kind, asked_here, granted, rule, told
 from ajuste.model.error import RequestError
 from ajuste.study.location import StudySource
 from ajuste.study.named import NAMES, PLAIN, named_in, require_allowed
 from ajuste.study.read import checked_study
 from ajuste.study.schema import Study
-
-BASE: dict[str, Any] = {
-    "name": "asked",
-    "factor": [{"name": "vm.swappiness", "levels": [10, 60]}],
-    "workload": {"kind": "fio"},
-    "target": {"kind": "vm", "kernel": "debian:6.12"},
-    "analysis": {"metrics": ["elapsed"]},
-}
-HOST = {"target": {"kind": "host", "clock": "wall"}}
+from harmful import BASE, HARMFUL, HOST
 
 
 def study(**tables: Any) -> Study:
@@ -87,70 +79,21 @@ def test_every_parameter_of_the_catalogue_says_who_may_choose_it() -> None:
     assert open_files == []
 
 
-HARMFUL: dict[str, tuple[Kind, dict[str, Any]]] = {
-    "a file of a workload": ("path", HOST | {"workload": {"kind": "fio", "parameters": {"file": "/etc/shadow"}}}),
-    "the sources of a build": ("path", HOST | {"workload": {"kind": "kernbench", "parameters": {"source": "/x"}}}),
-    "a directory of programs": ("path", HOST | {"workload": {"kind": "unixbench", "parameters": {"directory": "x"}}}),
-    "a parameter for the host": ("path", HOST | {"workload": {"kind": "fio", "host_parameters": {"file": "/x"}}}),
-    "a parameter that varies": (
-        "path",
-        HOST | {"factor": [{"name": "workload.file", "levels": ["/etc/a", "/etc/b"]}]},
-    ),
-    "a parameter among settings": (
-        "path",
-        HOST | {"factor": [{"name": "s", "settings": {"a": {"workload.file": "/a"}, "b": {"workload.file": "/b"}}}]},
-    ),
-    "a file of the background": (
-        "path",
-        HOST | {"workload": {"kind": "matrix", "background": [{"kind": "fio", "parameters": {"file": "/x"}}]}},
-    ),
-    "a command": ("command", HOST | {"workload": {"command": ["id"]}}),
-    "a preparation": ("command", HOST | {"workload": {"kind": "matrix", "prepare": ["id"]}}),
-    "a variant": (
-        "command",
-        HOST
-        | {
-            "factor": [{"name": "command", "levels": ["a", "b"]}],
-            "workload": {"variant": [{"name": "a", "command": ["id"]}, {"name": "b", "command": ["ls"]}]},
-        },
-    ),
-    "a service": ("command", HOST | {"workload": {"kind": "matrix", "service": [{"command": ["id"]}]}}),
-    "root": ("root command", HOST | {"workload": {"kind": "matrix", "as_root": True}}),
-    "a user of a service": (
-        "root command",
-        HOST | {"workload": {"kind": "matrix", "service": [{"command": ["id"], "user": "root"}]}},
-    ),
-    "a file system": ("device", HOST | {"scratch": {}}),
-    "a disk": ("device", HOST | {"disk": {"device": "/dev/sdb"}}),
-    "a policy that can hang it": ("risk", HOST | {"workload": {"kind": "matrix", "attributes": {"policy": "fifo"}}}),
-    "a boot": (
-        "boot",
-        HOST | {"factor": [{"name": "boot.mitigations", "levels": ["off", "auto"]}]},
-    ),
-    "a program by its file": ("path", {"workload": {"command": ["true"], "programs": ["/root/key"]}}),
-    "a command by its file": ("path", {"workload": {"command": ["/root/key"]}}),
-    "a way out of the system's directories": ("path", {"workload": {"command": ["/usr/bin/../../root/key"]}}),
-    "a file beside the study": ("path", {"workload": {"command": ["true"], "files": ["key"]}}),
-    "a kernel by its file": ("kernel file", {"target": {"kernel": "path:/root/vmlinuz"}}),
-    "a kernel of a tree": ("kernel source", {"target": {"kernel": "build:/agents/tree"}}),
-    "a kernel with a patch": ("kernel source", {"target": {"kernel": "build:debian:6.1+x.patch"}}),
-    "a kernel to build": ("kernel build", {"target": {"kernel": "build:debian:6.1+NUMA=n"}}),
-    "kernels that vary": (
-        "kernel source",
-        {"factor": [{"name": "kernel", "levels": ["debian:6.1", "build:/tree"]}], "target": {"kind": "vm"}},
-    ),
-}
-
-
 @pytest.mark.parametrize("name", HARMFUL)
 def test_what_reaches_this_machine_is_found_and_refused_to_agents(name: str) -> None:
     kind, tables = HARMFUL[name]
     assert kind in kinds(**tables)
-    agent = Asked("agent", frozenset({"vm.swappiness"}))
+    agent = granted("agent", ["vm.swappiness"])
     with pytest.raises(RequestError, match="an agent may"):
         require_allowed(study(**tables), agent, catalogue(), kernel_kind)
-    owner = Asked("owner").planning
-    require_allowed(study(**tables), owner, catalogue(), kernel_kind)
+    for asker in get_args(Asker):
+        asked, found = Asked(asker), kinds(**tables)
+        if all(rule(asker, one) == "yes" for one in found):
+            require_allowed(study(**tables), asked, catalogue(), kernel_kind)
+        else:
+            with pytest.raises(RequestError, match="may"):
+                require_allowed(study(**tables), asked, catalogue(), kernel_kind)
+    require_allowed(study(**tables), Asked("owner").planning, catalogue(), kernel_kind)
 
 
 def test_a_modelled_machine_by_its_file_is_a_path() -> None:
@@ -169,7 +112,7 @@ def test_a_modelled_machine_by_its_file_is_a_path() -> None:
     ],
 )
 def test_what_reaches_no_more_than_a_guest_is_an_agents_to_choose(tables: dict[str, Any]) -> None:
-    require_allowed(study(**tables), Asked("agent", frozenset({"vm.swappiness"})), catalogue(), kernel_kind)
+    require_allowed(study(**tables), granted("agent", ["vm.swappiness"]), catalogue(), kernel_kind)
 
 
 def test_the_table_decides_every_kind_for_everybody() -> None:
@@ -185,7 +128,7 @@ def test_the_table_decides_every_kind_for_everybody() -> None:
 
 
 def test_a_child_process_works_for_who_asked() -> None:
-    agent = Asked("agent", frozenset({"vm.swappiness", "nice"}))
+    agent = granted("agent", ["vm.swappiness", "nice"])
     assert asked_here(environment=told(agent)) == agent
     assert asked_here(environment={}).asker == "owner"
     assert asked_here(environment={"SUDO_UID": "1000"}).asker == "sudo"

@@ -47,10 +47,10 @@ NAMES: Final[Mapping[str, Kind]] = {
     "WorkloadTable.host_parameters": "parameter",
     "BackgroundTable.parameters": "parameter",
     "ScratchTable.device": "device",
-    "ScratchTable.directory": "device",
-    "ScratchTable.make_options": "device",
-    "ScratchTable.mount_options": "device",
-    "DiskTable.device": "device",
+    "ScratchTable.directory": "file system",
+    "ScratchTable.make_options": "file system",
+    "ScratchTable.mount_options": "file system",
+    "DiskTable.device": "file system",
     "TargetTable.kernel": "kernel package",
     "FactorTable.name": "tunable",
     "FactorTable.levels": "tunable",
@@ -74,6 +74,8 @@ PLAIN: Final = frozenset(
 )
 """Fields of text that name nothing of this machine: words for people, names of the catalogue, and parts of a guest."""
 
+LOOP: Final = "/dev/loop"
+"""What Ajuste makes for a study's disk."""
 SYSTEM: Final = ("/usr/bin/", "/usr/sbin/", "/usr/lib/", "/usr/libexec/", "/usr/share/", "/bin/", "/sbin/", "/lib/")
 """Where a distribution has programs that everybody may read."""
 
@@ -121,7 +123,7 @@ def named_in(study: Study, known: Catalogue, kernel_kind: KernelKind) -> Iterato
     if job.as_root:
         yield Named("root command" if on_host else "guest root", "root", "workload.as_root")
     if on_host and (study.scratch or study.disk):
-        yield Named("device", "scratch" if study.scratch else "disk", "scratch" if study.scratch else "disk")
+        yield Named("file system", "scratch" if study.scratch else "disk", "scratch" if study.scratch else "disk")
     policies = (one.attributes.policy for one in (job, *job.background))
     for policy in (*policies, *(service.attributes.policy for service in job.services)):
         if on_host and policy in REAL_TIME:
@@ -160,7 +162,7 @@ def _in_field(kind: Kind, value: object, where: str, on_host: bool, kernel_kind:
         case "path", str():
             if not where.endswith("machine.model") or is_machine_file(value):
                 yield Named("path", value, where)
-        case "device", str() if on_host:
+        case "device", str() if on_host and not value.startswith(LOOP):
             yield Named("device", value, where)
         case "kernel package", str():
             yield Named(kernel_kind(value), value, where)

@@ -19,6 +19,7 @@ from ajuste.model.plan import REAL_TIME, Command, Plan, Write
 from ajuste.model.wording import Say
 from ajuste.outputs.services import with_advice
 from ajuste.outputs.trial import with_last_words
+from ajuste.study.named import LOOP
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 
 
@@ -129,6 +130,12 @@ def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_ri
     if accept_risk:
         return
     for configuration in resolved.configurations:
+        device = configuration.scratch.device if configuration.scratch else ""
+        if device and not device.startswith(LOOP):
+            raise RequestError(
+                f"{configuration.configuration.name} overwrites {device} of this machine",
+                hint="add --accept-risk to do it anyway, or omit device for a file of its own",
+            )
         if reason := _risk(configuration, catalogue):
             raise RequestError(
                 f"{configuration.configuration.name} can hang this machine: {reason}",
