@@ -38,7 +38,7 @@ ASKERS: Final[Mapping[Asker, str]] = MappingProxyType(
     {
         "owner": "You, at the command line or in Python",
         "sudo": "You by `sudo`: commands are yours, not root's",
-        "study file": "A study file that you run, whoever wrote it",
+        "study file": "A study file that you run, also a stranger's",
         "project file": "`ajuste.toml` of a revision that `gate` and `history` measure",
         "page": "The lab page, opened with its own address",
         "viewer": "The lab page, opened with the address for looking",
@@ -156,7 +156,7 @@ class Asked:
 
     @property
     def planning(self) -> Asked:
-        """The same with the options of the command line, for whoever can add them: a plan shows what they are for."""
+        """The same with the options of the command line, for those who can add them: a plan shows what they are for."""
         whole = frozenset(get_args(Rule)) if self.asker in ("owner", "sudo", "study file", "worker") else self.options
         return replace(self, options=whole)
 

@@ -95,7 +95,7 @@ def require_allowed(study: Study, asked: Asked, known: Catalogue, kernel_kind: K
 
 
 def require_allowed_run(resolved: ResolvedStudy, asked: Asked, known: Catalogue, kernel_kind: KernelKind) -> None:
-    """As ``require_allowed``, for a study that was resolved elsewhere: whoever did it may have written anything."""
+    """As ``require_allowed``, for a study that was resolved elsewhere, where anything may have been written."""
     require_allowed(resolved.study, asked, known, kernel_kind)
     for program in resolved.programs:
         if not _of_the_system(program):
