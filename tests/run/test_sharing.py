@@ -100,7 +100,7 @@ def set_(*keys: Any) -> Callable[[list[Any]], None]:
     return change
 
 
-FORGED: dict[str, Callable[[list[Any]], None]] = {
+FORGED: dict[str, Callable[[list[Any]], object]] = {
     "a later version": set_(0, "version", 2),
     "more runs than there are": set_(0, "runs", 2),
     "no bundle": set_(0, "format", "zip"),

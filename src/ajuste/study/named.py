@@ -56,7 +56,7 @@ NAMES: Final[Mapping[str, Kind]] = {
     "FactorTable.levels": "tunable",
     "FactorTable.settings": "tunable",
 }
-"""What fields name. The kinds of a guest and of kernels are told apart by what the field holds."""
+"""What fields name. The kinds of a guest and of kernels are distinguished by what the field holds."""
 
 PLAIN: Final = frozenset(
     {
@@ -77,7 +77,7 @@ PLAIN: Final = frozenset(
 LOOP: Final = "/dev/loop"
 """What Ajuste makes for a study's disk."""
 SYSTEM: Final = ("/usr/bin/", "/usr/sbin/", "/usr/lib/", "/usr/libexec/", "/usr/share/", "/bin/", "/sbin/", "/lib/")
-"""Where a distribution has programs that everybody may read."""
+"""Where a distribution has programs that any user may read."""
 
 
 class Named(NamedTuple):
