@@ -9,12 +9,13 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import ajuste.outputs.programs
 import ajuste.run.live.sources
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.base import modules_of
+from ajuste.model.capability import ASKERS, KINDS, Asker, Kind, Rule, rule
 from ajuste.model.metric import Metric
 from ajuste.outputs.services import service_metrics
 from ajuste.study.measures import MODELLED, PARTS_OF_INSTRUCTIONS
@@ -96,6 +97,43 @@ def packages_page(note: str) -> str:
             "",
         ]
     )
+
+
+def capabilities_page(note: str) -> str:
+    """The table of who may ask for what, as the program decides by it."""
+    askers, kinds = get_args(Asker), get_args(Kind)
+    owners = [
+        f"`{kind.name}`: {', '.join(f'`{name}`' for name in names)}"
+        for kind in catalogue().workloads.values()
+        if (names := [name for name, one in kind.parameters.items() if one.chosen_by == "owner"])
+    ]
+    return "\n".join(
+        [
+            "# Capabilities\n\nThis page says who may ask Ajuste for what. Every entrance uses this one table "
+            "(`src/ajuste/model/capability.py`), before anything is done.\n",
+            note,
+            "| Asker | Is |",
+            "|---|---|",
+            *(f"| {name} | {ASKERS[name]} |" for name in askers),
+            "",
+            "*named*: only what the owner named with `--allow-host NAME,…`. An option: only with it. –: refused.\n",
+            f"| What | {' | '.join(askers)} |",
+            f"|---|{'---|' * len(askers)}",
+            *(f"| {KINDS[kind]} | {' | '.join(_rule(rule(name, kind)) for name in askers)} |" for kind in kinds),
+            "",
+            "Commands on this machine run as you, under `sudo` too. Those of agents run as the user `nobody`, in an "
+            "empty directory.\n",
+            "## Parameters that only the owner chooses\n",
+            "Each parameter of a workload says in the catalogue who may choose it on this machine. What does not say "
+            '`chosen_by = "anyone"` is the owner\'s. In a guest, all may be chosen.\n',
+            *(f"- {line}" for line in owners),
+            "",
+        ]
+    )
+
+
+def _rule(found: Rule) -> str:
+    return {"no": "–", "named": "*named*"}.get(found, f"`{found}`" if found.startswith("--") else found)
 
 
 def file_tables() -> dict[str, dict[str, Any]]:

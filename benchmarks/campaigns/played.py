@@ -115,7 +115,9 @@ class PlayedBench:
         )
 
 
-def begin(directory: Path, *, witness: str | None = None, **more: int) -> KeptCampaign:
+def begin(
+    directory: Path, *, witness: str | None = None, tunables: tuple[str, ...] = (TUNABLE,), **more: int
+) -> KeptCampaign:
     """A campaign with a visible and a hidden study, in a home below ``directory``."""
     files = {name: directory / f"{name}.toml" for name in ("seen", "unseen")}
     for name, file in files.items():
@@ -126,7 +128,7 @@ def begin(directory: Path, *, witness: str | None = None, **more: int) -> KeptCa
         study_sha256="",
         metric="latency" if witness else "elapsed",
         witness=witness,
-        tunables=(TUNABLE,),
+        tunables=tunables,
         **more,
     )
     place = Home(directory / "data", directory / "cache", directory / "state")

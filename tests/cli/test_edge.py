@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import pty
-import re
-import subprocess
-import sys
 
 import pytest
 
-from ajuste.cli.edge import in_our_words
+from ajuste.cli.edge import exit_code, in_our_words
 from shell import Shell
 
 WRONG = {
@@ -38,19 +35,13 @@ def test_other_errors_stay_as_they_are() -> None:
     assert in_our_words("run 'x' not found in the store") == "run 'x' not found in the store"
 
 
-def test_on_a_narrow_terminal_a_message_is_wrapped_at_words() -> None:
-    ours, theirs = pty.openpty()
-    subprocess.run(
-        [sys.executable, "-c", "from ajuste.cli.main import main; main()", "run", "granlarity"],
-        env={**os.environ, "COLUMNS": "40"},
-        stdout=subprocess.DEVNULL,
-        stderr=theirs,
-        check=False,
-    )
-    os.close(theirs)
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", os.read(ours, 10_000).decode()).splitlines()
-    os.close(ours)
-    assert max(map(len, lines)) <= 40
-    assert " ".join(" ".join(lines).split()).startswith(
-        'ajuste: study "granlarity" not found; did you mean granularity or hackbench-granularity?'
-    )
+@pytest.mark.parametrize("name", [None, "/var/lib/x"])
+def test_a_full_disk_is_said_in_words(name: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+    def work() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+
+    assert exit_code(work) == 1
+    said = capsys.readouterr().err
+    assert "disk is full" in said
+    assert "Errno" not in said
+    assert (name or "") in said

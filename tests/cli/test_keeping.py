@@ -167,6 +167,14 @@ def test_two_runs_are_shown_side_by_side(commands: Commands) -> None:
     assert "\x1b" not in said
 
 
+def test_prune_spares_a_run_that_is_measured_now(commands: Commands) -> None:
+    with Store(f"sqlite:///{commands.store}") as store:
+        run = store.find_run(GOING_ON)
+    with only_one(commands.store.parent.parent / "state" / lock_name(run.fingerprint, run.seed), "a study"):
+        assert commands.json("store", "prune", "--untagged", "--yes")["deleted"] == [DECIDED]
+    assert [one["run"] for one in commands.json("report")] == [GOING_ON]
+
+
 def test_prune_deletes_what_meets_all_conditions(commands: Commands) -> None:
     lost = more_runs(commands)["lost"]
     commands.json("store", "tag", lost, "kept")

@@ -198,7 +198,7 @@ def test_a_study_of_this_machine_is_not_run(person: TestClient, home: Home) -> N
     for place in ("/new/plan", "/new/run"):
         answer = person.post(place, data={"text": text}, headers=OWN)
         assert answer.status_code == 400
-        assert "may only use guests" in answer.text
+        assert "only with --allow-host" in answer.text
     assert not [*(home.state / "lab").glob("*/job.json")]
 
 

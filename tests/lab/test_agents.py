@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from ajuste.lab.agents.desk import AgentDesk
 from ajuste.lab.agents.operations import MOST_BYTES, OPERATIONS, find_operation, schema_of
 from ajuste.lab.agents.protocol import answered
 from ajuste.lab.application import api_routes, application, openapi
+from ajuste.lab.jobs import Jobs
 from ajuste.lab.service import LabService
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
@@ -41,14 +43,16 @@ GUEST: dict[str, Any] = {
 }
 HOST = GUEST | {"target": {"kind": "host", "clock": "wall"}}
 PLAYED = """
-import json, sys, tomllib
+import json, os, sys, tomllib
 plan, *words = sys.argv[1:]
 if words[0] == "plan":
     budget = tomllib.load(open("study.toml", "rb"))["budget"]
     print(json.dumps(json.loads(plan) | {"budget": budget}))
 else:
     with open(words[words.index("--log") + 1], "a") as file:
-        file.write(json.dumps({"event": "asked", "words": words}) + "\\n")
+        file.write(json.dumps({"event": "asked", "words": words, "for": os.environ["AJUSTE_ASKED_BY"]}) + "\\n")
+        if words[2] == "run" and (run := tomllib.load(open("study.toml", "rb")).get("title")):
+            file.write(json.dumps({"event": "run begun", "run": run}) + "\\n")
         file.write(json.dumps({"event": "command ended", "exit_code": 0}) + "\\n")
 """
 
@@ -96,11 +100,44 @@ def test_a_plan_tells_what_it_costs_and_starts_nothing(service: LabService) -> N
 
 def test_a_run_is_charged_with_what_it_may_take_until_it_has_ended(service: LabService) -> None:
     own = desk(service, AgentLimits(trials=25, minutes=6))
-    job = asked(own, "run", study=GUEST, wait_s=30)
-    assert (job["going_on"], job["exit_code"], job["problem"]) == (False, 0, "")
-    with pytest.raises(RequestError, match="takes up to 20 trials; 5 of 25 are left"):
+    job = asked(own, "run", study=GUEST | {"title": DECIDED}, wait_s=30)
+    assert (job["going_on"], job["exit_code"], job["problem"], job["run"]) == (False, 0, "", DECIDED)
+    left = 25 - service.store.count(service.run(DECIDED))
+    assert job["left"]["trials"] == left < 20
+    with pytest.raises(RequestError, match=f"takes up to 20 trials; {left} of 25 are left"):
         asked(own, "run", study=GUEST)
     assert asked(own, "plan", study=GUEST, max_blocks=2)["cost"]["trials"] == 4
+
+
+def test_a_job_that_was_stopped_before_its_first_trial_counts_none_and_keeps_nobody_from_asking(
+    service: LabService,
+) -> None:
+    own = desk(service)
+    job = asked(own, "run", study=GUEST | {"title": "20261101-101010-abcdef"}, wait_s=30)
+    assert "run" not in job
+    assert asked(own, "budget")["left"]["trials"] == AgentLimits().trials
+    assert asked(own, "watch", job=job["job"])["going_on"] is False
+    assert asked(own, "run", study=GUEST)["job"]
+
+
+def test_a_job_is_ended_when_its_minutes_are_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ajuste.lab.jobs.GRACE_S", 0.0)
+    place = Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
+    jobs = Jobs(place, ("sh", "-c", "trap 'echo ended > done; exit 130' INT; while :; do sleep 0.01; done"))
+    job = jobs.start("endless", (), jobs.new_directory(), minutes=0.1 / 60)
+    deadline = time.monotonic() + 20
+    while job.alive and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert (job.alive, (job.directory / "done").read_text()) == (False, "ended\n")
+
+
+def test_minutes_are_those_of_this_machine() -> None:
+    now = [0.0]
+    budget = AgentBudget(AgentLimits(minutes=10), lambda: now[0])
+    budget.charge("job", 1, 2)
+    now[0] = 180
+    budget.settle("job", 0)
+    assert budget.left()["minutes"] == 7
 
 
 def test_minutes_are_limited_too(service: LabService) -> None:
@@ -112,9 +149,9 @@ def test_minutes_are_limited_too(service: LabService) -> None:
 @pytest.mark.parametrize(
     ("allowed", "study", "said"),
     [
-        ((), HOST, "may only use guests"),
-        (("vm.dirty_ratio",), HOST, "may not change vm.swappiness"),
-        (("vm.swappiness",), HOST | {"workload": {"command": ["id"]}}, "only run workloads of the catalogue"),
+        ((), HOST, "only with --allow-host"),
+        (("vm.dirty_ratio",), HOST, "may name only as its owner allowed"),
+        (("vm.swappiness",), HOST | {"workload": {"command": ["id"]}}, "an agent may not name"),
     ],
 )
 def test_this_machine_is_changed_only_as_a_person_allowed(
@@ -128,7 +165,9 @@ def test_this_machine_is_changed_only_as_a_person_allowed(
 
 def test_what_a_person_allowed_can_be_run(service: LabService) -> None:
     service.allow_host = True
-    assert asked(desk(service, allowed=("vm.swappiness",)), "run", study=HOST)["job"]
+    job = asked(desk(service, allowed=("vm.swappiness",)), "run", study=HOST, wait_s=30)["job"]
+    first = (service.jobs.find(job).directory / "log.jsonl").read_text().splitlines()[0]
+    assert json.loads(first)["for"] == "agent:vm.swappiness"
 
 
 def test_jobs_of_others_cannot_be_watched_or_stopped(service: LabService) -> None:
@@ -139,10 +178,13 @@ def test_jobs_of_others_cannot_be_watched_or_stopped(service: LabService) -> Non
 
 
 def test_a_proposal_is_checked_before_anything_is_started(service: LabService, tmp_path: Path) -> None:
-    begin(tmp_path)
+    begin(tmp_path, tunables=(TUNABLE, "kernel"))
     own = desk(service)
     with pytest.raises(RequestError, match="does not allow it"):
         asked(own, "campaign_propose", campaign="played", settings={"vm.dirty_ratio": "5"})
+    for kernel in ("build:/agents/tree", "build:debian:6.1+x.patch", "path:/agents/vmlinuz"):
+        with pytest.raises(RequestError, match="an agent may not name"):
+            asked(own, "campaign_propose", campaign="played", settings={"kernel": kernel})
     assert service.jobs.all() == []
     found = asked(own, "campaign_propose", campaign="played", settings={TUNABLE: "5"}, wait_s=30)
     (log,) = [one.directory / "log.jsonl" for one in service.jobs.all()]
@@ -224,7 +266,7 @@ def test_the_api_answers_what_only_looks_by_get_and_the_rest_by_post(client: Tes
         (b"[]", "is not a JSON object"),
         (b"[" * 100_000, "is not JSON"),
         (b" " * (MOST_BYTES + 1), "more than 256 KiB"),
-        (json.dumps({"study": HOST}).encode(), "may only use guests"),
+        (json.dumps({"study": HOST}).encode(), "only with --allow-host"),
     ],
 )
 def test_the_api_refuses_wrong_requests(body: bytes, said: str, client: TestClient, service: LabService) -> None:

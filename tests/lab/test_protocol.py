@@ -111,7 +111,7 @@ def test_a_client_written_against_the_specification_is_served(tmp_path: Path) ->
         assert answer["structuredContent"]["tunables"][0]["name"] == "vm.swappiness"
         refused = client.call("run", study={"target": {"kind": "host"}})
         assert refused["isError"]
-        assert "may only use guests" in refused["structuredContent"]["error"]
+        assert "only with --allow-host" in refused["structuredContent"]["error"]
         assert client.ask("no/such/method")["error"]["code"] == -32601
         assert client.ask("tools/call", name="budget", arguments="all of it")["error"]["code"] == -32602
         client.process.stdin.write("this is no JSON\n" + "[" * 100_000 + "\n")  # type: ignore[union-attr]

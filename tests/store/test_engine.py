@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from ajuste.model.error import RequestError
+from ajuste.model.error import RequestError, RunError
+from ajuste.store.engine import unusable
 from ajuste.store.store import Store
 from postgresql import Server
 
@@ -53,3 +54,10 @@ def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(RequestError, match="psycopg is not installed"):
         Store("postgresql://host/d")
+
+
+def test_a_server_that_is_cut_off_is_no_damaged_store() -> None:
+    failure = unusable("postgresql://h/d", OSError("connection is bad\n\tIs the server running?"), "read")
+    assert isinstance(failure, RunError)
+    assert "resume" in (failure.hint or "")
+    assert "salvage" not in (failure.hint or "")

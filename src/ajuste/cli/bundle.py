@@ -127,7 +127,7 @@ def verify(
 @contextmanager
 def _runs(text: str) -> Iterator[tuple[Sequence[StoredRun], bool]]:
     """The runs that are meant, and whether they are a stranger's."""
-    from ajuste.run.sharing import IMPORTED, to_bundle, unpacked
+    from ajuste.run.sharing import to_bundle, unpacked
     from ajuste.store.store import Store
 
     file = Path(text)
@@ -139,7 +139,7 @@ def _runs(text: str) -> Iterator[tuple[Sequence[StoredRun], bool]]:
         return
     with Store(home().store_url) as store:
         found = to_bundle([text], store)
-        yield found, found[0].run.fingerprint.startswith(IMPORTED)
+        yield found, found[0].run.imported
 
 
 def _show(one: Verified) -> None:

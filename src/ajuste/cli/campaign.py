@@ -20,6 +20,7 @@ from ajuste.model.campaign import (
     ExploredMetric,
     ProposalRecord,
 )
+from ajuste.model.capability import Asked
 from ajuste.model.error import RequestError
 from ajuste.model.wording import change, count_of, listed, percent, visible_line
 from ajuste.report.console import Console
@@ -199,7 +200,8 @@ def _bench(*, quiet: bool, accept_risk: bool, wait: str | None = None) -> Experi
     from ajuste.run.experiment import progress_of
 
     known = catalogue()
-    means = RunOptions(home(), accept_risk=accept_risk, wait_s=wait_seconds(wait))
+    owner = Asked("owner")  # of its studies; proposals are asked for
+    means = RunOptions(home(), accept_risk=accept_risk, wait_s=wait_seconds(wait), asked=owner)
     return ExperimentBench(known, means, lambda study: progress_of(study, known, quiet=quiet))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import logging
 import os
 import re
@@ -95,8 +96,11 @@ def _done(work: Callable[[], object]) -> int:
         return 1
     except OSError as error:
         _log_failure(error, 1)
-        # A disk that filled up, a file that cannot be written: what the system says is what there is to say.
-        _say(f"{error.filename}: {error.strerror}" if error.filename else str(error), None)
+        # A file that cannot be written: what the system says is what there is to say.
+        place = f"{error.filename}: " if error.filename else ""
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        said = "the disk is full" if is_full else error.strerror or str(error)
+        _say(f"{place}{said}", "free disk space; what was measured is kept" if is_full else None)
         return 1
     return result if isinstance(result, int) else 0
 

@@ -104,6 +104,7 @@ def _document(run: Head, note: str) -> dict[str, object]:
         "run": run.id,
         **{name: getattr(run, name) for name in names},
         "stopped": run.stopped or UNFINISHED,
+        "imported": run.imported,
         **{name: getattr(run, name) for name in more},
         "tags": run.tags.split(),
         "note": note.rstrip(),
@@ -134,6 +135,7 @@ def _line(run: Head, note: str) -> str:
         *(
             run.workload,
             size_text(run.size_bytes) if run.stopped else "",
+            "imported" if run.imported else "",
             " ".join(f"#{tag}" for tag in run.tags.split()),
         ),
         run.answer,

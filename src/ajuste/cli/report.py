@@ -157,7 +157,7 @@ def _results(url: str, runs: Sequence[str], *, trials: bool, as_json: bool) -> R
         if trials:
             _trials(store, found, as_json)
             return None
-        if (kept := store.results(found)) is not None:  # Then nothing is computed.
+        if not found.imported and (kept := store.results(found)) is not None:  # Then nothing is computed.
             from ajuste.model.results import Results
 
             with suppress(ValueError):  # Another Ajuste may have written it otherwise.

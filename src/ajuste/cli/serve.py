@@ -62,14 +62,18 @@ def mcp(
         int | None, typer.Option("--port", min=0, max=65535, metavar="N", help="With --http: the port (0: any free).")
     ] = None,
     trials: Annotated[int, typer.Option("--trials", min=1, help="The client may measure so many trials.")] = 2000,
-    minutes: Annotated[float, typer.Option("--minutes", min=0.1, help="It may measure for so many minutes.")] = 120.0,
+    minutes: Annotated[
+        float,
+        typer.Option("--minutes", min=0.1, help="It may use so many minutes of this machine; then its jobs are ended."),
+    ] = 120.0,
     calls: Annotated[int, typer.Option("--calls", min=1, help="It may call so often in any minute.")] = 120,
     allow_host: Annotated[
         str | None,
         typer.Option(
             "--allow-host",
             metavar="NAME,...",
-            help="Let it change these tunables of this machine, as root (default: none; guests only).",
+            help="As root: let it change these tunables of this machine; its commands run as the user nobody (default: "
+            "none; guests only).",
         ),
     ] = None,
     as_json: Json = False,

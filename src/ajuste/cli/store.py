@@ -22,7 +22,7 @@ from ajuste.store.head import PINNED, Head, RunNotes, valid_tags
 from ajuste.store.salvage import Findings, inspect_store
 from ajuste.store.salvage import salvage as salvage_store
 from ajuste.store.store import Store
-from ajuste.store.upkeep import Unwanted, back_up, forget, shrink, sizes
+from ajuste.store.upkeep import Unwanted, back_up, forget, is_measured, shrink, sizes
 
 app = Commands(
     help=examples(
@@ -198,13 +198,14 @@ def prune(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Delete the runs that meet all of the given conditions."""
+    """Delete the runs that meet all of the given conditions. Runs that are measured now stay."""
     if not (failed or older or untagged):
         raise RequestError("a condition is required", hint="give --failed, --older TIME or --untagged")
     unwanted = Unwanted(failed, since_of(older, "--older"), untagged)
     url = home().store_url
     with Store(url) as store:
-        found = list(unwanted.among(store.runs()))
+        place = home()
+        found = [run for run in unwanted.among(store.runs()) if not is_measured(run, store, place)]
         if dry_run or not found:
             _say_deleted(found, as_json=as_json, dry_run=dry_run)
             return

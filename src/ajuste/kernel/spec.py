@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ajuste.kernel.source import KernelSource, kernel_sources
 from ajuste.model.base import BaseModel
+from ajuste.model.capability import Asked, Kind
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.wording import split_at
@@ -156,22 +157,40 @@ def specs_to_build(texts: Iterable[str]) -> dict[str, KernelToBuild]:
     return {text: spec for text, spec in specs.items() if isinstance(spec, KernelToBuild)}
 
 
-def parse_study_spec(text: str) -> KernelSpec:
-    """As ``parse_spec``, for a study file, which may be a stranger's. Building runs the Makefiles of the sources, which
-    also expand the texts among the options. Raises RequestError for sources, patches and texts.
+def kernel_kind(text: str) -> Kind:
+    """What ``text`` names, for the table of capabilities. Building runs the Makefiles of the sources, which also expand
+    the texts among the options. Raises RequestError as ``parse_spec``.
     """
-    spec = parse_spec(text)
-    if not isinstance(spec, KernelToBuild):
-        return spec
+    match spec := parse_spec(text):
+        case PackagedKernel():
+            return "kernel package"
+        case OwnKernel():
+            return "built kernel"
+        case KernelFile():
+            return "kernel file"
+        case KernelToBuild():
+            return "kernel source" if _runs_here(spec) else "kernel build"
+
+
+def _runs_here(spec: KernelToBuild) -> str:
+    """What of a kernel to build is code of nobody who is known."""
     texts = [setting for setting, (_, value) in zip(spec.settings, spec.options, strict=True) if value[0] == '"']
-    refused = [
+    found = [
         *([f"the source {spec.source}"] if isinstance(spec.source, SourceTree) else ()),
         *(f"the patch {patch}" for patch in spec.patches),
         *(f"the text {setting}" for setting in texts),
     ]
-    if refused:
+    return next(iter(found), "")
+
+
+def parse_study_spec(text: str, asked: Asked = Asked("study file")) -> KernelSpec:  # noqa: B008
+    """As ``parse_spec``, for a study file, which may be a stranger's. Raises RequestError for sources, patches and
+    texts.
+    """
+    spec = parse_spec(text)
+    if isinstance(spec, KernelToBuild) and (code := _runs_here(spec)) and not asked.may("kernel source"):
         raise RequestError(
-            f"{text!r}: {refused[0]} is not allowed in a study file, because building runs it on this machine; "
+            f"{text!r}: {code} is not allowed in a study file, because building runs it on this machine; "
             "expected build:debian:VERSION+NAME=VALUE, with y, m, n or a number as VALUE",
             hint="give this kernel on the command line, with --kernel",
         )

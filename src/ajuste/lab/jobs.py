@@ -21,12 +21,15 @@ from typing import Any, Final
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
 from ajuste.machine.session import started_ticks
+from ajuste.model.capability import Asked, told
 from ajuste.model.error import RequestError
 
 AJUSTE: Final = (sys.executable, "-P", "-c", "from ajuste.cli.main import main; main()")
 """This very Ajuste as a command; the words of its command line follow."""
 MOST_JOBS: Final = 4
 """So many measure at once: more would only disturb each other."""
+GRACE_S: Final = 30.0
+"""A job that keeps its own limit ends before this is over."""
 _KEPT_BYTES: Final = 1 << 20
 _BEGUN: Final = ("run begun", "run resumed")
 
@@ -120,15 +123,28 @@ class Jobs:
         make_directory(made)
         return made
 
-    def start(self, study: str, words: Sequence[str], directory: Path) -> Job:
-        """Start ``ajuste WORDS`` in ``directory``. Raises RequestError while too many measure."""
+    def start(
+        self,
+        study: str,
+        words: Sequence[str],
+        directory: Path,
+        *,
+        asked: Asked | None = None,
+        minutes: float | None = None,
+    ) -> Job:
+        """Start ``ajuste WORDS`` in ``directory`` for who ``asked``. After ``minutes`` of this machine's time and some
+        grace it is interrupted, and then killed. Raises RequestError while too many measure.
+        """
         if sum(job.alive for job in self.all()) >= MOST_JOBS:
             raise RequestError(f"{MOST_JOBS} runs are going on; expected fewer", hint="wait for one, or pause it")
         log = directory / "log.jsonl"
+        # A process of its own counts the time: the limit holds also after this server has ended.
+        limit = [] if minutes is None else ["timeout", "--signal=INT", "--kill-after=30", f"{60 * minutes + GRACE_S:g}"]
         with (directory / "said").open("ab") as said:
             process = subprocess.Popen(
-                [*self._command, "--log", str(log), *words],
+                [*limit, *self._command, "--log", str(log), *words],
                 cwd=directory,
+                env=_environment(asked),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=said,
@@ -143,12 +159,15 @@ class Jobs:
         (directory / "job.json").write_text(json.dumps(about), encoding="utf-8")
         return Job(directory.name, study, process.pid, about["started"], about["created"], directory)  # type: ignore[arg-type]
 
-    def asked(self, words: Sequence[str], directory: Path, timeout_s: float = 120.0) -> str:
+    def asked(
+        self, words: Sequence[str], directory: Path, timeout_s: float = 120.0, *, asked: Asked | None = None
+    ) -> str:
         """What ``ajuste WORDS`` prints. Raises RequestError with what it says where it fails."""
         try:
             done = subprocess.run(
                 [*self._command, *words],
                 cwd=directory,
+                env=_environment(asked),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=timeout_s,
@@ -169,6 +188,10 @@ class Jobs:
             return [one for one in self.directory.iterdir() if one.is_dir()]
         except OSError:
             return []
+
+
+def _environment(asked: Asked | None) -> dict[str, str] | None:
+    return None if asked is None else {**os.environ, **told(asked)}
 
 
 def _read(directory: Path) -> Job | None:

@@ -13,11 +13,12 @@ from typing import Any, Final
 import tomlkit
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.kernel.spec import parse_study_spec
+from ajuste.kernel.spec import kernel_kind, parse_study_spec
 from ajuste.lab.jobs import AJUSTE, Job, Jobs
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
 from ajuste.machine.installation import as_root
+from ajuste.model.capability import Asked, Rule
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.report.plan import PlannedStudy
@@ -29,8 +30,9 @@ from ajuste.store.head import Head, valid_tags
 from ajuste.store.store import Run, Store
 from ajuste.store.upkeep import forget
 from ajuste.study.location import StudySource
+from ajuste.study.named import require_allowed
 from ajuste.study.problem import error
-from ajuste.study.read import beyond_limits, checked_study, read_toml
+from ajuste.study.read import beyond_limits, checked_study, parse_study, read_toml
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
 
@@ -96,9 +98,9 @@ class LabService:
 
     # Planning and starting.
 
-    def checked(self, document: Mapping[str, Any]) -> tuple[Study, str]:
+    def checked(self, document: Mapping[str, Any], asked: Asked | None = None) -> tuple[Study, str]:
         """The study in ``document``, as a study file has it, and the text of that file. Raises RequestError with all
-        that is wrong, and for a study of this machine unless that is allowed.
+        that is wrong, and for what may not be asked for, by the lab page unless somebody else ``asked``.
         """
         plain = _plain(document)
         if problems := beyond_limits(plain):
@@ -106,17 +108,14 @@ class LabService:
         text = tomlkit.dumps(plain)
         if len(text) > MOST_STUDY_BYTES:
             raise RequestError(f"the study has {len(text):,} characters; expected at most {MOST_STUDY_BYTES:,}")
-        study = checked_study(plain, StudySource(Path(STUDY_FILE), text), catalogue(), parse_kernel=parse_study_spec)
-        self.require_allowed(study)
+        options: frozenset[Rule] = frozenset({"--allow-host"}) if self.allow_host else frozenset()
+        asked = asked or Asked("page", options=options)
+        source = StudySource(Path(STUDY_FILE), text)
+        # Before any file that it names is looked at; what its kernels are is known later.
+        require_allowed(parse_study(plain, source), asked, catalogue(), lambda _: "kernel package")
+        study = checked_study(plain, source, catalogue(), parse_kernel=parse_study_spec)
+        require_allowed(study, asked, catalogue(), kernel_kind)
         return study, text
-
-    def require_allowed(self, study: Study) -> None:
-        """Raises RequestError for a study that would change this machine."""
-        if study.target.on_host and not self.allow_host:
-            raise RequestError(
-                "this study runs on this machine, and the lab page may only use guests",
-                hint="choose a kernel, or start the lab page as root with --allow-host",
-            )
 
     def document(self, run: Run) -> dict[str, Any]:
         """The study of a run as a study file has it. Running that goes on with the run, or asks it once more."""
@@ -138,11 +137,12 @@ class LabService:
         make_directory(self.jobs.directory)
         return self.jobs.asked(words, self.jobs.directory)
 
-    def plan(self, document: Mapping[str, Any]) -> PlannedStudy:
+    def plan(self, document: Mapping[str, Any], asked: Asked | None = None) -> PlannedStudy:
         """Every write, command and trial of a study; nothing is done. Raises RequestError."""
-        _, text = self.checked(document)
+        _, text = self.checked(document, asked)
         with self._study_file(text) as file:
-            return PlannedStudy.model_validate_json(self.jobs.asked(["plan", str(file), "--json"], file.parent))
+            words = ["plan", str(file), "--json"]
+            return PlannedStudy.model_validate_json(self.jobs.asked(words, file.parent, asked=asked))
 
     @contextmanager
     def _study_file(self, text: str) -> Iterator[Path]:
@@ -158,16 +158,26 @@ class LabService:
             file.unlink(missing_ok=True)
             directory.rmdir()
 
-    def start(self, document: Mapping[str, Any], *, fresh: bool = False, max_minutes: float | None = None) -> Job:
-        """Run a study as a child process. Raises RequestError for a study that is wrong or not allowed."""
-        study, text = self.checked(document)
+    def start(
+        self,
+        document: Mapping[str, Any],
+        *,
+        fresh: bool = False,
+        max_minutes: float | None = None,
+        asked: Asked | None = None,
+    ) -> Job:
+        """Run a study as a child process, which is ended after ``max_minutes``. Raises RequestError for a study that is
+        wrong or not allowed.
+        """
+        study, text = self.checked(document, asked)
         directory = self.jobs.new_directory()
         file = directory / STUDY_FILE
         file.write_text(text, encoding="utf-8")
         options = ["--fresh"] if fresh else []
         if max_minutes is not None:
             options += ["--max-time", f"{60 * max_minutes:g}s"]
-        return self.jobs.start(study.name, ["run", str(file), *options, "--quiet", "--json"], directory)
+        words = ["run", str(file), *options, "--quiet", "--json"]
+        return self.jobs.start(study.name, words, directory, asked=asked, minutes=max_minutes)
 
     # Keeping in order.
 

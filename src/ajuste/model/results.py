@@ -305,6 +305,7 @@ class Results(BaseModel):
     ``tuning`` is what a search has found: then the verdicts are those of its check alone.
     ``no_chance`` are the factors that had no chance to matter, as far as no verdict says otherwise.
     ``live`` has the slices of an experiment on a running service, which are its trials.
+    A run that was ``imported`` was measured by others, and came in a bundle.
     What was measured ``elsewhere`` has no run, seed, clock and end: they are empty or None.
     """
 
@@ -357,6 +358,7 @@ class Results(BaseModel):
     notes: tuple[str, ...] = ()
     created: str = ""
     ajuste: str = ""
+    imported: bool = Field(default=False, exclude_if=lambda imported: not imported)
 
     @property
     def counted_blocks(self) -> str:

@@ -23,6 +23,9 @@ class Parameter(ClosedModel):
 
     ``modules`` has, by value, a kernel module of Ajuste's own that the workload needs then: it is built for the guest's
     kernel, and never loaded on this machine.
+
+    ``chosen_by`` is who may choose the value on this machine: ``anyone``, also an agent; or its ``owner``, because the
+    value names a path or reaches beyond the workload (see ``model.capability``).
     """
 
     what: str
@@ -33,6 +36,7 @@ class Parameter(ClosedModel):
     maximum: int | None = None
     choices: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     modules: dict[str, str] = Field(default_factory=dict)
+    chosen_by: Literal["owner", "anyone"] = "owner"
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -44,6 +48,8 @@ class Parameter(ClosedModel):
             raise ValueError("the choices of a flag are 0 and 1")
         if not set(self.modules) <= set(self.choices):
             raise ValueError("modules are for values among the choices")
+        if self.type == "file" and self.chosen_by == "anyone":
+            raise ValueError("a file is its owner's to choose")
         return self
 
 

@@ -60,6 +60,7 @@ from ajuste.report.unsettled import unsettled_sections
 from ajuste.report.verdict_tables import effect_table, line_table, ranking_sections, verdict_table
 from ajuste.report.verdicts import LOOKS, ORDER, counted, counted_lines, effect_band, effects_of, word_badge
 
+IMPORTED: Final = "Imported from a bundle: others measured it, and nothing here proves how."
 _HIGHEST_LEAD: Final = 420  # CSS pixels
 _LINES_ABOUT: Final = (
     "The effect of the whole profile is divided among its lines. A line's share is the effect that it adds when lines "
@@ -123,6 +124,7 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
         headline=_live_headline(results) or (found[0].sentence if found else results.answer or "Nothing was measured."),
         question=results.question,
         lead=(
+            *((Paragraph(IMPORTED, name="imported"),) if results.imported else ()),
             *(Paragraph(one.sentence) for one in found[1:]),
             _counts(results, decided),
             *applied,
@@ -212,7 +214,12 @@ def _apply(results: Results, found: Sequence[Headline]) -> tuple[CommandBlock, .
     """The command that puts the best configuration to use, where one is better and all of it can be set."""
     winner = next((one.winner for one in found[:1]), "")
     can_be_set = {explained.name for explained in results.explained if explained.where}
-    if not winner or not results.run or not all(factor.name in can_be_set for factor in results.factors):
+    if (
+        not winner
+        or not results.run
+        or results.imported
+        or not all(factor.name in can_be_set for factor in results.factors)
+    ):
         return ()
     at_boot = [factor.name for factor in results.factors if is_boot_name(factor.name)]
     if BOOT_KERNEL in at_boot:

@@ -50,7 +50,7 @@ def effect_text(verdict: Verdict | None) -> str | None:
 
 def side_by_side_document(compared: SideBySide) -> dict[str, Any]:
     """The comparison for programs."""
-    names = ("run", "study", "created", "digest", "stopped", "answer")
+    names = ("run", "study", "created", "digest", "stopped", "answer", "imported")
     return {
         "runs": [{name: getattr(one, name) for name in names} for one in compared.results],
         "effects": [
@@ -73,7 +73,7 @@ def print_side_by_side(compared: SideBySide) -> None:
     )
     with sheet(Console(file=sys.stdout)) as page:
         for name, one in _named(compared):
-            page.line(f"{name}  {one.run}  {visible_line(one.study)}")
+            page.line(f"{name}  {one.run}  {visible_line(one.study)}{'  imported' if one.imported else ''}")
             page.say(one.answer or one.stopped_because, indent=3)
         _print_table(page, "Effects", compared.names, effects)
         _print_table(page, "What differs between their environments", compared.names, compared.differing)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
 from typing import Final
 
+from ajuste.catalogue.loader import Catalogue, catalogue
+from ajuste.catalogue.place import location
 from ajuste.model.error import RequestError, nearest_names
 from ajuste.model.event import Written
-from ajuste.model.plan import Attributes
+from ajuste.model.plan import Attributes, FileLocation, Location, Write, location_words
 from ajuste.model.results import Results
+from ajuste.model.tunable import Tunable
 from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import blocks_of, visible_line
-from ajuste.profile.export import NO_WORDS, Export, ExportSetting, LeftOut
+from ajuste.profile.export import NO_WORDS, Export, ExportSetting, LeftOut, plain
 from ajuste.report.verdicts import ORDER, effect_band, effect_style, tally
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 
@@ -121,6 +126,7 @@ def _what_can_be_done(results: Results) -> str:
 # One configuration of a run beside its baseline: what it sets, what came of it, and what speaks for it.
 
 
+_FILE_NAME: Final = re.compile(r"[^a-z0-9-]+")
 _NOT_SET: Final = "is not a setting of a running system"
 
 
@@ -129,29 +135,71 @@ def export_of(results: Results, resolved: ResolvedStudy, written: Sequence[Writt
     chosen, baseline = resolved.find(name), resolved.find(resolved.baseline)
     known = {write.tunable: write for write in written}
     at_baseline = {write.tunable: write.value for write in baseline.writes}
-    settings = []
+    settings, left_out = [], []
     for write in chosen.writes:
-        if at_baseline.get(write.tunable) != write.value:
-            told = known.get(write.tunable)
-            settings.append(
-                ExportSetting(
-                    tunable=write.tunable,
-                    location=write.location,
-                    asked=write.value,
-                    became=told.after if told else write.value,
-                    before=told.before if told else None,
-                    companions=write.companions,
-                )
+        if at_baseline.get(write.tunable) == write.value:
+            continue
+        told = known.get(write.tunable)
+        became = told.after if told else write.value
+        if why := why_not_catalogued(write, became, catalogue()):
+            left_out.append(LeftOut(f"{write.tunable} = {became}", why))
+            continue
+        settings.append(
+            ExportSetting(
+                tunable=write.tunable,
+                location=write.location,
+                asked=write.value,
+                became=became,
+                before=told.before if told else None,
+                companions=write.companions,
             )
+        )
+    words = tuple(word for word in _arguments(chosen) if word not in _arguments(baseline))
+    if results.imported:  # Anything can be said there: what is started first, for one.
+        left_out += [LeftOut(word, "the run is imported: set what is booted yourself") for word in words]
+        words = ()
     return Export(
-        name=f"ajuste-{results.study}",
+        name=f"ajuste-{_FILE_NAME.sub('-', results.study.lower())[:80]}",
         configuration=name,
         evidence=tuple(visible_line(line) for line in _evidence(results, resolved, name)),
         settings=tuple(settings),
         attributes=_attributes(chosen, baseline),
-        kernel_arguments=tuple(word for word in _arguments(chosen) if word not in _arguments(baseline)),
-        left_out=tuple(_left_out(chosen, baseline)),
+        kernel_arguments=words,
+        left_out=(*left_out, *_left_out(chosen, baseline)),
     )
+
+
+def why_not_catalogued(write: Write, became: str, known: Catalogue) -> str:
+    """Why a setting of a run, which may be a stranger's, is not written to a file; empty for a place of the catalogue
+    with a value that is one there.
+    """
+    try:
+        tunable = known.find_tunable(write.tunable)
+    except RequestError:
+        return "it is not in the catalogue"
+    places = [location(where) for where in tunable.where]
+    if tunable.parts or tunable.name != write.tunable or write.location not in places:
+        return f"the catalogue does not have {tunable.name} at {location_words(write.location)}"
+    if any(not _is_companion(place, tunable, known) for place in write.companions):
+        return "it names places that the kernel does not change along with it"
+    choices = {choice for where in tunable.where for choice in where.choices}
+    for value in (write.value, became):
+        try:
+            known.check_level(tunable, plain(value))
+        except RequestError:
+            if value not in choices:
+                return f"{tunable.name} cannot be {value[:40]!r}"
+    return ""
+
+
+def _is_companion(place: Location, tunable: Tunable, known: Catalogue) -> bool:
+    for name in tunable.companions:
+        other = known.tunables[name]
+        if place in map(location, (other.instance(tunable.chosen) if other.parts else other).where):
+            return True
+    path = PurePosixPath(getattr(place, "path", ""))
+    folders = [folder.format(**tunable.chosen) for folder in tunable.companion_directories]
+    return isinstance(place, FileLocation) and ".." not in path.parts and str(path.parent) in folders
 
 
 def _arguments(configuration: ResolvedConfiguration) -> tuple[str, ...]:
@@ -183,6 +231,8 @@ def _left_out(chosen: ResolvedConfiguration, baseline: ResolvedConfiguration) ->
 
 
 def _evidence(results: Results, resolved: ResolvedStudy, name: str) -> Iterable[str]:
+    if results.imported:
+        yield "IMPORTED from a bundle: others measured it. Look at every line before you use it."
     yield f"{name}, compared with {resolved.baseline}."
     yield f"Study {results.study}: {results.question or results.title}"
     for verdict in deciding_verdicts(results, name):

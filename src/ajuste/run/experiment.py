@@ -15,11 +15,12 @@ from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.design.search.goal import Search
 from ajuste.executor.executor import NOTES, Executor
 from ajuste.executor.host.kept_state import keeper
-from ajuste.kernel.spec import specs_to_build
+from ajuste.kernel.spec import kernel_kind, specs_to_build
 from ajuste.machine.cache import remove_leftovers
 from ajuste.machine.installation import ajuste_version
 from ajuste.machine.inventory.inventory import summary_of, take_inventory
 from ajuste.model.boot import BOOTS
+from ajuste.model.capability import Asked
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KERNEL_OPTIONS, PACKAGES, PROOFS
 from ajuste.model.relevance import RELEVANCE, NoChance, kept_of
@@ -27,6 +28,7 @@ from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.run.relevance import ActivityObserver, RelevanceLook
 from ajuste.run.runner import Executors, Runner, Watcher
 from ajuste.run.testbed import Experiment, RunOptions, testbed_for
+from ajuste.study.named import require_allowed, require_allowed_run
 from ajuste.study.resolve import resolve, resolver
 from ajuste.study.resolved import Machine, ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study
@@ -43,8 +45,9 @@ _LOG: Final = logging.getLogger(__name__)
 def resolved_study(study: Study, catalogue: Catalogue, means: RunOptions) -> ResolvedStudy:
     """``study`` on its kernels. A kernel is fetched only if its spec does not say its version.
 
-    Raises RequestError for whatever cannot be carried out as it is written.
+    Raises RequestError for whatever cannot be carried out as it is written, or may not be asked for.
     """
+    require_allowed(study, means.asked.planning, catalogue, kernel_kind)
     return resolve(*testbed_for(study, means).surroundings(study, catalogue))
 
 
@@ -107,6 +110,7 @@ def _require_plain(one: ResolvedConfiguration, study: Study) -> None:
 
 def prepare_search(study: Study, search: Search, catalogue: Catalogue, means: RunOptions) -> Experiment:
     """As ``prepare``, for a search among the combinations of all levels. Raises RequestError."""
+    require_allowed(study, means.asked.planning, catalogue, kernel_kind)
     bed = testbed_for(study, means)
     found = resolver(*bed.surroundings(searched_study(study, search, catalogue), catalogue))
     return replace(bed.prepared(first_study(found, search), catalogue), resolver=found)
@@ -367,6 +371,8 @@ def record(
     lost.
     """
     resolved = ResolvedStudy.model_validate_json(run.resolved)
+    if run.imported:
+        require_allowed_run(resolved, Asked("bundle"), catalogue, kernel_kind)
     from ajuste.run.recordings import follow_decisions, record_trials, to_follow, to_record
 
     names = to_record(run, configuration, store, fresh=fresh)

@@ -36,8 +36,17 @@ _STOPPED: dict[str, Why] = {
 
 def results_of(run: Run, store: Store) -> Results:
     """Everything that is known of ``run``, as one document. Of a run that ended it is what was first said of it, also
-    by an Ajuste that would say it otherwise now.
+    by an Ajuste that would say it otherwise now. One that was imported says so, and has no commands of strangers.
     """
+    found = original_results(run, store)
+    if not run.imported:
+        return found
+    again = [f"ajuste verify {run.id}"] if found.clock == "virtual" else []
+    return found.model_copy(update={"imported": True, "reproduce": tuple(again)})
+
+
+def original_results(run: Run, store: Store) -> Results:
+    """What the one who measured ``run`` is shown of it."""
     if (kept := store.results(run)) is not None:
         with suppress(ValueError):  # Another Ajuste may have written it otherwise.
             return Results.model_validate_json(kept)

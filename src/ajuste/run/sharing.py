@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -15,16 +16,17 @@ from ajuste.model.explanation import Recorded
 from ajuste.model.results import Results
 from ajuste.model.trial import Trial
 from ajuste.report.results import report_of
-from ajuste.run.outcome import results_of
-from ajuste.store.bundle import COPY_AGAIN, BundledRun, BundleReader, open_bundle
+from ajuste.run.outcome import original_results
+from ajuste.store.bundle import COPY_AGAIN, BundledRun, BundleReader, is_beyond, open_bundle
+from ajuste.store.head import IMPORTED
 from ajuste.store.record import KeptRecord
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
 
-IMPORTED: Final = "imported-"
-"""Before the fingerprint of a run that came in a bundle: it is shown, and never stands for a measurement of this store,
-so that nobody's file answers the question of `ajuste run`."""
 _AT_ONCE: Final = 1_000
+_AT_ONCE_CHARACTERS: Final = 16 << 20
+_MOST_RESOLVED: Final = 2_000_000
+"""Values of a study that was resolved: 10,000 configurations have some 100 each."""
 _MALFORMED: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
@@ -68,7 +70,7 @@ class StoredRun:
     @property
     def results(self) -> Results:
         """What is said of it."""
-        return results_of(self.run, self.store)
+        return original_results(self.run, self.store)
 
 
 def to_bundle(names: Sequence[str], store: Store) -> list[StoredRun]:
@@ -134,11 +136,11 @@ def _alike(one: StoredRun, other: StoredRun) -> bool:
 def unpacked(file: Path) -> Iterator[tuple[list[StoredRun], dict[str, bool]]]:
     """The runs of a bundle in a store of their own, and by id whether their results follow from their trials."""
     with TemporaryDirectory(prefix="ajuste-bundle-") as directory, Store(f"sqlite:///{directory}/store") as store:
-        said: dict[str, Results] = {}
+        said: dict[str, str] = {}
         with open_bundle(file) as bundle:
             for _ in range(bundle.runs):
                 head = _take(bundle, store, file)
-                said[head.id] = bundle.results()
+                said[head.id] = _sha256(bundle.results())
             bundle.end()
         runs = [StoredRun(store.find_run(name), store) for name in said]
         kept = {}
@@ -148,17 +150,25 @@ def unpacked(file: Path) -> Iterator[tuple[list[StoredRun], dict[str, bool]]]:
                 report_of(found)
             except _MALFORMED as error:
                 raise RequestError(f"{file} is malformed: run {one.run.id} cannot be shown", hint=COPY_AGAIN) from error
-            kept[one.run.id] = found.model_dump_json() == said[one.run.id].model_dump_json()
+            kept[one.run.id] = _sha256(found) == said[one.run.id]
         yield runs, kept
+
+
+def _sha256(results: Results) -> str:
+    return hashlib.sha256(results.model_dump_json().encode()).hexdigest()
 
 
 def _take(bundle: BundleReader, store: Store, file: Path) -> BundledRun:
     """Put the next run of a bundle into a store. Raises RequestError."""
     head = bundle.run()
+    if is_beyond(head.resolved.encode(), _MOST_RESOLVED):
+        raise RequestError(f"{file} is too large: the study of run {head.id} has more than {_MOST_RESOLVED:,} values")
     try:
-        ResolvedStudy.model_validate_json(head.resolved)
+        resolved = ResolvedStudy.model_validate_json(head.resolved)
     except _MALFORMED as error:
         raise RequestError(f"{file} is malformed: the study of run {head.id} is not valid", hint=COPY_AGAIN) from error
+    if resolved.study.name != head.study:
+        raise RequestError(f"{file} is malformed: run {head.id} is of another study than it says", hint=COPY_AGAIN)
     names = Run.__dataclass_fields__.keys() & BundledRun.model_fields.keys()
     run = Run(**{name: getattr(head, name) for name in names})
     run = replace(run, fingerprint=f"{IMPORTED}{head.fingerprint}")
@@ -173,10 +183,24 @@ def _take(bundle: BundleReader, store: Store, file: Path) -> BundledRun:
     return head
 
 
+def _some(trials: Iterable[Trial]) -> Iterator[list[Trial]]:
+    """Trials in lists that the memory holds, whatever was printed in them."""
+    found: list[Trial] = []
+    characters = 0
+    for one in trials:
+        found.append(one)
+        characters += len(one.events) + len(one.console)
+        if len(found) == _AT_ONCE or characters > _AT_ONCE_CHARACTERS:
+            yield found
+            found, characters = [], 0
+    if found:
+        yield found
+
+
 def _put(store: Store, run: Run, head: BundledRun, trials: Iterator[Trial], recorded: Iterable[Recorded]) -> None:
     """Put a run into a store that does not have it."""
     begun = store.adopt(run, kernel=head.kernel, workload=head.workload)
-    while some := list(islice(trials, _AT_ONCE)):
+    for some in _some(trials):
         for machine, own in groupby(some, lambda trial: head.machines.get(str(trial.slot.block), "")):
             store.add_trials(begun, list(own), machine=machine)
     for one in recorded:

@@ -25,6 +25,7 @@ from ajuste.machine.files import sha256_of
 from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, Home, find_program, native_program
 from ajuste.machine.installation import ajuste_version
 from ajuste.machine.session import machine_marks
+from ajuste.model.capability import Asked, asked_here
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage, KernelVersion, Proof
 from ajuste.model.wording import Say
@@ -51,8 +52,8 @@ class RunOptions:
 
     One that is ``dry`` is only planned, and fetches no packages. ``reboots`` is an experiment across reboots that
     began; before it begins ``reboots_allowed`` says that the person wants them, by the boot ``loader`` of that name, if
-    they chose one. Another experiment on this machine may go on for ``wait_s`` seconds. ``say`` is told what happens
-    now, ``warn`` what a person should read at any time.
+    they chose one. Another experiment on this machine may go on for ``wait_s`` seconds. ``asked`` says who asks for it.
+    ``say`` is told what happens now, ``warn`` what a person should read at any time.
     """
 
     home: Home
@@ -67,6 +68,7 @@ class RunOptions:
     reboots_allowed: bool = False
     loader: str = ""
     wait_s: float = 0
+    asked: Asked = field(default_factory=asked_here)
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from ajuste.analysis.record import digest
-from ajuste.catalogue.loader import Catalogue
+from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.executor.executor import TrialRequest
-from ajuste.kernel.spec import PackagedKernel, parse_spec
+from ajuste.kernel.spec import kernel_kind
+from ajuste.model.capability import Asked
 from ajuste.model.error import RequestError
 from ajuste.model.trial import Trial
 from ajuste.outputs.trial import trial
 from ajuste.run.runner import Executors, Watcher
-from ajuste.run.sharing import IMPORTED
 from ajuste.run.testbed import Experiment, RunOptions, testbed_for
+from ajuste.store.head import IMPORTED
 from ajuste.store.store import Run
 from ajuste.study.commands import reading_of
+from ajuste.study.named import require_allowed_run
 from ajuste.study.resolved import ResolvedStudy
 
 _AT_ONCE: Final = 200
@@ -64,12 +66,8 @@ def require_verifiable(run: Run, *, stranger: bool) -> ResolvedStudy:
         )
     if not run.stopped:
         raise RequestError(f"run {run.id} is not finished", hint="finish it with its own command")
-    foreign = [spec for spec in resolved.study.kernels if not isinstance(parse_spec(spec), PackagedKernel)]
-    if stranger and foreign:
-        raise RequestError(
-            f"run {run.id} uses {foreign[0]}, a kernel of another machine; a bundle is verified with packaged kernels",
-            hint="choose a run that uses a packaged kernel, such as debian:5.10",
-        )
+    if stranger:
+        require_allowed_run(resolved, Asked("bundle"), catalogue(), kernel_kind)
     return resolved
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field
 
@@ -44,9 +44,12 @@ MOST_RECORDED: Final = 10_000
 LARGEST_FILE: Final = 256 << 20
 LARGEST_CONTENT: Final = 4 << 30
 """Bytes when it is unpacked."""
-LARGEST_LINE: Final = 64 << 20
+MOST_UNPACKED: Final = 2_000
+"""Bytes that a byte of the file may unpack to, beyond ``SPARE_CONTENT``. Trials that are all alike come to some 300."""
+SPARE_CONTENT: Final = 32 << 20
 _LEVEL: Final = 15
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True)
+_TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 _WRONG: Final = (ValueError, TypeError, RecursionError)
 """What reading and checking a line of JSON raises (pydantic's error is a ValueError)."""
 Model = TypeVar("Model", bound=BaseModel)
@@ -171,13 +174,38 @@ def write_bundle(file: Path, runs: Iterable[Bundled], count: int) -> None:
         raise RequestError(f"{file}: {error.strerror or error}", hint="choose a FILE that you can write") from error
 
 
+class PartLimit(NamedTuple):
+    """Of a line: its bytes, and its values, each of which takes much more memory than its bytes."""
+
+    size_bytes: int
+    values: int
+
+
+LIMITS: Final[Mapping[type[BaseModel], PartLimit]] = {
+    BundleHeader: PartLimit(1 << 10, 100),
+    BundledRun: PartLimit(32 << 20, 200_000),
+    Trial: PartLimit(64 << 20, 50_000),
+    Recorded: PartLimit(64 << 20, 2_000_000),
+    Results: PartLimit(64 << 20, 1_000_000),
+    _Trailer: PartLimit(1 << 10, 100),
+}
+
+
+def is_beyond(document: bytes, values: int) -> bool:
+    """Whether a JSON document has more than so many values; it is not parsed, and its texts count as one each."""
+    if len(document) - len(document.translate(None, b",[{")) <= values:
+        return False
+    plain = _TEXT.sub(b"", document)
+    return len(plain) - len(plain.translate(None, b",[{")) > values
+
+
 class BundleReader:
     """The lines of a bundle in their order. Every method raises RequestError for what is not as it must be."""
 
-    def __init__(self, name: str, packed: zstd.ZstdFile) -> None:
+    def __init__(self, name: str, packed: zstd.ZstdFile, size_bytes: int) -> None:
         self._name = name
         self._packed = packed
-        self._left = LARGEST_CONTENT
+        self._left = min(LARGEST_CONTENT, SPARE_CONTENT + MOST_UNPACKED * size_bytes)
         self._found = hashlib.sha256()
         self._number = 0
         header = self._header()
@@ -204,11 +232,11 @@ class BundleReader:
         expected = self._found.hexdigest()
         if self._next(_Trailer).sha256 != expected:
             raise RequestError(f"{self._name} is damaged or forged: its checksum differs", hint=COPY_AGAIN)
-        if self._line(may_end=True):
+        if self._line(_Trailer, may_end=True):
             raise self._wrong("stands behind the end")
 
     def _header(self) -> BundleContents:
-        line = self._line()
+        line = self._line(BundleHeader)
         try:
             found = json.loads(line)
             known = BundleHeader.model_validate({name: found[name] for name in BundleHeader.model_fields})
@@ -224,14 +252,14 @@ class BundleReader:
         return self._read(BundleContents, line)
 
     def _document(self, model: type[Model]) -> Model:
-        line = self._line()
+        line = self._line(model)
         try:
             return model.model_validate_json(line)
         except _WRONG as error:
             raise self._wrong("is not as expected") from error
 
     def _next(self, model: type[Model]) -> Model:
-        return self._read(model, self._line())
+        return self._read(model, self._line(model))
 
     def _read(self, model: type[Model], line: bytes) -> Model:
         try:
@@ -242,21 +270,28 @@ class BundleReader:
             raise self._wrong("is not as expected") from error
         raise self._wrong("is not as expected")
 
-    def _line(self, *, may_end: bool = False) -> bytes:
-        most = min(LARGEST_LINE, self._left)
+    def _line(self, part: type[BaseModel], *, may_end: bool = False) -> bytes:
+        """The next line, which is a ``part`` of its size at most."""
+        limit = LIMITS[part]
+        most = min(limit.size_bytes, self._left)
         try:
             line: bytes = self._packed.readline(most + 1)
         except (zstd.ZstdError, EOFError, OSError) as error:
             what = "is not a bundle of Ajuste" if not self._number else "is damaged: it does not unpack"
             raise RequestError(f"{self._name} {what}", hint=COPY_AGAIN) from error
         if len(line) > most:
-            raise RequestError(f"{self._name} is too large; expected at most {most >> 20} MiB in a line and in all")
+            raise self._too_large(f"{most:,} bytes")
         if not line.endswith(b"\n") and not (may_end and not line):
             raise RequestError(f"{self._name} is damaged: its end is missing", hint=COPY_AGAIN)
+        if is_beyond(line, limit.values):
+            raise self._too_large(f"{limit.values:,} values")
         self._left -= len(line)
         self._number += 1
         self._found.update(line)
         return line
+
+    def _too_large(self, most: str) -> RequestError:
+        return RequestError(f"{self._name} is too large: line {self._number + 1} has more than {most}", hint=COPY_AGAIN)
 
     def _wrong(self, what: str) -> RequestError:
         return RequestError(f"{self._name} is malformed: line {self._number} {what}", hint=COPY_AGAIN)
@@ -273,6 +308,6 @@ def open_bundle(file: Path) -> Iterator[BundleReader]:
             if os.fstat(opened.fileno()).st_size > LARGEST_FILE:
                 raise RequestError(f"{file} is too large: a bundle has up to {LARGEST_FILE >> 20} MiB")
             with zstd.ZstdFile(opened) as packed:
-                yield BundleReader(str(file), packed)
+                yield BundleReader(str(file), packed, os.fstat(opened.fileno()).st_size)
     except OSError as error:
         raise RequestError(f"{file}: {error.strerror or error}", hint="name a bundle, FILE.ajuste") from error

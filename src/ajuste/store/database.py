@@ -6,6 +6,7 @@ that several threads may use one database.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -270,8 +271,8 @@ def file_of(url: str) -> Path | None:
 
 
 def require_new(file: Path) -> None:
-    """Raises RequestError if there is a file already."""
-    if file.exists():
+    """Raises RequestError if there is a file already, or a link, which would lead elsewhere."""
+    if os.path.lexists(file):
         raise RequestError(f"{file} exists; expected a new file", hint="choose another name, or remove the file")
 
 

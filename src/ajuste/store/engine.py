@@ -12,7 +12,7 @@ from typing import Final
 from ajuste.machine.lock import locked
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.store.checks import UNREADABLE, DamageError
-from ajuste.store.database import OTHER_PLACE, Database, Transaction, database_at, shown
+from ajuste.store.database import OTHER_PLACE, Database, Transaction, database_at, file_of, shown
 from ajuste.store.head import CHECKED_BYTES, STORE_VERSION
 from ajuste.store.schema import TABLES, TallyRow, VersionRow, create
 from ajuste.store.tallies import LAYOUT, RUNS, STORE, TrialTally, keep_tally, new_layout, tally
@@ -148,6 +148,10 @@ def unusable(url: str, error: Exception, what: str) -> AjusteError:
         return RunError(f"the store {shown(url)} cannot be {what}, its file is damaged: {said}", hint=RECOVER)
     if what == "opened" and (code in _NOT_ALLOWED or not code):
         return RequestError(f"the store {shown(url)} cannot be {what}: {said}", hint=OTHER_PLACE)
+    if file_of(url) is None:
+        said = said.partition("\n")[0]
+        hint = "check that the server runs; earlier measurements are kept: run the same command again to resume"
+        return RunError(f"the store {shown(url)} cannot be {what}: {said}", hint=hint)
     full = what == "written" or code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
     hint = "check disk space and the database; earlier measurements are kept" if full else RECOVER
     return RunError(f"the store {shown(url)} cannot be {what}: {said}", hint=hint)

@@ -81,6 +81,11 @@ HEAD: Final = (
 _TRUTHS: Final = tuple(map(HEAD.index, ("unverified_before", "deleted")))
 
 
+IMPORTED: Final = "imported-"
+"""Before the fingerprint of a run that came in a bundle: it is shown, and never stands for a measurement of this store,
+so that nobody's file answers the question of `ajuste run`."""
+
+
 class Head(NamedTuple):
     """By what a run is found, and what is listed of it."""
 
@@ -103,6 +108,11 @@ class Head(NamedTuple):
     size_bytes: int
     check: int
 
+    @property
+    def imported(self) -> bool:
+        """Whether it came in a bundle."""
+        return self.fingerprint.startswith(IMPORTED)
+
 
 def verify_head(*values: Any) -> None:
     """Raises DamageError for the short values of a run that do not have the checksum after them."""
@@ -120,9 +130,11 @@ def found_of(check: Any) -> int | None:
 
 
 def run_named(found: Sequence[Head], text: str) -> str | None:
-    """Which run has the id ``text``, or is that of the study of that name which was taken up last."""
+    """Which run has the id ``text``, or is that of the study of that name which was taken up last: an imported one only
+    where there is no other.
+    """
     named = [head for head in found if text in (head.id, head.study) and not head.deleted]
-    return max(named, key=lambda head: (head.taken_up, head.id)).id if named else None
+    return max(named, key=lambda head: (not head.imported, head.taken_up, head.id)).id if named else None
 
 
 def head_of(row: Sequence[Any]) -> Head:

@@ -15,7 +15,7 @@ from ajuste.model.error import RequestError
 from ajuste.store.checks import DamageError
 from ajuste.store.database import Transaction, shown
 from ajuste.store.engine import held_on_server, open_database, reading, require_sound, writing
-from ajuste.store.head import Head, run_named
+from ajuste.store.head import IMPORTED, Head, run_named
 from ajuste.store.schema import DigestRow, MachineRow, RecordedRow, ResultsRow, RunRow, put, row_at
 from ajuste.store.tallies import (
     MACHINES,
@@ -72,6 +72,11 @@ class Run:
     base: str = ""
     answer: str = ""
     environment: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def imported(self) -> bool:
+        """Whether it came in a bundle: others measured it."""
+        return self.fingerprint.startswith(IMPORTED)
 
 
 class Store:
@@ -156,8 +161,8 @@ class Store:
         return self._chosen(lambda head: (head.fingerprint, head.seed) == (fingerprint, seed))
 
     def runs_named(self, study: str) -> list[Run]:
-        """All runs of studies of that name, the one begun last first."""
-        return self._chosen(lambda head: head.study == study)
+        """All runs of studies of that name that were measured here, the one begun last first."""
+        return self._chosen(lambda head: head.study == study and not head.imported)
 
     def _chosen(self, wanted: Callable[[Head], bool]) -> list[Run]:
         with self._reading() as transaction:

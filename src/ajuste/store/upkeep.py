@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -65,14 +65,34 @@ def forget(runs: Sequence[Head], store: Store, home: Home) -> None:
     """Delete ``runs`` with their notes. Raises RequestError for one that another process measures."""
     with ExitStack() as stack:
         for run in runs:
-            if not run.stopped:
-                what = f"the study {run.study}"
-                stack.enter_context(only_one(home.state / lock_name(run.fingerprint, run.seed), what))
-                stack.enter_context(store.reserved(run.fingerprint, run.seed, what))
+            stack.enter_context(_held(run, store, home))
         store.delete(runs)
     notes = RunNotes(home)
     for run in runs:
         notes.forget(run.id)
+
+
+def is_measured(run: Head, store: Store, home: Home) -> bool:
+    """Whether another process measures it now."""
+    try:
+        with _held(run, store, home):
+            return False
+    except RequestError:
+        return True
+
+
+@contextmanager
+def _held(run: Head, store: Store, home: Home) -> Iterator[None]:
+    """Keep others from measuring a run that can go on. Raises RequestError where one does."""
+    if run.stopped:
+        yield
+        return
+    what = f"the study {run.study}"
+    with (
+        only_one(home.state / lock_name(run.fingerprint, run.seed), what),
+        store.reserved(run.fingerprint, run.seed, what),
+    ):
+        yield
 
 
 def _copy(original: str | Path, file: Path) -> None:

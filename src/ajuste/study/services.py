@@ -13,6 +13,7 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.plan import Attributes, Command, User
 from ajuste.model.tunable import SERVICE_PREFIX
+from ajuste.model.workload import WorkloadKind
 from ajuste.study.factors import check_attributes
 from ajuste.study.job import ServiceTable
 from ajuste.study.location import KeyPath
@@ -73,8 +74,13 @@ def with_services(study: Study, known: Catalogue) -> Study:
     kind = known.workloads.get(study.workload.kind or "")
     if kind is None or not kind.services or study.workload.services:
         return study
-    tables = tuple(ServiceTable.model_validate(one.model_dump(exclude_unset=True)) for one in kind.services)
-    return study.model_copy(update={"workload": study.workload.model_copy(update={"services": tables})})
+    own = study.workload.model_copy(update={"services": services_of(kind)})
+    return study.model_copy(update={"workload": own})
+
+
+def services_of(kind: WorkloadKind) -> tuple[ServiceTable, ...]:
+    """The servers that a workload of the catalogue needs, as a study has them."""
+    return tuple(ServiceTable.model_validate(one.model_dump(exclude_unset=True)) for one in kind.services)
 
 
 def check_services(study: Study) -> Iterator[Problem]:

@@ -10,13 +10,15 @@ import struct
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from ajuste.executor.cluster.answer import Answer, from_here
-from ajuste.executor.cluster.channel import AUTHORITY, SCHEDULER_NAME, SIDES, Channel, channel_to, make_keys
+from ajuste.executor.cluster.channel import AUTHORITY, SCHEDULER_NAME, SIDES, Channel, channel_to, context_of, make_keys
 from ajuste.executor.cluster.connection import Cluster, Connection
 from ajuste.executor.cluster.serving import Duties
 from ajuste.executor.cluster.wire import LARGEST_BODY, LARGEST_HEADER, Broken, Header, What, connected, receive
@@ -370,3 +372,14 @@ def test_plain_tcp_must_be_asked_for_and_is_never_roots(address: str, insecure: 
 def test_plain_tcp_that_was_asked_for_has_no_keys() -> None:
     assert channel_to("--cluster", "tcp://lab1:1", Path("keys"), insecure=True, root=False).keys is None
     assert channel_to("--cluster", "tls://lab1:1", Path("keys"), insecure=True, root=True).keys == Path("keys")
+
+
+@pytest.mark.parametrize("days", [-3, 3653])
+def test_keys_that_are_not_valid_now_are_refused_with_both_dates(
+    days: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_keys(tmp_path / "keys")
+    now = datetime.now(UTC) + timedelta(days=days)
+    monkeypatch.setattr("ajuste.executor.cluster.channel.datetime", Mock(wraps=datetime, now=lambda _: now))
+    with pytest.raises(RequestError, match=f"clock says {now:%Y-%m-%d}"):
+        context_of(tmp_path / "keys", "worker")

@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.executor.host.caller import callers_environment, host_site, invoking_user, plan_text, remove_left_services
+from ajuste.executor.host.caller import (
+    AGENTS,
+    agents_directory,
+    callers_environment,
+    host_site,
+    invoking_user,
+    plan_text,
+    remove_left_groups,
+    remove_left_services,
+)
+from ajuste.machine.session import started_ticks
 from ajuste.model.error import RequestError
 from ajuste.model.plan import Command, User
 
@@ -133,3 +143,48 @@ def test_what_services_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
     mine.symlink_to(elsewhere)
     assert remove_left_services(tmp_path / "services") == ()
     assert elsewhere.is_dir()
+
+
+def test_groups_of_sessions_that_ended_are_removed_with_those_in_them(tmp_path: Path) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    alive, ticks = os.getpid(), started_ticks(os.getpid())
+    gone = [f"ajuste-session-{ended.pid}-1", f"ajuste-session-{alive}-{ticks + 1}", f"a/ajuste-{ended.pid}-workload"]
+    kept = [f"ajuste-session-{alive}-{ticks}", f"ajuste-{alive}-workload", "ajuste-notes", "user.slice"]
+    for name in (*gone, *kept):
+        (tmp_path / name / "child" / "grandchild").mkdir(parents=True)
+    remove_left_groups(tmp_path)
+    assert [name for name in gone if (tmp_path / name).exists()] == []
+    assert [name for name in kept if not (tmp_path / name / "child" / "grandchild").exists()] == []
+
+
+def test_commands_of_an_agent_are_nobodys_and_find_nothing_of_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AJUSTE_ASKED_BY", "agent:vm.swappiness")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    nobody = pwd.getpwnam("nobody")
+    user = invoking_user()
+    assert user is not None
+    assert (user.uid, user.groups) == (nobody.pw_uid, (nobody.pw_gid,))
+    assert invoking_user({"SUDO_UID": "1000", "SUDO_GID": "1000", "AJUSTE_ASKED_BY": "agent:"}) == user
+    assert set(callers_environment(user, b"TOKEN=secret\0PATH=/bin\0")) == {"HOME", "LANG", "PATH"}
+    assert host_site().directory == str(AGENTS)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a directory away")
+def test_the_directory_of_an_agent_is_empty_nobodys_and_gone_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AJUSTE_ASKED_BY", "agent:vm.swappiness")
+    place = tmp_path / "agent"
+    place.mkdir()
+    (place / "left").touch()
+    with agents_directory(place):
+        assert (place.stat().st_uid, place.stat().st_mode & 0o777) == (pwd.getpwnam("nobody").pw_uid, 0o700)
+        assert list(place.iterdir()) == []
+    assert not place.exists()
+    place.symlink_to("/etc")
+    os.lchown(place, 1000, 1000)
+    with pytest.raises(RequestError, match="another user"), agents_directory(place):
+        pass

@@ -22,11 +22,13 @@ from ajuste.executor.executor import Executor
 from ajuste.executor.host.caller import host_site
 from ajuste.executor.host.machine import of_this_machine
 from ajuste.executor.host.prepared import prepared_for, require_possible
+from ajuste.kernel.spec import kernel_kind
 from ajuste.machine.files import sha256_of
 from ajuste.machine.home import AGENT, Home, find_program, native_program
 from ajuste.machine.installation import ajuste_version
 from ajuste.machine.inventory.inventory import take_inventory
 from ajuste.machine.session import machine_marks
+from ajuste.model.capability import Asked, Rule
 from ajuste.model.error import AjusteError, Place, RequestError, RunError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Perturbation, Plan
@@ -35,6 +37,7 @@ from ajuste.model.wording import visible_line
 from ajuste.study.commands import plan_for
 from ajuste.study.location import KeyPath as Keys
 from ajuste.study.location import dotted
+from ajuste.study.named import require_allowed
 from ajuste.study.resolve import HOST_KERNEL, resolve
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
@@ -216,6 +219,8 @@ def resolved_here(parcel: HostJob) -> ResolvedStudy:
             f"Ajuste {ajuste_version()} cannot read the study that it received",
             hint="use the same version of Ajuste on all machines",
         ) from None
+    options: frozenset[Rule] = frozenset({"--accept-risk"}) if parcel.accept_risk else frozenset()
+    require_allowed(study, Asked("worker", options=options), catalogue(), kernel_kind)
     here = {HOST_KERNEL: KernelVersion.parse(platform.release())}
     return resolve(study, of_this_machine(catalogue()), here, find_program, host_site())
 

@@ -133,11 +133,25 @@ def context_of(directory: Path, side: Side) -> ssl.SSLContext:
             f"the keys in {directory} are damaged: {error.strerror or error}",
             hint="copy them again, or make new keys: ajuste cluster keys DIRECTORY",
         ) from error
+    _require_valid_now(context, directory)
     context.verify_mode = ssl.CERT_REQUIRED
     context.check_hostname = side != "scheduler"
     return context
 
 
+def _require_valid_now(context: ssl.SSLContext, directory: Path) -> None:
+    """Raises RequestError for keys that have expired, and where this machine's clock is before they were made."""
+    for one in context.get_ca_certs():
+        begin, end = (datetime.fromtimestamp(ssl.cert_time_to_seconds(str(one[name])), UTC) for name in _VALID)
+        if not begin <= datetime.now(UTC) <= end:
+            raise RequestError(
+                f"the keys in {directory} are valid from {begin:%Y-%m-%d} to {end:%Y-%m-%d}; "
+                f"this machine's clock says {datetime.now(UTC):%Y-%m-%d}",
+                hint="set the clock, or make new keys: ajuste cluster keys DIRECTORY",
+            )
+
+
+_VALID: Final = ("notBefore", "notAfter")
 SCHEDULER_NAME: Final = "scheduler" + _SUFFIX
 """What a scheduler's certificate must say, wherever it runs."""
 

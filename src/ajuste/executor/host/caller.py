@@ -6,10 +6,12 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import socket
 import stat
-from collections.abc import Mapping
-from contextlib import suppress
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +21,8 @@ from ajuste.executor.host.machine import HostMachine, files_in
 from ajuste.machine.files import SUDO_HINT, calling_ids
 from ajuste.machine.home import WORKLOADS, native_program
 from ajuste.machine.installation import as_root
+from ajuste.machine.session import started_ticks
+from ajuste.model.capability import asked_here
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Command, Location, Plan, User, Write
@@ -33,11 +37,15 @@ _BYTES = 0x10FF00
 """What a byte that is not UTF-8 is added to, in a plan."""
 
 
+AGENTS: Final = Path("/var/tmp/ajuste-agent")  # noqa: S108 - made anew, or refused
+"""Where the commands of an agent work."""
+
+
 def host_site() -> Site:
     """This machine, as the user who calls Ajuste sees it."""
     return Site(
         bundled=str(native_program(WORKLOADS)),
-        directory=str(Path.cwd()),
+        directory=str(AGENTS if works_for_agent() else Path.cwd()),
         in_place=True,
         user=invoking_user(),
         cpus=frozenset(os.sched_getaffinity(0)),
@@ -51,11 +59,15 @@ def host_site() -> Site:
 def invoking_user(environment: Mapping[str, str] = os.environ) -> User | None:
     """Whose commands are, if not ours: under sudo, the user who called it (``SUDO_UID``, ``SUDO_GID``; sudo(8)).
 
-    ``None`` without root, without sudo, and where root called it. Raises RequestError for anything else than two
-    numbers of a user that the machine knows: a command that is not root's must never run as root.
+    ``None`` without root, without sudo, and where root called it. Commands of an agent are nobody's. Raises
+    RequestError for anything else than two numbers of a user that the machine knows: a command that is not root's must
+    never run as root.
     """
     if os.geteuid() != 0:
         return None
+    if works_for_agent(environment):
+        nobody = pwd.getpwnam("nobody")
+        return User(uid=nobody.pw_uid, gid=nobody.pw_gid, groups=(nobody.pw_gid,))
     ids = calling_ids(environment)
     if ids is None or ids[0] == 0:
         return None
@@ -68,6 +80,36 @@ def invoking_user(environment: Mapping[str, str] = os.environ) -> User | None:
             hint=SUDO_HINT,
         ) from None
     return User(uid=uid, gid=gid, groups=tuple(sorted(set(groups))))
+
+
+def works_for_agent(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether this process carries out what an agent asked for."""
+    return asked_here(environment=environment).asker == "agent"
+
+
+@contextmanager
+def agents_directory(place: Path = AGENTS) -> Iterator[None]:
+    """Have an empty directory of the user nobody, where that is whose the commands are; it is removed in the end.
+
+    Raises RequestError where another user made it.
+    """
+    user = invoking_user() if works_for_agent() else None
+    if user is None:
+        yield
+        return
+    try:
+        if place.lstat().st_uid in (0, user.uid):
+            _removed(place) if _is_directory_of(place, place.lstat().st_uid) else place.unlink()
+        place.mkdir(mode=0o700)
+    except FileNotFoundError:
+        place.mkdir(mode=0o700)
+    except FileExistsError:
+        raise RequestError(f"{place} belongs to another user", hint=f"remove it: rm -r {place}") from None
+    os.chown(place, user.uid, user.gid, follow_symlinks=False)
+    try:
+        yield
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def user_here_called(name: str) -> User | None:
@@ -124,6 +166,9 @@ def callers_variables(user: User | None, block: bytes | None = None) -> dict[byt
     """``callers_environment`` as the system has it, for programs that Ajuste itself starts."""
     variables = _variables(_started_with() if block is None else block)
     kept = {name: value for name, value in variables.items() if not name.startswith(_OWN)}
+    if works_for_agent():
+        path = kept.get(b"PATH", os.fsencode(os.defpath))
+        return {b"HOME": os.fsencode(AGENTS), b"LANG": b"C.UTF-8", b"PATH": path}
     if user is None:
         return kept
     try:
@@ -233,6 +278,49 @@ def remove_left_services(services: Path = SERVICES) -> tuple[Path, ...]:
         and _is_directory_of(directory, int(uid[0]))
         and _removed(directory)
     )
+
+
+_GROUP: Final = re.compile(r"ajuste-(?:session-(?P<owner>\d+)-(?P<ticks>\d+)|(?P<pid>\d+)-.+)")
+
+
+def remove_left_groups(root: Path = Path("/sys/fs/cgroup")) -> None:
+    """Remove control groups of sessions that have ended, with all processes in them and in the groups that a root
+    workload made there. Call it only while no agent of ours is at work.
+    """
+    left = [
+        Path(place) / name
+        for place, names, _ in os.walk(root)
+        for name in names
+        if (match := _GROUP.fullmatch(name)) and not _goes_on(match)
+    ]
+    for group in left:
+        inner = [Path(place) for place, _, _ in os.walk(group, topdown=False)]
+        for one in inner:
+            _end_members(one)
+        for one in inner:
+            with suppress(OSError):
+                one.rmdir()
+
+
+def _goes_on(group: re.Match[str]) -> bool:
+    if group["ticks"]:
+        return started_ticks(int(group["owner"])) == int(group["ticks"])
+    return started_ticks(int(group["pid"])) != 0
+
+
+def _end_members(group: Path) -> None:
+    """Kill the processes of a group, and wait until they have left it."""
+    for _ in range(100):
+        try:
+            members = [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
+        except (OSError, ValueError):
+            return
+        if not members:
+            return
+        for pid in members:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
 
 
 def _is_directory_of(directory: Path, uid: int) -> bool:

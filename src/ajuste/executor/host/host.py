@@ -23,7 +23,7 @@ from ajuste.design.stopping import Pace, StoppingLimits, in_a_moment
 from ajuste.executor.executor import Begun, Executor, TrialDone, TrialRequest
 from ajuste.executor.host.agent_process import AgentLostError, AgentProcess
 from ajuste.executor.host.availability import require_rights
-from ajuste.executor.host.caller import Completion, remove_left_services
+from ajuste.executor.host.caller import Completion, remove_left_groups, remove_left_services
 from ajuste.executor.host.disturbance import (
     SHORTEST_SECONDS,
     DisturbanceReading,
@@ -106,6 +106,9 @@ class HostExecutor(Executor):
                     self._say(note)
                 for left in remove_left_services():
                     self._say(f"Removed {left}, which services of a killed experiment left.")
+            if self._journals is not None:
+                remove_left_groups()
+                stack.callback(remove_left_groups)
             stack.callback(self._say_remains, remains())
             self._start()
             stack.callback(self._end)

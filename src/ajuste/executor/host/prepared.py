@@ -9,6 +9,7 @@ from typing import Self
 from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.executor import Executor
 from ajuste.executor.host.availability import require_rights, why_no_weight, why_not_writable
+from ajuste.executor.host.caller import agents_directory
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.machine import HostMachine
 from ajuste.machine.home import Home
@@ -18,6 +19,7 @@ from ajuste.model.plan import REAL_TIME, Command, Plan, Write
 from ajuste.model.wording import Say
 from ajuste.outputs.services import with_advice
 from ajuste.outputs.trial import with_last_words
+from ajuste.study.named import LOOP
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 
 
@@ -50,6 +52,7 @@ class PreparedHost(HostExecutor):
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
+            stack.enter_context(agents_directory())
             super().__enter__()
             stack.push(super().__exit__)
             self._first(self)
@@ -131,6 +134,12 @@ def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_ri
     if accept_risk:
         return
     for configuration in resolved.configurations:
+        device = configuration.scratch.device if configuration.scratch else ""
+        if device and not device.startswith(LOOP):
+            raise RequestError(
+                f"{configuration.configuration.name} overwrites {device} of this machine",
+                hint="add --accept-risk to do it anyway, or omit device for a file of its own",
+            )
         if reason := _risk(configuration, catalogue):
             raise RequestError(
                 f"{configuration.configuration.name} can hang this machine: {reason}",

@@ -12,10 +12,12 @@ from typing import Any, Final
 from ajuste.analysis.campaign import standing
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import kernels
+from ajuste.kernel.spec import kernel_kind
 from ajuste.lab.agents import requests
-from ajuste.lab.agents.budget import AgentBudget, require_host_allowed
+from ajuste.lab.agents.budget import AgentBudget
 from ajuste.lab.jobs import Job
 from ajuste.lab.service import LabService
+from ajuste.model.capability import granted
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.model.wording import shortened
@@ -25,7 +27,10 @@ from ajuste.run.campaign.kept import campaign_names, find_campaign
 from ajuste.run.experiment import progress_of
 from ajuste.run.testbed import RunOptions
 from ajuste.store.head import Head
+from ajuste.store.store import Run
 from ajuste.study.builtin import builtin_studies, find_study
+from ajuste.study.named import require_allowed
+from ajuste.study.resolved import ResolvedStudy
 
 Document = dict[str, Any]
 
@@ -45,7 +50,7 @@ class AgentDesk:
     ) -> None:
         self.service = service
         self.budget = budget
-        self._allowed = tuple(allowed)
+        self.asked = granted("agent", allowed)
         self._known = catalogue()
         self._starting = threading.Lock()
 
@@ -98,7 +103,9 @@ class AgentDesk:
         cost = _cost(planned)
         trials, minutes = int(cost["trials"]), cost["minutes"]
         job = self._started(
-            trials, minutes, lambda: self.service.start(document, fresh=asked.fresh, max_minutes=minutes)
+            trials,
+            minutes,
+            lambda: self.service.start(document, fresh=asked.fresh, max_minutes=minutes, asked=self.asked),
         )
         return self.watch(requests.JobAsked(job=job.id, wait_s=asked.wait_s))
 
@@ -114,11 +121,8 @@ class AgentDesk:
         if not going_on:
             self._settle()
             found |= {"exit_code": job.exit_code, "problem": job.problem[:2000]}
-        if job.run and job.study != _CAMPAIGN:
-            found |= {
-                "run": job.run,
-                "verdicts": _verdicts(self.service.results(self.service.run(job.run)))["verdicts"],
-            }
+        if job.study != _CAMPAIGN and (run := self._run_of(job)) is not None:
+            found |= {"run": run.id, "verdicts": _verdicts(self.service.results(run))["verdicts"]}
         return found | {"left": self.budget.left()}
 
     def stop(self, asked: requests.JobStopped) -> Document:
@@ -143,14 +147,11 @@ class AgentDesk:
         ]
         if found:
             return {"explanations": found}
-        if '"kind":"host"' in run.resolved.replace(" ", "") and not self._allowed:
-            raise RequestError(
-                "nothing was recorded of this run, and this session may not use this machine",
-                hint="choose a run in a guest",
-            )
+        study = ResolvedStudy.model_validate_json(run.resolved).study
+        require_allowed(study, self.asked, self._known, kernel_kind)
         chosen = [] if asked.configuration is None else [asked.configuration]
         words = ["why", "--json", "--", run.id, *chosen]
-        job = self._started(2, 10, lambda: self._child("why", words))
+        job = self._started(2, 10, lambda: self._child("why", words, 10))
         done = self.watch(requests.JobAsked(job=job.id, wait_s=asked.wait_s))
         return done | {"next": "ask why again once the job has ended"}
 
@@ -168,16 +169,16 @@ class AgentDesk:
         kept = find_campaign(self.service.home, asked.campaign)
         studies = kept.studies(self._known)
         for study in studies:
-            allowed = self._allowed if set(kept.campaign.tunables) <= set(self._allowed) else ()
-            require_host_allowed(study, allowed, self._known)
+            if study.target.on_host:
+                require_allowed(study, self.asked, self._known, kernel_kind)
         means = RunOptions(self.service.home, dry=True)
         bench = ExperimentBench(self._known, means, lambda study: progress_of(study, self._known, quiet=True))
-        settings = Evaluator(kept, self._known, bench).check(asked.settings)
+        settings = Evaluator(kept, self._known, bench, self.asked).check(asked.settings)
         trials = 2 * (kept.campaign.explore + kept.campaign.confirm * len(studies))
         minutes = studies[0].budget.max_minutes + sum(study.budget.max_minutes for study in studies)
         words = [word for name, level in settings.items() for word in ("--set", f"{name}={level}")]
         words = ["campaign", "propose", kept.campaign.name, *words, "--quiet", "--json"]
-        job = self._started(trials, minutes, lambda: self._child(_CAMPAIGN, words))
+        job = self._started(trials, minutes, lambda: self._child(_CAMPAIGN, words, minutes))
         found = self.watch(requests.JobAsked(job=job.id, wait_s=asked.wait_s))
         return found | {"ledger": self.campaign_ledger(requests.CampaignAsked(campaign=asked.campaign))}
 
@@ -187,7 +188,7 @@ class AgentDesk:
         return {
             "left": self.budget.left(),
             "limits": {"trials": limits.trials, "minutes": limits.minutes, "calls_per_minute": limits.calls},
-            "this_machine": list(self._allowed),
+            "this_machine": sorted(self.asked.named),
         }
 
     # What all of them share.
@@ -220,9 +221,7 @@ class AgentDesk:
         return name
 
     def _planned(self, document: Document) -> PlannedStudy:
-        study, _ = self.service.checked(_as_guest_unless(document, self._allowed))
-        require_host_allowed(study, self._allowed, self._known)
-        return self.service.plan(document)
+        return self.service.plan(document, self.asked)
 
     def _started(self, trials: int, minutes: float, start: Callable[[], Job]) -> Job:
         """What ``start`` starts, if so much is left. Raises RequestError."""
@@ -233,8 +232,16 @@ class AgentDesk:
             self.budget.charge(job.id, trials, minutes)
         return job
 
-    def _child(self, study: str, words: list[str]) -> Job:
-        return self.service.jobs.start(study, words, self.service.jobs.new_directory())
+    def _child(self, study: str, words: list[str], minutes: float) -> Job:
+        directory = self.service.jobs.new_directory()
+        return self.service.jobs.start(study, words, directory, asked=self.asked, minutes=minutes)
+
+    def _run_of(self, job: Job) -> Run | None:
+        """The run of a job; none where it was stopped before its first trial."""
+        try:
+            return self.service.run(job.run) if job.run else None
+        except RequestError:
+            return None
 
     def _own(self, name: str) -> Job:
         """A job of this client: those of others are not its business."""
@@ -247,15 +254,14 @@ class AgentDesk:
         for name in self.budget.open_jobs:
             job = self.service.jobs.find(name)
             if not job.alive:
-                trials = None
-                if job.run and job.study != _CAMPAIGN:
-                    trials = self.service.store.count(self.service.run(job.run))
-                self.budget.settle(name, trials)
+                run = self._run_of(job)
+                counted = 0 if run is None else self.service.store.count(run)
+                self.budget.settle(name, None if job.study in (_CAMPAIGN, "why") else counted)
 
     def _said(self, words: list[str]) -> Any:
         directory = self.service.jobs.new_directory()
         try:
-            return json.loads(self.service.jobs.asked(words, directory))
+            return json.loads(self.service.jobs.asked(words, directory, asked=self.asked))
         finally:
             directory.rmdir()
 
@@ -270,17 +276,6 @@ class AgentDesk:
 
 _CAMPAIGN: Final = "campaign"
 """Jobs with this name have runs that a client must not see."""
-
-
-def _as_guest_unless(document: Document, allowed: Collection[str]) -> Document:
-    """Refuses early what the service would only refuse in the words of the lab page."""
-    target = document.get("target")
-    if isinstance(target, dict) and target.get("kind") == "host" and not allowed:
-        raise RequestError(
-            "this study runs on this machine, and this session may only use guests",
-            hint='set target.kind = "vm" with a kernel, or ask for ajuste mcp --allow-host NAME,…',
-        )
-    return document
 
 
 def _cost(planned: PlannedStudy) -> dict[str, float]:
@@ -300,6 +295,7 @@ def _listed(head: Head) -> Document:
         "kernel": head.kernel,
         "workload": head.workload,
         "stopped": head.stopped or "not finished",
+        "imported": head.imported,
         "answer": head.answer,
     }
 
@@ -315,6 +311,7 @@ def _verdicts(results: Results) -> Document:
         "answer": results.answer,
         "clock": results.clock,
         "digest": results.digest,
+        "imported": results.imported,
         "stopped": results.stopped,
         "stopped_because": results.stopped_because,
         "verdicts": [one.model_dump(mode="json") for one in results.verdicts],

@@ -23,6 +23,7 @@ from ajuste.lab.jobs import Job
 from ajuste.lab.pages.runs import KEPT, row_of
 from ajuste.lab.rendering import Form, document_page, handled, lab_of, page, run_of
 from ajuste.lab.watch import Laboratory
+from ajuste.model.capability import Asked
 from ajuste.model.error import RequestError
 from ajuste.report.html import render_html
 from ajuste.report.results import report_of
@@ -154,13 +155,18 @@ def _finish(lab: Laboratory, run: Run) -> None:
 def _resumed(lab: Laboratory, run: Run) -> Job:
     if run.stopped:
         raise RequestError(f"run {run.id} has ended", hint="measure it again instead")
-    return lab.service.start(lab.service.document(run))
+    return lab.service.start(lab.service.document(run), asked=_asker_of(run))
 
 
 def _extended(lab: Laboratory, run: Run) -> Job:
     """The same with twice the budget: what was measured counts."""
     document = lab.service.document(run)
-    return lab.service.start({**document, "budget": _doubled(run, document.get("budget", {}))})
+    return lab.service.start({**document, "budget": _doubled(run, document.get("budget", {}))}, asked=_asker_of(run))
+
+
+def _asker_of(run: Run) -> Asked | None:
+    """Who wrote its study: what was imported may start only what a bundle may."""
+    return Asked("bundle") if run.imported else None
 
 
 def _doubled(run: Run, budget: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,7 +175,7 @@ def _doubled(run: Run, budget: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _again(lab: Laboratory, run: Run) -> Job:
-    return lab.service.start(lab.service.document(run), fresh=True)
+    return lab.service.start(lab.service.document(run), fresh=True, asked=_asker_of(run))
 
 
 def job(request: Request) -> Response:

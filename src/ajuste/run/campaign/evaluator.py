@@ -12,6 +12,7 @@ from ajuste.analysis.campaign import ConfirmedPart, ReadBackPlan, is_promoted, j
 from ajuste.analysis.verdict import judge
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.campaign import CampaignStanding, ExploredMetric, ProposalRecord
+from ajuste.model.capability import Asked, asked_here
 from ajuste.model.error import RequestError
 from ajuste.model.trial import Configuration, Trial
 from ajuste.model.verdict import Verdict
@@ -78,9 +79,10 @@ class ExperimentBench:
 
 
 class Evaluator:
-    """Proposals to one campaign. ``bench`` measures."""
+    """Proposals to one campaign by who ``asked``. ``bench`` measures."""
 
-    def __init__(self, kept: KeptCampaign, known: Catalogue, bench: SealedBench) -> None:
+    def __init__(self, kept: KeptCampaign, known: Catalogue, bench: SealedBench, asked: Asked | None = None) -> None:
+        self._asked = asked or asked_here()
         self._kept = kept
         self._known = known
         self._bench = bench
@@ -91,7 +93,7 @@ class Evaluator:
 
     def check(self, settings: Mapping[str, str]) -> dict[str, str]:
         """The proposal as it would be kept. Raises RequestError for one that is not allowed; nothing is measured."""
-        found = checked_settings(settings, self._kept.campaign, self._known)
+        found = checked_settings(settings, self._kept.campaign, self._known, self._asked)
         if self.standing().tests_left == 0:
             raise RequestError(
                 f"the campaign {self._kept.campaign.name} has used all of its {self._kept.campaign.proposals} tests",

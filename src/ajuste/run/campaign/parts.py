@@ -9,13 +9,14 @@ from typing import Final
 
 from ajuste.analysis.campaign import ReadBackPlan, can_be_read_back
 from ajuste.catalogue.loader import Catalogue
-from ajuste.kernel.spec import parse_spec
+from ajuste.kernel.spec import kernel_kind, parse_spec
 from ajuste.machine.home import find_program
 from ajuste.model.campaign import Campaign
+from ajuste.model.capability import Asked
 from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Metric
 from ajuste.model.plan import Command, Write
-from ajuste.model.trial import COMMAND_FACTOR, SETTINGS_FACTOR
+from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.tunable import SERVICE_PREFIX
 from ajuste.outputs.base import BASE_METRICS
 from ajuste.study.location import HINT, KeyPath
@@ -97,7 +98,7 @@ def goals_of(campaign: Campaign, study: Study, known: Catalogue) -> tuple[Metric
     return tuple(named)
 
 
-def checked_settings(given: Mapping[str, str], campaign: Campaign, known: Catalogue) -> dict[str, str]:
+def checked_settings(given: Mapping[str, str], campaign: Campaign, known: Catalogue, asked: Asked) -> dict[str, str]:
     """What is proposed, by the names of the catalogue. Raises RequestError for what may not be proposed."""
     if not given:
         raise RequestError("nothing is proposed", hint="give at least one setting, such as --set NAME=LEVEL")
@@ -114,6 +115,8 @@ def checked_settings(given: Mapping[str, str], campaign: Campaign, known: Catalo
             )
         if not level.strip() or len(level) > LONGEST_LEVEL:
             raise RequestError(f"--set {own}: expected a level of 1 to {LONGEST_LEVEL} characters")
+        if own == KERNEL_FACTOR:
+            asked.require(kernel_kind(level.strip()), level.strip(), "--set kernel")
         found[own] = level.strip()
     return found
 

@@ -9,7 +9,8 @@ from pathlib import Path, PurePosixPath
 from typing import Final, TypeVar
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.kernel.spec import parse_study_spec
+from ajuste.kernel.spec import kernel_kind, parse_study_spec
+from ajuste.model.capability import Asked
 from ajuste.model.error import AjusteError, RunError
 from ajuste.model.gate import GateRevision
 from ajuste.model.results import Results
@@ -19,6 +20,7 @@ from ajuste.run.gate.checkout import Checkouts, ProjectRepository, checked_out
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Run, Store
+from ajuste.study.named import require_allowed
 from ajuste.study.project import CONFIDENCE, BenchmarkTable, Project, Trees, missing
 from ajuste.study.schema import Study
 
@@ -64,7 +66,8 @@ class BenchRequest:
     def check(self) -> None:
         """Raises RequestError for what is wrong with any of the benchmarks. Nothing is checked out or measured."""
         for benchmark in self.benchmarks:
-            self.project.study(benchmark, self.catalogue, parse_study_spec)
+            study = self.project.study(benchmark, self.catalogue, parse_study_spec)
+            require_allowed(study, Asked("project file"), self.catalogue, kernel_kind)
 
     @contextmanager
     def bench(self, revisions: Mapping[str, GateRevision], *, in_order: bool = False) -> Iterator[RevisionBench]:

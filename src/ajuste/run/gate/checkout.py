@@ -6,6 +6,7 @@ so that a build finds its history and tags.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import shlex
@@ -13,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -303,7 +305,55 @@ class Checkouts:
 def _finished(
     command: Sequence[str], there: Path, out: int, environment: Mapping[str, str], options: Mapping[str, Any]
 ) -> int:
-    """The exit code of ``command``. What it started is ended with it when it is interrupted."""
+    """The exit code of ``command``. What it started ends with it, also what has left its session."""
+    with all_ended():
+        return _code(command, there, out, environment, options)
+
+
+@contextmanager
+def all_ended() -> Iterator[None]:
+    """Kill in the end what commands of the block have left running, wherever it went: orphans become children of this
+    process (PR_SET_CHILD_SUBREAPER, prctl(2)), and those of another session are no children of ours.
+    """
+    libc = ctypes.CDLL(None)
+    before = _children()
+    libc.prctl(_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        until = time.monotonic() + _ENDS_WITHIN_S
+        while (left := [pid for pid in _children() - before if _is_elsewhere(pid)]) and time.monotonic() < until:
+            for pid in left:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, os.WNOHANG)
+            time.sleep(0.002)
+        libc.prctl(_SUBREAPER, 0, 0, 0, 0)
+
+
+_SUBREAPER: Final = 36
+_ENDS_WITHIN_S: Final = 10.0
+
+
+def _children() -> set[int]:
+    """Of this process, whichever thread started them (proc_pid_task_tid_children(5))."""
+    found: set[int] = set()
+    for children in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):
+            found |= {int(pid) for pid in children.read_text().split()}
+    return found
+
+
+def _is_elsewhere(pid: int) -> bool:
+    try:
+        return os.getsid(pid) != os.getsid(0)
+    except OSError:
+        return False
+
+
+def _code(
+    command: Sequence[str], there: Path, out: int, environment: Mapping[str, str], options: Mapping[str, Any]
+) -> int:
     process = subprocess.Popen(
         command,
         cwd=there,

@@ -172,7 +172,7 @@ def _alike(
     """The latest runs on this machine that have a metric of ``design``, in slices as long and in the same order."""
     found: list[tuple[ResolvedStudy, list[Trial]]] = []
     for head in store.runs():
-        if head.workload != "live" or head.id == apart or len(found) == _MOST_RUNS:
+        if head.imported or head.workload != "live" or head.id == apart or len(found) == _MOST_RUNS:
             continue
         run = store.find_run(head.id)
         then = _study_of(run)

@@ -1,0 +1,210 @@
+"""Everything in a study that names a path, a command, a place or a kernel, for the table of capabilities.
+
+Each field of a study file that holds text is declared here, and each parameter of a workload in the catalogue. What is
+not declared fails a test, and is refused to those who may not name everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Final, NamedTuple
+
+from pydantic import BaseModel
+
+from ajuste.catalogue.loader import Catalogue, is_machine_file
+from ajuste.model.boot import is_boot_name
+from ajuste.model.capability import Asked, Kind
+from ajuste.model.plan import REAL_TIME
+from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
+from ajuste.study.resolved import ResolvedStudy
+from ajuste.study.schema import FactorTable, Study
+from ajuste.study.services import services_of
+from ajuste.study.settings import KERNEL_ARGUMENTS, canonical, parameter_of, service_attribute, set_by
+
+KernelKind = Callable[[str], Kind]
+"""From a kernel spec to its kind (``kernel.spec.kernel_kind``)."""
+
+NAMES: Final[Mapping[str, Kind]] = {
+    "WorkloadTable.command": "command",
+    "WorkloadTable.setup": "command",
+    "WorkloadTable.prepare": "command",
+    "WorkloadTable.cleanup": "command",
+    "BackgroundTable.command": "command",
+    "VariantTable.command": "command",
+    "ServiceTable.command": "command",
+    "ServiceTable.ready": "command",
+    "ServiceTable.stop": "command",
+    "ServiceTable.data": "command",
+    "ServiceTable.environment": "command",
+    "ServiceTable.user": "root command",
+    "WorkloadTable.programs": "path",
+    "WorkloadTable.files": "path",
+    "ServiceTable.files": "path",
+    "VariantTable.directory": "path",
+    "MachineTable.model": "path",
+    "WorkloadTable.parameters": "parameter",
+    "WorkloadTable.host_parameters": "parameter",
+    "BackgroundTable.parameters": "parameter",
+    "ScratchTable.device": "device",
+    "ScratchTable.directory": "file system",
+    "ScratchTable.make_options": "file system",
+    "ScratchTable.mount_options": "file system",
+    "DiskTable.device": "file system",
+    "TargetTable.kernel": "kernel package",
+    "FactorTable.name": "tunable",
+    "FactorTable.levels": "tunable",
+    "FactorTable.settings": "tunable",
+}
+"""What fields name. The kinds of a guest and of kernels are distinguished by what the field holds."""
+
+PLAIN: Final = frozenset(
+    {
+        *("Study.name", "Study.title", "Study.question", "Study.notes"),
+        *("FactorTable.range", "FactorTable.step", "FactorTable.baseline", "FactorTable.prove"),
+        *("WorkloadTable.kind", "BackgroundTable.kind", "BackgroundTable.when", "ServiceTable.name"),
+        *("VariantTable.name", "AttributesTable.affinity", "ScratchTable.filesystem", "ScratchTable.options"),
+        *("PatternTable.name", "PatternTable.pattern", "PatternTable.pointer", "PatternTable.unit"),
+        *("PatternTable.title", "SamplerTable.keys", "TimelineTable.name", "TimelineTable.key"),
+        *("TimelineTable.unit", "TimelineTable.title"),
+        *("TargetTable.modules", "TargetTable.packages", "TargetTable.kernel_arguments", "TargetTable.prove"),
+        *("AnalysisTable.metrics", "AnalysisTable.describe", "AnalysisTable.prediction"),
+        *("TuneTable.objectives", "TuneTable.constraints"),
+    }
+)
+"""Fields of text that name nothing of this machine: words for people, names of the catalogue, and parts of a guest."""
+
+LOOP: Final = "/dev/loop"
+"""What Ajuste makes for a study's disk."""
+SYSTEM: Final = ("/usr/bin/", "/usr/sbin/", "/usr/lib/", "/usr/libexec/", "/usr/share/", "/bin/", "/sbin/", "/lib/")
+"""Where a distribution has programs that any user may read."""
+
+
+class Named(NamedTuple):
+    """One thing that a study names, with the field that names it."""
+
+    kind: Kind
+    value: str
+    where: str
+
+
+def require_allowed(study: Study, asked: Asked, known: Catalogue, kernel_kind: KernelKind) -> None:
+    """Raise RequestError for the first thing in ``study`` that this asker may not name."""
+    for one in named_in(study, known, kernel_kind):
+        asked.require(one.kind, one.value, one.where)
+
+
+def require_allowed_run(resolved: ResolvedStudy, asked: Asked, known: Catalogue, kernel_kind: KernelKind) -> None:
+    """As ``require_allowed``, for a study that was resolved elsewhere, where anything may have been written."""
+    require_allowed(resolved.study, asked, known, kernel_kind)
+    for program in resolved.programs:
+        if not _of_the_system(program):
+            asked.require("path", program, "programs")
+    for file in resolved.files.values():
+        asked.require("path", file, "files")
+    for kernel in dict.fromkeys(one.kernel for one in resolved.configurations if one.kernel):
+        asked.require(kernel_kind(kernel), kernel, "kernel")
+
+
+def named_in(study: Study, known: Catalogue, kernel_kind: KernelKind) -> Iterator[Named]:
+    """Yield everything that ``study`` names."""
+    on_host, job = study.target.on_host, study.workload
+    if (kind := known.workloads.get(job.kind or "")) and kind.services and job.services == services_of(kind):
+        job = job.model_copy(update={"services": ()})  # The catalogue's own.
+    study = study.model_copy(update={"workload": job})
+    if on_host:
+        yield Named("host", "host", "target.kind")
+    yield from _in_table(study, "", on_host, kernel_kind)
+    jobs = [("workload", job.kind, (job.parameters | job.host_parameters).items())]
+    jobs += [("workload.background", load.kind, load.parameters.items()) for load in job.background]
+    for where, workload, given in jobs:
+        for name, value in given:
+            yield _parameter(workload, name, value, f"{where}.parameters.{name}", known, on_host=on_host)
+    if job.as_root:
+        yield Named("root command" if on_host else "guest root", "root", "workload.as_root")
+    if on_host and (study.scratch or study.disk):
+        yield Named("file system", "scratch" if study.scratch else "disk", "scratch" if study.scratch else "disk")
+    policies = (one.attributes.policy for one in (job, *job.background))
+    for policy in (*policies, *(service.attributes.policy for service in job.services)):
+        if on_host and policy in REAL_TIME:
+            yield Named("risk", f"policy {policy}", "attributes.policy")
+    for factor in study.factors:
+        yield from _in_factor(factor, study, known, kernel_kind)
+
+
+def _in_table(table: BaseModel, path: str, on_host: bool, kernel_kind: KernelKind) -> Iterator[Named]:
+    """What the declared fields of a table, and of the tables in it, name."""
+    for name in type(table).model_fields:
+        value, where = getattr(table, name), f"{path}{name}"
+        for number, inner in enumerate(value if isinstance(value, tuple) else (value,)):
+            if isinstance(inner, BaseModel):
+                index = f"[{number + 1}]" if isinstance(value, tuple) else ""
+                yield from _in_table(inner, f"{where}{index}.", on_host, kernel_kind)
+        kind = NAMES.get(f"{type(table).__name__}.{name}")
+        if kind is not None and value:
+            yield from _in_field(kind, value, where, on_host, kernel_kind)
+
+
+def _in_field(kind: Kind, value: object, where: str, on_host: bool, kernel_kind: KernelKind) -> Iterator[Named]:
+    match kind, value:
+        case "command", tuple():
+            yield Named("command" if on_host else "guest command", " ".join(map(str, value)), where)
+            yield from _file(str(value[0]), where)
+        case "command", str() if value.startswith("socket:"):
+            yield from _file(value.removeprefix("socket:"), where) if on_host else ()
+        case "command", dict() if value and on_host:
+            yield Named("command", next(iter(value)), where)
+        case "root command", str():
+            yield Named("root command" if on_host else "guest root", value, where)
+        case "path", tuple():
+            for one in value:
+                yield from _file(str(one), where, named="/" in str(one) or not where.endswith("programs"))
+        case "path", str():
+            if not where.endswith("machine.model") or is_machine_file(value):
+                yield Named("path", value, where)
+        case "device", str() if on_host and not value.startswith(LOOP):
+            yield Named("device", value, where)
+        case "kernel package", str():
+            yield Named(kernel_kind(value), value, where)
+
+
+def _file(text: str, where: str, *, named: bool = True) -> Iterator[Named]:
+    """A program by its name, or in a directory of the distribution, is no path."""
+    if not named or (where.rpartition(".")[2] in _PROGRAMS and ("/" not in text or _of_the_system(text))):
+        return
+    yield Named("path", text, where)
+
+
+_PROGRAMS: Final = ("command", "setup", "prepare", "cleanup", "ready", "stop", "data", "programs")
+
+
+def _of_the_system(text: str) -> bool:
+    return text.startswith(SYSTEM) and ".." not in PurePosixPath(text).parts
+
+
+def _parameter(workload: str | None, name: str, value: str, where: str, known: Catalogue, *, on_host: bool) -> Named:
+    """In a guest every parameter names something of the guest."""
+    kind = known.workloads.get(workload or "")
+    parameter = kind.parameters.get(name) if kind else None
+    is_open = parameter is not None and parameter.chosen_by == "anyone"
+    return Named("parameter" if is_open or not on_host else "path", value, where)
+
+
+def _in_factor(factor: FactorTable, study: Study, known: Catalogue, kernel_kind: KernelKind) -> Iterator[Named]:
+    on_host = study.target.on_host
+    where = f"factor {factor.name}"
+    for name, level in ((name, level) for one in factor.levels for name, level in set_by(factor, one).items()):
+        if name == KERNEL_FACTOR:
+            yield Named(kernel_kind(level), level, where)
+        elif parameter := parameter_of(name):
+            yield _parameter(study.workload.kind, parameter, level, where, known, on_host=on_host)
+        elif is_boot_name(name):
+            yield Named("boot", f"{name}={level}", where)
+        elif on_host and name not in (COMMAND_FACTOR, KERNEL_ARGUMENTS) and not service_attribute(name):
+            own = canonical(name, known)
+            yield Named("tunable", own, where)
+            tunable = known.tunables.get(own.partition("[")[0])
+            if tunable is None:
+                yield Named("place", name, where)
+            elif tunable.risk == "hang" or (own == "policy" and level in REAL_TIME):
+                yield Named("risk", own, where)

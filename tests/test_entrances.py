@@ -1,0 +1,110 @@
+"""Every entrance passes the table of capabilities, with everything that a study can name of this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import tomlkit
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from ajuste.executor.cluster.bench import resolved_here
+from ajuste.executor.cluster.wire import HostJob
+from ajuste.lab.agents.budget import AgentBudget, AgentLimits
+from ajuste.lab.agents.desk import AgentDesk
+from ajuste.lab.agents.protocol import answered
+from ajuste.lab.application import api_routes
+from ajuste.lab.service import LabService
+from ajuste.machine.home import Home
+from ajuste.model.capability import Asker, rule
+from ajuste.model.error import RequestError
+from ajuste.study.read import parse_study
+from harmful import BASE, HARMFUL, HOST
+from small_stores import Commands, small_store
+
+REFUSES: Final = ("may ", "not allowed")
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[LabService]:
+    place = Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
+    small_store(place.data / "store.sqlite")
+    found = LabService(place, command=("false",))
+    yield found
+    found.close()
+
+
+def by_mcp(document: dict[str, Any], service: LabService) -> str:
+    desk = AgentDesk(service, AgentBudget(AgentLimits()), ("vm.swappiness",))
+    result = answered(desk, "plan", {"study": document})
+    return result.content[0].text if result.is_error else ""  # type: ignore[union-attr]
+
+
+def by_http(document: dict[str, Any], service: LabService) -> str:
+    answer = TestClient(Starlette(routes=api_routes(service))).post("/api/run", json={"study": document})
+    return answer.text if answer.status_code == 400 else ""
+
+
+def by_page(document: dict[str, Any], service: LabService) -> str:
+    try:
+        service.checked(document)
+    except RequestError as refused:
+        return str(refused)
+    return ""
+
+
+def by_worker(document: dict[str, Any], service: LabService) -> str:
+    job = HostJob(
+        ajuste="", agent="0" * 64, study=parse_study(document).model_dump_json(), directory="/", accept_risk=False
+    )
+    try:
+        resolved_here(job)
+    except RequestError as refused:
+        return str(refused)
+    return ""
+
+
+def by_child(document: dict[str, Any], service: LabService) -> str:
+    """The command line of a process that works for an agent."""
+    file = service.home.data / "study.toml"
+    file.write_text(tomlkit.dumps(json.loads(json.dumps(document | {"schema": 1}))), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        commands = Commands(service.home.data.parent / "own", patch)
+        patch.setenv("AJUSTE_ASKED_BY", "agent:vm.swappiness")
+        return commands.run("plan", str(file))[2]
+
+
+Entrance = Callable[[dict[str, Any], LabService], str]
+ENTRANCES: Final[dict[str, tuple[Asker, Entrance]]] = {
+    "mcp": ("agent", by_mcp),
+    "http": ("agent", by_http),
+    "page": ("page", by_page),
+    "worker": ("worker", by_worker),
+    "child process": ("agent", by_child),
+}
+_FIRST: Final = ("not found", "outside the directory", "service", "variant", "cannot read", "is required")
+"""What is wrong with a study anyway may be said first, but for agents: they learn nothing of this machine."""
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES)
+@pytest.mark.parametrize("name", HARMFUL)
+def test_an_entrance_refuses_what_the_table_refuses(name: str, entrance: str, service: LabService) -> None:
+    kind, tables = HARMFUL[name]
+    asker, ask = ENTRANCES[entrance]
+    document = BASE | tables
+    if asker == "worker" and document["target"].get("kind") != "host":
+        pytest.skip("a worker gets guests by their digests")
+    refused = rule(asker, kind) != "yes"
+    if not refused:
+        return
+    said = ask(document, service)
+    expected = REFUSES if asker == "agent" and entrance != "child process" else (*REFUSES, *_FIRST)
+    assert any(words in said for words in expected), said
+
+
+def test_what_is_allowed_passes(service: LabService) -> None:
+    assert by_mcp(BASE | HOST | {"workload": {"kind": "fio", "parameters": {"depth": 2}}}, service).count("may") == 0
