@@ -127,7 +127,8 @@ def named_in(study: Study, known: Catalogue, kernel_kind: KernelKind) -> Iterato
     if on_host and (study.scratch or study.disk):
         yield Named("file system", "scratch" if study.scratch else "disk", "scratch" if study.scratch else "disk")
     if on_host:
-        for attributes in (job.attributes, *(one.attributes for one in (*job.background, *job.services))):
+        loads, services = (one.attributes for one in job.background), (one.attributes for one in job.services)
+        for attributes in (job.attributes, *loads, *services):
             yield from _attributes(attributes)
     for factor in study.factors:
         yield from _in_factor(factor, study, known, kernel_kind)
