@@ -50,6 +50,7 @@ HARMFUL: dict[str, tuple[Kind, dict[str, Any]]] = {
     "a file system": ("file system", HOST | {"scratch": {}}),
     "a disk": ("file system", HOST | {"disk": {"device": "/dev/sdb"}}),
     "a disk to overwrite": ("device", HOST | {"scratch": {"device": "/dev/sdb"}}),
+    "a priority": ("tunable", HOST | {"workload": {"kind": "matrix", "attributes": {"nice": -20}}}),
     "a policy that can hang it": ("risk", HOST | {"workload": {"kind": "matrix", "attributes": {"policy": "fifo"}}}),
     "a boot": (
         "boot",

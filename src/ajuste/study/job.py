@@ -188,8 +188,8 @@ class ScratchTable(StudyTable):
     size_mib: Whole = Field(default=256, ge=8, le=1048576, description="Its size, if no device is given.")
     device: str | None = Field(
         default=None,
-        description="A block device to overwrite (default: a loop device on a temporary file; in a guest, modules must "
-        "name loop and the file system's module).",
+        description="A block device to overwrite, on this machine only with --accept-risk (default: a loop device on a "
+        "temporary file; in a guest, modules must name loop and the file system's module).",
     )
     directory: str | None = Field(default=None, description="The directory of that file: on the disk to measure.")
     make_options: tuple[Argument, ...] = Field(default=(), description="More arguments for mkfs.")

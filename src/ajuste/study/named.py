@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_args
 
 from pydantic import BaseModel
 
@@ -17,6 +17,8 @@ from ajuste.model.boot import is_boot_name
 from ajuste.model.capability import Asked, Kind
 from ajuste.model.plan import REAL_TIME
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
+from ajuste.model.tunable import AttributeName
+from ajuste.study.job import AttributesTable
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
 from ajuste.study.services import services_of
@@ -124,12 +126,21 @@ def named_in(study: Study, known: Catalogue, kernel_kind: KernelKind) -> Iterato
         yield Named("root command" if on_host else "guest root", "root", "workload.as_root")
     if on_host and (study.scratch or study.disk):
         yield Named("file system", "scratch" if study.scratch else "disk", "scratch" if study.scratch else "disk")
-    policies = (one.attributes.policy for one in (job, *job.background))
-    for policy in (*policies, *(service.attributes.policy for service in job.services)):
-        if on_host and policy in REAL_TIME:
-            yield Named("risk", f"policy {policy}", "attributes.policy")
+    if on_host:
+        loads, services = (one.attributes for one in job.background), (one.attributes for one in job.services)
+        for attributes in (job.attributes, *loads, *services):
+            yield from _attributes(attributes)
     for factor in study.factors:
         yield from _in_factor(factor, study, known, kernel_kind)
+
+
+def _attributes(attributes: AttributesTable) -> Iterator[Named]:
+    """How a process is run is a tunable of the catalogue, too."""
+    for name in get_args(AttributeName):
+        if (value := getattr(attributes, name)) is not None:
+            yield Named("tunable", name, f"attributes.{name}")
+            if value in REAL_TIME:
+                yield Named("risk", f"policy {value}", f"attributes.{name}")
 
 
 def _in_table(table: BaseModel, path: str, on_host: bool, kernel_kind: KernelKind) -> Iterator[Named]:

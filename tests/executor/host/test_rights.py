@@ -5,12 +5,21 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from ajuste.catalogue.loader import catalogue
 from ajuste.executor.host.availability import require_rights
+from ajuste.executor.host.prepared import require_possible
 from ajuste.model.error import RequestError
+from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Attributes, Command, FileLocation, Plan, Write
+from ajuste.study.location import StudySource
+from ajuste.study.read import checked_study
+from ajuste.study.resolve import HOST_KERNEL, resolve
+from ajuste.study.site import GUEST
 
 
 @pytest.fixture
@@ -73,3 +82,21 @@ def test_the_limits_of_a_user_count(ordinary: Callable[[int, int], None]) -> Non
         require_rights(runs(nice=-11))
     with pytest.raises(RequestError, match="fifo"):
         require_rights(runs(policy="fifo", priority=11))
+
+
+def test_a_disk_of_this_machine_is_overwritten_only_where_that_was_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    document = {
+        "name": "s",
+        "factor": [{"name": "command", "levels": ["a", "b"]}],
+        "workload": {"variant": [{"name": name, "command": ["true"]} for name in ("a", "b")]},
+        "scratch": {"device": "/dev/sdz"},
+        "target": {"kind": "host"},
+        "analysis": {"metrics": ["elapsed"]},
+    }
+    study = checked_study(document, StudySource(Path("s.toml"), ""), catalogue())
+    kernel = {HOST_KERNEL: KernelVersion(major=6, minor=1)}
+    resolved = resolve(study, catalogue(), kernel, lambda name: f"/bin/{name}", replace(GUEST, in_place=True))
+    with pytest.raises(RequestError, match="/dev/sdz"):
+        require_possible(resolved, catalogue(), accept_risk=False)
+    require_possible(resolved, catalogue(), accept_risk=True)
