@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from ajuste.executor.host.host import HostExecutor
@@ -202,6 +203,23 @@ print([name.read_text().strip() for name in Path("/proc").glob("[0-9]*/comm") if
             with pytest.raises(RunError, match="what it had changed was put back"):
                 host.run(plan)
             assert EXPIRE.read_text() == before
+        assert list(place.journals.iterdir()) == []
+
+    @pytest.mark.parametrize(
+        "stopped", [{"ajuste-guardian"}, {"ajuste-agent"}, {"ajuste-agent", "ajuste-guardian"}], ids=" and ".join
+    )
+    def test_who_is_stopped_does_not_keep_the_machine(self, place: Home, stopped: set[str]) -> None:
+        before = EXPIRE.read_text()
+        with HostExecutor(place) as host:
+            host.run(Plan(id="p", writes=(change("3210"),), workload=command("/bin/true")))
+            found = {one for one in psutil.Process().children() if one.name() in stopped}
+            assert {one.name() for one in found} == stopped
+            for one in found:
+                one.suspend()
+        assert not any(one.is_running() for one in found)
+        with HostExecutor(place):
+            pass
+        assert EXPIRE.read_text() == before
         assert list(place.journals.iterdir()) == []
 
     def test_a_journal_that_cannot_be_written_changes_nothing(self, place: Home) -> None:

@@ -40,6 +40,7 @@ AGENT_LATE_SECONDS: Final = 2.0
 
 _GUARDIAN = "ajuste-guardian"
 _GUARDIAN_SECONDS = 5.0
+_BETWEEN_CHECKS_SECONDS = 0.2
 
 
 class AgentLostError(Exception):
@@ -193,13 +194,26 @@ class AgentProcess:
         with suppress(OSError):
             self._process.stdin.close()
         for how in (signal.SIGTERM, signal.SIGKILL):
-            try:
-                self._process.wait(ENDING_SECONDS)
+            if self._has_ended(ENDING_SECONDS):
                 break
-            except subprocess.TimeoutExpired:
-                self._process.send_signal(how)
+            self._process.send_signal(how)
         self._process.wait()
         _await_guardians()
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether it did not end in good order."""
+        return (self._process.returncode or 0) < 0
+
+    def _has_ended(self, limit_s: float) -> bool:
+        """Wait for its end; who is stopped meanwhile would never let it end."""
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_BETWEEN_CHECKS_SECONDS)
+                return True
+            self.kill_unresponsive(0.0)
+        return False
 
     def close(self) -> None:
         """Let go of what an ended agent leaves."""
@@ -215,6 +229,8 @@ def _await_guardians() -> None:
     """
     deadline = time.monotonic() + _GUARDIAN_SECONDS
     for pid in _guardians():
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)  # One that is stopped would keep the machine's lock.
         with suppress(ChildProcessError):
             while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < deadline:
                 time.sleep(0.002)

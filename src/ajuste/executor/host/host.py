@@ -223,6 +223,8 @@ class HostExecutor(Executor):
             return
         agent, self._agent = self._agent, None
         agent.end(at_once=at_once or self._in_plan)
+        if agent.was_killed:
+            self._what_is_left()
         with self._turn:
             self._in_plan = False
             agent.close()
