@@ -9,21 +9,19 @@ from typing import Any, Final
 
 import pytest
 import tomlkit
-from starlette.applications import Starlette
-from starlette.testclient import TestClient
 
 from ajuste.executor.cluster.bench import resolved_here
 from ajuste.executor.cluster.wire import HostJob
 from ajuste.lab.agents.budget import AgentBudget, AgentLimits
 from ajuste.lab.agents.desk import AgentDesk
 from ajuste.lab.agents.protocol import answered
-from ajuste.lab.application import api_routes
 from ajuste.lab.service import LabService
 from ajuste.machine.home import Home
 from ajuste.model.capability import Asker, rule
 from ajuste.model.error import RequestError
 from ajuste.study.read import parse_study
 from harmful import BASE, HARMFUL, HOST
+from owner import owners_client
 from small_stores import Commands, small_store
 
 REFUSES: Final = ("may ", "not allowed")
@@ -45,7 +43,7 @@ def by_mcp(document: dict[str, Any], service: LabService) -> str:
 
 
 def by_http(document: dict[str, Any], service: LabService) -> str:
-    answer = TestClient(Starlette(routes=api_routes(service))).post("/api/run", json={"study": document})
+    answer = owners_client(service).post("/api/run", json={"study": document})
     return answer.text if answer.status_code == 400 else ""
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from benchmarks.campaigns.played import TUNABLE, begin
-from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from ajuste.catalogue.loader import catalogue
@@ -20,7 +19,7 @@ from ajuste.lab.agents.budget import AgentBudget, AgentLimits
 from ajuste.lab.agents.desk import AgentDesk
 from ajuste.lab.agents.operations import MOST_BYTES, OPERATIONS, find_operation, schema_of
 from ajuste.lab.agents.protocol import answered
-from ajuste.lab.application import api_routes, application, openapi
+from ajuste.lab.application import application, openapi
 from ajuste.lab.jobs import Jobs
 from ajuste.lab.service import LabService
 from ajuste.machine.home import Home
@@ -30,6 +29,7 @@ from ajuste.run.planning import planned_study
 from ajuste.study.location import StudySource
 from ajuste.study.read import checked_study
 from ajuste.study.resolve import resolve
+from owner import owners_client
 from small_stores import DECIDED, GOING_ON, small_store
 
 GUEST: dict[str, Any] = {
@@ -250,7 +250,7 @@ def test_text_of_stored_runs_comes_as_data(service: LabService) -> None:
 
 @pytest.fixture
 def client(service: LabService) -> TestClient:
-    return TestClient(Starlette(routes=api_routes(service)))
+    return owners_client(service)
 
 
 def test_the_api_answers_what_only_looks_by_get_and_the_rest_by_post(client: TestClient) -> None:

@@ -96,6 +96,16 @@ def by_hand(home: Path, *options: str) -> Iterator[HandWrittenClient]:
         assert process.wait(30) == 0
 
 
+ON_THIS_MACHINE = {
+    "schema": 1,
+    "name": "asked",
+    "factor": [{"name": "vm.swappiness", "levels": [10, 60]}],
+    "workload": {"kind": "matrix"},
+    "target": {"kind": "host", "clock": "wall"},
+    "analysis": {"metrics": ["elapsed"]},
+}
+
+
 def test_a_client_written_against_the_specification_is_served(tmp_path: Path) -> None:
     with by_hand(tmp_path, "--calls", "4") as client:
         begun = client.begin()["result"]
@@ -109,7 +119,7 @@ def test_a_client_written_against_the_specification_is_served(tmp_path: Path) ->
         answer = client.call("tunables", search="swappiness")
         assert json.loads(answer["content"][0]["text"]) == answer["structuredContent"]
         assert answer["structuredContent"]["tunables"][0]["name"] == "vm.swappiness"
-        refused = client.call("run", study={"target": {"kind": "host"}})
+        refused = client.call("run", study=ON_THIS_MACHINE)
         assert refused["isError"]
         assert "only with --allow-host" in refused["structuredContent"]["error"]
         assert client.ask("no/such/method")["error"]["code"] == -32601

@@ -97,6 +97,6 @@ def test_there_is_no_other_console() -> None:
     for path in Path(ajuste.__path__[0]).rglob("*.py"):
         text = path.read_text()
         if re.search(r"\bConsole\(", text) and path.name != "console.py":
-            assert re.search(r"^from ajuste.report.console import .*\bConsole\b", text, re.MULTILINE), path
+            assert re.search(r"^ *from ajuste.report.console import .*\bConsole\b", text, re.MULTILINE), path
         assert "from_markup" not in text
         assert ".status(" not in text or path.name == "console.py", path

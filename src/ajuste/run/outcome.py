@@ -220,7 +220,8 @@ def _seconds_per_block(run: Run, resolved: ResolvedStudy, store: Store) -> float
     trials = store.trials_at(run, [place for place in places if place[0] in last])
     spans = Spans()
     for trial in trials:
-        spans.add(trial)
+        if trial.started:  # Trials of other programs may not say when they began.
+            spans.add(trial)
     return 60 * spans.minutes / len(last) if last else None
 
 

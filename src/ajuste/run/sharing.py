@@ -162,7 +162,9 @@ def _take(bundle: BundleReader, store: Store, file: Path) -> BundledRun:
     """Put the next run of a bundle into a store. Raises RequestError."""
     head = bundle.run()
     if is_beyond(head.resolved.encode(), _MOST_RESOLVED):
-        raise RequestError(f"{file} is too large: the study of run {head.id} has more than {_MOST_RESOLVED:,} values")
+        raise RequestError(
+            f"{file} is too large: the study of run {head.id} has too many values; expected at most {_MOST_RESOLVED:,}"
+        )
     try:
         resolved = ResolvedStudy.model_validate_json(head.resolved)
     except _MALFORMED as error:

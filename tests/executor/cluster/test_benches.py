@@ -224,4 +224,4 @@ def test_workers_that_were_not_offered_for_it_do_not_measure(place: Lab, connect
         BenchExecutor(connection, PARCEL, one_command()),
     ):
         pass
-    assert "ajuste worker --bench --scheduler" in str(raised.value.hint)
+    assert "ajuste cluster worker --bench --scheduler" in str(raised.value.hint)

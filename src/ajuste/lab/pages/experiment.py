@@ -145,7 +145,7 @@ def form_document(given: Mapping[str, str]) -> dict[str, Any]:
     if not values["workload"]:
         missing.append("workload: choose a workload, such as hackbench")
     if missing:
-        raise RequestError("\n".join(missing))
+        raise RequestError("\n".join(missing), hint="give each of these fields a value")
     own = {_field(name): levels for name, levels in settings if _field(name)}
     request = CommandRequest(
         commands=split_commands(tuple(_words("workload", values["workload"]))),
