@@ -14,6 +14,6 @@ def owners_client(service: LabService) -> TestClient:
     routes = Starlette(routes=api_routes(service))
 
     async def as_owner(scope: Scope, receive: Receive, send: Send) -> None:
-        await routes(scope | {"role": "writer"}, receive, send)
+        await routes({**scope, "role": "writer"}, receive, send)
 
     return TestClient(as_owner)
