@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use std::fs::OpenOptions;
     use std::io::Write;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
     use std::thread;
 
     fn fifo(name: &str) -> PathBuf {
@@ -104,6 +104,11 @@ mod tests {
         let _ = std::fs::remove_file(&path);
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
         path
+    }
+
+    fn descriptors_of(path: &Path) -> usize {
+        let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        descriptors.filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|target| target == path)).count()
     }
 
     fn request(fifo: PathBuf, length: u64, silence: u64) -> Request {
@@ -139,10 +144,12 @@ mod tests {
         let pipe = OpenOptions::new().read(true).write(true).open(&path).unwrap();
         assert_eq!(watch(&request(path.clone(), 60_000, 50)).unwrap(), Ending::Silence);
         let watching = thread::spawn({
-            let request = request(path, 60_000, 60_000);
+            let request = request(path.clone(), 60_000, 60_000);
             move || watch(&request)
         });
-        thread::sleep(Duration::from_millis(100));
+        while descriptors_of(&path) < 2 {
+            thread::sleep(Duration::from_millis(1));
+        }
         drop(pipe);
         assert_eq!(watching.join().unwrap().unwrap(), Ending::Silence);
     }
