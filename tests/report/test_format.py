@@ -51,6 +51,7 @@ def test_a_signed_zero_has_no_sign() -> None:
 
 
 @given(st.floats(min_value=1e-9, max_value=1e9), st.integers(min_value=1, max_value=6))
+@example(3.717553378804124e-09, 5)
 def test_significant_keeps_so_many_digits(value: float, digits: int) -> None:
     assert math.isclose(read_back(significant(value, digits)), value, rel_tol=10.0 ** (1 - digits))
 

@@ -95,7 +95,7 @@ def significant(value: float, digits: int) -> str:
     """``value`` to so many significant digits, never in powers of ten below 1e15."""
     if value == 0 or not math.isfinite(value):
         return number(value, 0)
-    return number(value, _clamp(digits - 1 - _exponent(value), 12))
+    return number(value, _clamp(digits - 1 - _exponent(value), 15))
 
 
 def shown_as(values: Iterable[float], unit: str, spreads: Iterable[float] = ()) -> ShownNumber:
