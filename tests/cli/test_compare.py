@@ -118,7 +118,7 @@ def test_a_setting_is_varied_and_put_back(ajuste: Shell) -> None:
 def test_a_dry_run_does_nothing_and_a_saved_study_would_do_the_same(ajuste: Shell) -> None:
     asked = ("compare", "--vm", "--nice", "0,10", "--background", "spin", "--prepare", "touch done", "--", "sleep", "1")
     said, _ = ajuste(*asked[:1], "--dry-run", "--save", "saved.toml", *asked[1:])
-    assert "Nothing was written and nothing was run." in said
+    assert "No setting was changed and nothing was run." in said
     saved = (ajuste.directory / "saved.toml").read_text()
     assert saved.startswith("# Does the same as: ajuste compare --dry-run --save saved.toml --vm --nice 0,10 ")
     assert tomllib.loads(saved)["factor"] == [{"name": "nice", "levels": ["0", "10"]}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,16 @@ def test_a_wrong_name_is_answered_with_the_nearest() -> None:
         printed("show", "granlarity")
     with pytest.raises(RequestError, match="--json applies only to the list"):
         printed("--json", "show", "granularity")
+
+
+def test_the_list_breaks_lines_between_words_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = printed()
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "50")
+    lines = re.sub(r"\x1b\[[\d;]*m", "", printed()).splitlines()
+    assert max(map(len, lines)) <= 50 < max(map(len, whole.splitlines()))
+    assert " ".join(" ".join(lines).split()) == " ".join(whole.split())
 
 
 def test_the_list_is_as_before() -> None:

@@ -266,7 +266,7 @@ def test_a_form_becomes_the_study_that_the_command_line_would_write(person: Test
 @pytest.mark.parametrize(
     ("field", "value", "problem"),
     [
-        ("levels_0", "0, 99", "between -20 and 19"),
+        ("levels_0", "0, 99", "nice = 99 is out of range; expected between -20 and 19"),
         ("levels_0", "", "Give levels"),
         ("setting_0", "vm.swapiness", "not found"),
         ("levels_1", "10", "out of range"),

@@ -16,6 +16,7 @@ from ajuste.report.plan import (
     PlannedBudget,
     PlannedCommand,
     PlannedConfiguration,
+    PlannedNeed,
     PlannedStudy,
     PlannedWrite,
     plan_report,
@@ -88,13 +89,20 @@ def test_every_write_and_command_is_shown(plan: PlannedStudy) -> None:
     assert f"workload: {shlex.join(WORKLOAD.argv)}" in text
     assert "background × 2: spin" in text
     assert "nice -5" in text
-    assert "Nothing was written and nothing was run." in text
+    assert "No setting was changed and nothing was run." in text
 
 
 def test_the_order_of_the_first_blocks_is_shown_with_their_seeds(plan: PlannedStudy) -> None:
     text = printed(plan)
     assert "block 0 (seed 100): 7.5 ms → 750 µs\n" in text
     assert "block 1 (seed 101): 750 µs → 7.5 ms\n" in text
+
+
+def test_only_a_wall_clock_asks_how_quiet_the_machine_is(plan: PlannedStudy) -> None:
+    needed = plan.model_copy(update={"needed": (PlannedNeed(run_percent=1, blocks=10),)})
+    assert "runs scatter by 1 %" in printed(needed)
+    assert "ajuste doctor" not in printed(needed)
+    assert "ajuste doctor" in printed(needed.model_copy(update={"clock": "wall"}))
 
 
 def test_the_budget_is_shown_in_trials_and_time(plan: PlannedStudy) -> None:

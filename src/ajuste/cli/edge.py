@@ -168,6 +168,7 @@ _USAGE: Final = (
     (r" ?\(Possible options: (.+)\)", r"; did you mean \1?"),
     (r"\.? Did you mean (.+)\?", r"; did you mean \1?"),
     (r"Missing (?:argument|option|parameter) '([^' ]+?)(?:\.\.\.)?'.*", r"\1 is required"),
+    (r"Option '([^']+)' requires an argument\.?", r"\1 requires a value"),
     (r"Got unexpected extra argument(?:s|\(s\))? \((.+)\)", r"unexpected argument: \1"),
     (r"Invalid value for '([^']+)'[^:]*: ", r"\1: "),
     (r"Input should be a valid integer.*", "expected a whole number"),

@@ -67,7 +67,7 @@ def _contents(pages: dict[str, Path]) -> str:
     for topic, file in pages.items():
         by_folder.setdefault(file.parent.name if file.parent.name in FOLDERS else "general", []).append(topic)
     width = max(map(len, pages)) + 2
-    lines = ["Show a page with `ajuste help TOPIC`, a command's options with `ajuste COMMAND --help`."]
+    lines = ["Show a page with `ajuste help TOPIC`.", "Show the options of a command with `ajuste COMMAND --help`."]
     for folder, topics in by_folder.items():
         lines += ["", f"{folder.capitalize().replace('-', ' ')}:"]
         lines += [f"  {topic:<{width}}{_title(pages[topic])}" for topic in topics]

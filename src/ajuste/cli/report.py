@@ -89,6 +89,7 @@ def report(
         raise RequestError(f"--format {form} requires --pictures", hint="add --pictures DIR")
     elif pictures is not None:
         require_extra("pictures")
+    _check_page(html)
     place = home()
     wanted = RunFilter(kernel or "", workload or "", tag or "", since_of(since), find or "")
     if runs and wanted != RunFilter():
@@ -134,6 +135,13 @@ def report(
         written = write_pictures(report_of(results), pictures, form or "svg")
         if not as_json:
             typer.echo(f"{count_of(len(written), 'picture')} in {visible(str(pictures))}")
+
+
+def _check_page(path: Path | None) -> None:
+    if path is not None:
+        from ajuste.cli.measuring import check_report  # a list of runs needs nothing of it, which loads long
+
+        check_report(path, "--html")
 
 
 def _suite(place: Home, text: str) -> SuiteRecord | None:

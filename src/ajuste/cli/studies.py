@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import typer
+from rich.padding import Padding
 
 from ajuste.cli.command_line import Commands
 from ajuste.cli.options import Json, StudyName, example
@@ -28,10 +29,14 @@ def studies(context: typer.Context, as_json: Json = False) -> None:
         rows = [{"name": s.name, "title": s.title, "question": s.question} for s in found]
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    console = Console(soft_wrap=True)
+    console = Console()
     for study in found:
         console.print(study.name, style="bold")
-        console.print(f"    {study.title}\n    {study.question}")
+        for text in (study.title, study.question):
+            if console.is_terminal:
+                console.print(Padding(text, (0, 0, 0, 4), expand=False))
+            else:
+                console.print(f"    {text}", soft_wrap=True)
 
 
 @app.command()

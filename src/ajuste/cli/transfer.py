@@ -42,7 +42,7 @@ def transfer(
     Shows the sign and the size of every effect side by side, and says which questions both answered alike. Both runs
     must compare the same configurations by the same metrics.
     """
-    check_report(html)
+    check_report(html, "--html")
     with Store(home().store_url) as store:
         found = compared(*(results_of(store.find_run(name), store) for name in (guest, host)))
     report = transfer_report(found)

@@ -76,7 +76,7 @@ def why(
     says which decision is the first that differs, when, on which CPU, by which functions, and what follows. Open the
     trace of --perfetto at https://ui.perfetto.dev to see both trials one above the other.
     """
-    check_report(html)
+    check_report(html, "--html")
     _check_perfetto(perfetto, divergence=divergence)
     place = home()
     with Store(place.store_url) as store:

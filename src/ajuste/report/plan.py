@@ -150,7 +150,7 @@ def plan_report(plan: PlannedStudy) -> Report:
         *((Section("Order of the first blocks", (Listing(tuple(_order(plan))),)),) if plan.trials else ()),
         Section("Measured", (Facts(_measured(plan)),)),
         *((Section("", (Notes(notes),)),) if notes else ()),
-        Section("", (Paragraph("Nothing was written and nothing was run.", "bold"),)),
+        Section("", (Paragraph("No setting was changed and nothing was run.", "bold"),)),
     )
     return Report(plan.title, plan.title, sections, lead=(Paragraph(plan.question, "italic"),))
 
@@ -301,4 +301,5 @@ def _needed(plan: PlannedStudy) -> str:
         f"{f'about {number(need.blocks)}' if need.blocks else 'very many'} if runs scatter by {need.run_percent:g} %"
         for need in plan.needed
     ]
-    return f"{', '.join(told)} (ajuste doctor measures it here)" if told else ""
+    measure = "" if plan.clock == "virtual" else " (ajuste doctor measures it here)"
+    return f"{', '.join(told)}{measure}" if told else ""

@@ -103,6 +103,8 @@ _FIELDS: Final = (
 _PLACED: Final = re.compile(rf"(?:{re.escape(STUDY_FILE)}(?::\d+)?: )?(?P<place>[^:]+): (?P<said>.+)")
 _FACTOR: Final = re.compile(r"factor\[(\d+)\](?:\.(\w+))?")
 _OPTION: Final = re.compile(r"--(?:set )?([\w.-]+)")
+_STARTS_WITH_NAME: Final = re.compile(r"\S*[._]\S|\S+ = ")
+"""What starts a problem that must keep its case: the name of a setting."""
 _ROW: Final = re.compile(r"(?:setting|levels)_\d")
 
 
@@ -115,7 +117,8 @@ def field_problems(problem: AjusteError, given: Mapping[str, str], factors: Sequ
         placed = _PLACED.fullmatch(line)
         field = _field_at(placed["place"], given, factors) if placed else ""
         said = placed["said"] if placed and field else line
-        sentence = f"{said[:1].upper()}{said[1:]}{'' if said.endswith('?') else '.'}"
+        said = said if _STARTS_WITH_NAME.match(said) else said[:1].upper() + said[1:]
+        sentence = said if said.endswith("?") else f"{said}."
         found[field] = f"{found[field]}\n{sentence}" if field in found else sentence
     return found
 
