@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from ajuste.analysis.live import live_answer
 from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.kernel import KernelVersion
+from ajuste.model.live import BREACH
 from ajuste.model.trial import Slot, Trial
 from ajuste.run.experiment import goes_on
 from ajuste.run.outcome import results_of
@@ -74,6 +76,21 @@ def test_what_changed_this_machine_is_measured_again_with_sudo(
         words = shlex.split(command)
         assert words[0] == first
         assert words[words.index("compare") - 1] == "ajuste"
+
+
+def test_a_guard_that_the_baseline_breaks_too_is_not_blamed_on_a_setting_alone(tmp_path: Path, store: Store) -> None:
+    study = ResolvedStudy.model_validate_json(begun("live", tmp_path, store).resolved)
+    slices = [
+        Trial(
+            slot=Slot(block=0, position=place, configuration=name, seed=1),
+            status="flagged",
+            reason="guard ops > 10: ops is 0 1/s",
+            metrics={BREACH: 1.0},
+        )
+        for place, name in enumerate(study.names)
+    ]
+    assert "baseline broke" in live_answer(study, (), slices)
+    assert "baseline" not in live_answer(study, (), slices[1:])
 
 
 def reproduced(named: str, tmp_path: Path, store: Store) -> str:
