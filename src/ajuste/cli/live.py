@@ -264,7 +264,7 @@ def stop() -> None:
         time.sleep(0.1)
     if state.is_alive:
         raise RunError(f"run {state.run} did not end within {_STOP_SECONDS:.0f} s", hint="ajuste live status shows it")
-    typer.echo(f"run {state.run} ended; the old values are restored. See ajuste live result")
+    _print(f"run {state.run} ended; the old values are restored. See ajuste live result")
 
 
 @app.command("result")
