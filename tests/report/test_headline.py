@@ -101,6 +101,12 @@ def test_values_without_blocks_are_not_counted_in_blocks(granularity: Results) -
     assert said(found)[0] == "Not settled between vm.swappiness = 60 and vm.swappiness = 10: elapsed time."
 
 
+def test_a_run_without_figures_says_why(granularity: Results) -> None:
+    failed = {"blocks": 0, "stopped": "failed", "stopped_because": "b: the workload exited with code 1"}
+    found = results_of(granularity, ONE, [("undecided", 1.0)]).model_copy(update=failed)
+    assert said(found) == ["Not measured: b: the workload exited with code 1."]
+
+
 def test_a_run_across_reboots_counts_rounds_of_boots(granularity: Results) -> None:
     found = results_of(granularity, ONE, [("undecided", 1.0)])
     verdicts = tuple(one.model_copy(update={"of_rounds": True, "more_blocks": 1}) for one in found.verdicts)

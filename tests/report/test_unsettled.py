@@ -69,7 +69,9 @@ def test_where_nothing_is_known_nothing_is_promised() -> None:
     assert "Decided now" not in said
 
 
-@pytest.mark.parametrize("more", [{"stopped": "irrelevant"}, {"verdicts": (verdict(word="equivalent"),)}])
+@pytest.mark.parametrize(
+    "more", [{"stopped": "irrelevant"}, {"stopped": "failed", "blocks": 0}, {"verdicts": (verdict(word="equivalent"),)}]
+)
 def test_there_is_none_where_all_is_settled(more: dict[str, Any]) -> None:
     found = results(verdict(), **more)
     assert unsettled_sections(found, labels_of(found)) == ()

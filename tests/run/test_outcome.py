@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from ajuste.analysis.live import live_answer
 from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.kernel import KernelVersion
+from ajuste.model.live import BREACH
 from ajuste.model.trial import Slot, Trial
 from ajuste.run.experiment import goes_on
 from ajuste.run.outcome import results_of
@@ -19,6 +22,7 @@ from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
+from ajuste.study.target import TargetTable
 from played import one_command
 from shell import SMALL
 
@@ -58,16 +62,49 @@ def test_a_command_is_given_again_with_the_kernels_that_were_measured(
     assert reproduced(command, tmp_path, store) == again
 
 
+@pytest.mark.parametrize(("uid", "caller", "first"), [(0, "1000", "sudo"), (0, "", "ajuste"), (1000, "", "sudo")])
+def test_what_changed_this_machine_is_measured_again_with_sudo(
+    uid: int, caller: str, first: str, tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    for name in ("SUDO_UID", "SUDO_GID"):
+        monkeypatch.setenv(name, caller) if caller else monkeypatch.delenv(name, raising=False)
+    run = begun("ajuste compare --set a=1,2 -- ./job", tmp_path, store, TargetTable(kind="host"))
+    found = results_of(run, store)
+    assert found.continuation
+    for command in (*found.reproduce, found.continuation.command):
+        words = shlex.split(command)
+        assert words[0] == first
+        assert words[words.index("compare") - 1] == "ajuste"
+
+
+def test_a_guard_that_the_baseline_breaks_too_is_not_blamed_on_a_setting_alone(tmp_path: Path, store: Store) -> None:
+    study = ResolvedStudy.model_validate_json(begun("live", tmp_path, store).resolved)
+    slices = [
+        Trial(
+            slot=Slot(block=0, position=place, configuration=name, seed=1),
+            status="flagged",
+            reason="guard ops > 10: ops is 0 1/s",
+            metrics={BREACH: 1.0},
+        )
+        for place, name in enumerate(study.names)
+    ]
+    assert "baseline broke" in live_answer(study, (), slices)
+    assert "baseline" not in live_answer(study, (), slices[1:])
+
+
 def reproduced(named: str, tmp_path: Path, store: Store) -> str:
     """What is said of a run of that name of the small study."""
     (command,) = results_of(begun(named, tmp_path, store), store).reproduce
     return command
 
 
-def begun(named: str, tmp_path: Path, store: Store) -> Run:
+def begun(named: str, tmp_path: Path, store: Store, target: TargetTable | None = None) -> Run:
     (path := tmp_path / "small.toml").write_text(SMALL)
     read = read_study(path, catalogue(), parse_kernel=parse_spec)
     study = resolve(read, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: f"/bin/{name}")
+    if target:
+        study = study.model_copy(update={"study": study.study.model_copy(update={"target": target})})
     return store.new_run(
         study="small",
         fingerprint="f",

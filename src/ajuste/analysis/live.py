@@ -92,8 +92,11 @@ def breaches_of(trials: Sequence[Trial]) -> dict[str, str]:
 
 def live_answer(resolved: ResolvedStudy, judged: Sequence[SwitchbackJudgement], trials: Sequence[Trial]) -> str:
     """What is known, in a sentence or two; what broke a guard first."""
-    broken = {name: why for name, why in breaches_of(trials).items() if name != resolved.baseline}
+    broken = breaches_of(trials)
+    unchanged = broken.pop(resolved.baseline, None)
     said = [f"{name} broke {_first(why)}: it was restored at once and not tried again." for name, why in broken.items()]
+    if broken and unchanged:
+        said.append(f"The baseline broke {_first(unchanged)} too: look at the guard and at the service.")
     verdicts = tuple(verdict for one in judged for verdict in one.verdicts if verdict.configuration not in broken)
     if verdicts:
         summaries = summaries_of(resolved, trials)

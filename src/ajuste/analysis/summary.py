@@ -233,7 +233,7 @@ def _note(metric: str, configuration: str, runs: int, blocks: Sequence[int]) -> 
     more = " …" if len(blocks) > 5 else ""
     stay = "it stays" if len(blocks) == 1 else "they stay"
     found = count_of(len(blocks), "outlier")
-    return f"{metric} under {configuration}: {found} in {runs} values ({which}{more}); {stay} in every figure."
+    return f"{metric} under {configuration}: {found} in {runs:,} values ({which}{more}); {stay} in every figure."
 
 
 def summarise(values: Sequence[float] | NDArray[np.float64]) -> Summary:

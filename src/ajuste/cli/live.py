@@ -21,6 +21,7 @@ from ajuste.cli.showing import command_line, show_results
 from ajuste.machine.home import WATCH, Home, home, native_program
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import visible_line
+from ajuste.report.console import Console
 
 if TYPE_CHECKING:
     from ajuste.model.live import LiveDesign
@@ -160,6 +161,7 @@ def live(
         fresh=fresh,
         goes_on_after_boot=resume_after_reboot,
         wait_s=wait_s,
+        dry=dry_run,
         patience_s=PATIENCE_SECONDS if is_unit(os.environ) else 0.0,
     )
     experiment = prepare_live(study, design, known, wanted)
@@ -174,7 +176,7 @@ def live(
         require_free(place, wait_s=wait_s, say=activity.say)
         unit = install_unit(_installed_command(), study.name, place, os.environ)
         for one in predicted:
-            typer.echo(one.says)
+            _print(one.says)
         typer.echo(f"started {unit}; see ajuste live status, end it with ajuste live stop")
         return 0
     with Store(place.store_url) as store:
@@ -215,11 +217,17 @@ def status(as_json: options.Json = False) -> None:
     if as_json:
         typer.echo(json.dumps({**state.model_dump(exclude={"boot", "started_ticks"}), "going_on": going}, indent=2))
         return
-    typer.echo(_status_line(state, going=going))
+    _print(_status_line(state, going=going))
     if state.said:
-        typer.echo(visible_line(state.said))
+        _print(visible_line(state.said))
     if going and state.predicted:
-        typer.echo(visible_line(state.predicted))
+        _print(visible_line(state.predicted))
+
+
+def _print(text: str) -> None:
+    """A line, broken between words where a terminal is narrower."""
+    console = Console()
+    console.print(text, soft_wrap=not console.is_terminal)
 
 
 def _status_line(state: LiveState, *, going: bool) -> str:
@@ -256,7 +264,7 @@ def stop() -> None:
         time.sleep(0.1)
     if state.is_alive:
         raise RunError(f"run {state.run} did not end within {_STOP_SECONDS:.0f} s", hint="ajuste live status shows it")
-    typer.echo(f"run {state.run} ended; the old values are restored. See ajuste live result")
+    _print(f"run {state.run} ended; the old values are restored. See ajuste live result")
 
 
 @app.command("result")
@@ -331,7 +339,7 @@ def _show_plan(
     for guard in design.guards:
         typer.echo(f"Guard: {visible_line(guard.text)}; a breach restores the old values at once")
     for one_of in predicted:
-        typer.echo(one_of.says)
+        _print(one_of.says)
     typer.echo("Nothing was changed.")
 
 

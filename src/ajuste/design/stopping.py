@@ -214,11 +214,11 @@ def _still(open_ones: list[Finding]) -> str:
 
 
 def _blocks(count: int) -> str:
-    return "1 block" if count == 1 else f"{count} blocks"
+    return "1 block" if count == 1 else f"{count:,} blocks"
 
 
 def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
+    return "1 run" if count == 1 else f"{count:,} runs"
 
 
 def _named(findings: list[Finding]) -> str:

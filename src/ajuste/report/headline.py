@@ -105,6 +105,8 @@ class _Subject:
         return f"{self.results.rule.title} predict {self._title} to within {within} in {every}."
 
     def _of_verdicts(self, verdicts: Sequence[Verdict]) -> Headline:
+        if self.results.stopped == "failed" and not self.results.blocks:
+            return self._say(f"Not measured: {self.results.stopped_because}.")
         if self.metric.direction == "none":
             return self._say(self._without_direction(verdicts))
         better = [one for one in verdicts if one.verdict == "improves" and one.estimate is not None]

@@ -22,7 +22,8 @@ _LARGEST: Final = 1.0
 def unsettled_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     """The section, or nothing where all is decided or could not matter."""
     findings = _open(results)
-    if not findings or results.stopped == "irrelevant" or results.tuning is not None or results.live is not None:
+    unmeasured = results.stopped == "irrelevant" or (results.stopped == "failed" and not results.blocks)
+    if not findings or unmeasured or results.tuning is not None or results.live is not None:
         return ()
     facts = (*_excluded(results, findings, labels), *_needed(results, findings), *_decided_now(results, findings))
     go_on = (CommandBlock("go on", (results.continuation.command,)),) if results.continuation else ()

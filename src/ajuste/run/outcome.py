@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+import os
 import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ajuste.design.stopping import Why
 from ajuste.executor.executor import LEFT_OUT, NOTES
 from ajuste.kernel.spec import BUILT, is_to_build
+from ajuste.machine.files import calling_ids
+from ajuste.machine.installation import as_root
 from ajuste.model.boot import BOOTS, BootFindings, KeptBoots
 from ajuste.model.error import RunError
 from ajuste.model.relevance import kept_of
@@ -68,7 +73,7 @@ def _computed(run: Run, store: Store) -> Results:
         stopped=_STOPPED.get(run.stopped, "interrupted"),
         stopped_because=run.stopped_because or (LIVE_UNFINISHED if resolved.live else UNFINISHED),
         environment=run.environment,
-        reproduce=_reproduce(run, resolved),
+        reproduce=[_with_root(command, resolved) for command in _reproduce(run, resolved)],
         notes=_notes(run),
         created=run.created,
         ajuste=run.ajuste,
@@ -145,6 +150,15 @@ def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
     return [shlex.join(command)]
 
 
+def _with_root(command: str, resolved: ResolvedStudy) -> str:
+    """``command`` as the person types it, who may need sudo for what it changes on this machine."""
+    changes = bool(resolved.writes) or any(one.scratch for one in resolved.configurations)
+    if not resolved.study.target.on_host or not (calling_ids() if os.geteuid() == 0 else changes):
+        return command
+    # Of a library or notebook the program has another name.
+    return as_root(shlex.split(command)[1:]) if Path(sys.argv[0]).name == "ajuste" else f"sudo {command}"
+
+
 _GROWN: Final = 1.2
 """By so much the budget exceeds what is likely to be needed."""
 _LATELY: Final = 8
@@ -165,7 +179,7 @@ def _continuation(run: Run, resolved: ResolvedStudy, results: Results, store: St
         return None
     each = _seconds_per_block(run, resolved, store)
     if stopped == "interrupted":
-        return Continuation(command=shlex.join(words), seconds_per_block=each)
+        return Continuation(command=_with_root(shlex.join(words), resolved), seconds_per_block=each)
     known = [one.more_blocks for one in open_ones if one.more_blocks]
     more = max(known) if len(known) == len(open_ones) else max(results.blocks, FEWEST_MORE)
     budget = resolved.study.budget
@@ -182,7 +196,8 @@ def _continuation(run: Run, resolved: ResolvedStudy, results: Results, store: St
     end = words.index("--") if "--" in words else len(words)
     kept = _without_options(words[:end])
     at = 2 if words[1] != "run" else 3
-    return Continuation(command=shlex.join([*kept[:at], *options, *kept[at:], *words[end:]]), seconds_per_block=each)
+    command = shlex.join([*kept[:at], *options, *kept[at:], *words[end:]])
+    return Continuation(command=_with_root(command, resolved), seconds_per_block=each)
 
 
 FEWEST_MORE: Final = 4

@@ -139,7 +139,7 @@ class HostTestbed(Testbed):
         return study, of_this_machine(catalogue), here, find_program, host_site()
 
     def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
-        require_possible(resolved, catalogue, accept_risk=self.means.accept_risk)
+        require_possible(resolved, catalogue, accept_risk=self.means.accept_risk, dry=self.means.dry)
         if resolved.boots:
             _require_reboots(self.means)
         marks = self.means.reboots.plan.marks if self.means.reboots else machine_marks()

@@ -12,6 +12,7 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.executor.host.availability import require_rights
+from ajuste.executor.host.machine import HostMachine
 from ajuste.executor.host.prepared import require_possible
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
@@ -100,3 +101,21 @@ def test_a_disk_of_this_machine_is_overwritten_only_where_that_was_accepted(monk
     with pytest.raises(RequestError, match="/dev/sdz"):
         require_possible(resolved, catalogue(), accept_risk=False)
     require_possible(resolved, catalogue(), accept_risk=True)
+
+
+def test_a_change_that_needs_root_can_be_planned_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(HostMachine, "is_writable", lambda *_: False)
+    document = {
+        "name": "s",
+        "factor": [{"name": "vm.swappiness", "levels": [10, 60]}],
+        "workload": {"command": ["true"]},
+        "target": {"kind": "host"},
+        "analysis": {"metrics": ["elapsed"]},
+    }
+    study = checked_study(document, StudySource(Path("s.toml"), ""), catalogue())
+    kernel = {HOST_KERNEL: KernelVersion(major=6, minor=1)}
+    resolved = resolve(study, catalogue(), kernel, lambda name: f"/bin/{name}", replace(GUEST, in_place=True))
+    with pytest.raises(RequestError, match="root"):
+        require_possible(resolved, catalogue(), accept_risk=False)
+    require_possible(resolved, catalogue(), accept_risk=False, dry=True)

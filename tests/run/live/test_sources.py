@@ -230,6 +230,8 @@ def test_commands_and_files_of_the_kernel() -> None:
     assert opened("proc", "vmstat.pgfault").read()[0] > 0
     assert opened("proc", "meminfo.MemTotal").read() == (os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),)
     assert opened("process", f"{os.getpid()}#rss").read()[0] > 1e6
+    with pytest.raises(RequestError, match="shell"):
+        opened("command", "echo 1 2 | wc -w")
     for kind, where in (("command", "false"), ("proc", "vmstat.nothing"), ("process", "no such#cpu"), ("tea", "x")):
         with pytest.raises(RequestError):
             opened(kind, where)

@@ -8,7 +8,7 @@ from typing import Self
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.executor import Executor
-from ajuste.executor.host.availability import require_rights, why_no_weight, why_not_writable
+from ajuste.executor.host.availability import NEEDS_ROOT, require_rights, why_no_weight, why_not_writable
 from ajuste.executor.host.caller import agents_directory
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.machine import HostMachine
@@ -120,16 +120,17 @@ def prepared_for(
 REAL_TIME_NOTE = "a real-time process that never sleeps blocks every other process on its CPU"
 
 
-def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_risk: bool) -> None:
+def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_risk: bool, dry: bool = False) -> None:
     """Raises RequestError for what needs root if there is none, for a tunable or control groups that this machine lacks
-    or locks, for a kernel module, and for what can hang the machine unless the person has accepted that.
+    or locks, for a kernel module, and for what can hang the machine unless the person has accepted that. A study that
+    is ``dry`` is only planned, which needs no root.
     """
     _refuse_modules(resolved)
     once = Plan(id="once", before=resolved.setup, after=resolved.cleanup)
-    for plan in (once, *map(_plan, resolved.configurations)):
+    for plan in () if dry else (once, *map(_plan, resolved.configurations)):
         require_rights(plan)
     machine = HostMachine()
-    _require_writable(resolved, catalogue, machine)
+    _require_writable(resolved, catalogue, machine, dry=dry)
     _require_weights(resolved, machine)
     if accept_risk:
         return
@@ -158,11 +159,12 @@ def _refuse_modules(resolved: ResolvedStudy) -> None:
             )
 
 
-def _require_writable(resolved: ResolvedStudy, catalogue: Catalogue, machine: HostMachine) -> None:
+def _require_writable(resolved: ResolvedStudy, catalogue: Catalogue, machine: HostMachine, *, dry: bool) -> None:
     names = (write.tunable for configuration in resolved.configurations for write in configuration.writes)
     for name in dict.fromkeys(names):
         tunable = catalogue.find_tunable(name)
-        if why := why_not_writable(catalogue, tunable, machine):
+        why = why_not_writable(catalogue, tunable, machine)
+        if why and not (dry and why.startswith(NEEDS_ROOT)):
             raise RequestError(
                 f"{name} cannot be changed on this machine: {why}", hint=f"see ajuste tunables show '{name}'"
             )

@@ -47,7 +47,8 @@ LIVE: Final = "live"
 @dataclass(frozen=True)
 class LiveOptions:
     """``fresh`` begins a run anew; ``goes_on_after_boot`` was given before the machine was started anew. For
-    ``patience_s`` a metric that shows nothing is waited for; for ``wait_s``, another experiment.
+    ``patience_s`` a metric that shows nothing is waited for; for ``wait_s``, another experiment. One that is ``dry`` is
+    only planned.
     """
 
     home: Home
@@ -57,12 +58,13 @@ class LiveOptions:
     goes_on_after_boot: bool = False
     patience_s: float = 0.0
     wait_s: float = 0.0
+    dry: bool = False
 
 
 def prepare_live(study: Study, design: LiveDesign, known: Catalogue, options: LiveOptions) -> Experiment:
     """``study`` on this machine. Raises RequestError for what cannot be changed while a service runs."""
     require_pressure(design)
-    means = RunOptions(options.home, accept_risk=options.accept_risk, say=options.say)
+    means = RunOptions(options.home, accept_risk=options.accept_risk, say=options.say, dry=options.dry)
     experiment = prepare(study, known, means)
     resolved = experiment.resolved.model_copy(
         update={"deciding": tuple(one.metric for one in design.metrics), "described": (), "live": design}

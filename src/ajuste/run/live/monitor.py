@@ -23,6 +23,7 @@ from ajuste.model.event import Exited, Failed
 from ajuste.model.live import BEGIN, BREACH, END, LiveDesign
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation, Slot, Trial
+from ajuste.model.wording import count_of
 from ajuste.outputs.trial import TrialReading, trial, with_last_words
 from ajuste.run.live.guards import Ended, GuardWatch
 from ajuste.run.live.reading import READ_SECONDS, CounterResetError, NothingShownError, Reading, Source, latest, look_at
@@ -324,7 +325,7 @@ def _values(watched: Watched, sources: Mapping[str, Source], design: LiveDesign)
         elif not why:
             why = f"{name} has no value" + (f": {missing[-1]}" if missing else "")
         if not why and len(missing) > MISSING_SHARE * (len(own) + len(missing)):
-            why = f"{name} showed nothing {len(missing)} times: {missing[-1]}"
+            why = f"{name} showed nothing {count_of(len(missing), 'time')}: {missing[-1]}"
         if why and name in deciding:
             problems.append(why)
     return found, problems

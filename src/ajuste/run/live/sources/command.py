@@ -1,6 +1,7 @@
 """``command:COMMAND``: the last number that a command prints, run again each time. It is averaged.
 
-Under sudo it runs as the caller, as the commands of a study do.
+No shell reads the command; for a pipe, call one: ``command:sh -c '…'``. Under sudo it runs as the caller, as the
+commands of a study do.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ KIND: Final = "command"
 
 _NUMBER: Final = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _MOST_BYTES: Final = 1 << 16
+_SHELL: Final = frozenset({"|", "||", "&&", ";"})
 
 
 def open_source(where: str) -> Source:
@@ -31,6 +33,8 @@ def open_source(where: str) -> Source:
         raise RequestError(f"found unbalanced quotes in {where!r}: {failure}; expected a command line") from None
     if not words:
         raise RequestError("the command is missing; expected a program with its arguments")
+    if found := next((word for word in words if word in _SHELL), None):
+        raise RequestError(f"{found} in {where!r} needs a shell", hint=f"call a shell: sh -c {shlex.quote(where)}")
     program = shutil.which(words[0])
     if program is None:
         raise RequestError(f"program {words[0]} not found", hint=search_hint(words[0]))
