@@ -95,7 +95,7 @@ def pairs() -> Iterator[tuple[str, str]]:
         yield from ((name, entrance) for entrance, (asker, _) in ENTRANCES.items() if asker != "worker" or on_host)
 
 
-@pytest.mark.parametrize(("name", "entrance"), pairs())
+@pytest.mark.parametrize(("name", "entrance"), list(pairs()))
 def test_an_entrance_refuses_what_the_table_refuses(name: str, entrance: str, service: LabService) -> None:
     kind, tables = HARMFUL[name]
     asker, ask = ENTRANCES[entrance]

@@ -206,7 +206,9 @@ print([name.read_text().strip() for name in Path("/proc").glob("[0-9]*/comm") if
         assert list(place.journals.iterdir()) == []
 
     @pytest.mark.parametrize(
-        "stopped", [{"ajuste-guardian"}, {"ajuste-agent"}, {"ajuste-agent", "ajuste-guardian"}], ids=" and ".join
+        "stopped",
+        [{"ajuste-guardian"}, {"ajuste-agent"}, {"ajuste-agent", "ajuste-guardian"}],
+        ids=lambda names: " and ".join(sorted(names)),
     )
     def test_who_is_stopped_does_not_keep_the_machine(self, place: Home, stopped: set[str]) -> None:
         before = EXPIRE.read_text()
