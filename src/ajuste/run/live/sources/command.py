@@ -34,7 +34,7 @@ def open_source(where: str) -> Source:
     if not words:
         raise RequestError("the command is missing; expected a program with its arguments")
     if found := next((word for word in words if word in _SHELL), None):
-        raise RequestError(f"{found} in {where!r} needs a shell", hint=f"call a shell: sh -c {shlex.quote(where)}")
+        raise RequestError(f"{found} in {where!r} needs a shell", hint=f"use a shell: sh -c {shlex.quote(where)}")
     program = shutil.which(words[0])
     if program is None:
         raise RequestError(f"program {words[0]} not found", hint=search_hint(words[0]))
