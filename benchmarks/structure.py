@@ -7,10 +7,8 @@ commit, its recorded figures are shown.
 from __future__ import annotations
 
 import ast
-import io
 import re
 import subprocess
-import tarfile
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -95,8 +93,8 @@ def figures_of(revision: str) -> dict[str, int]:
     found = subprocess.run(["git", "archive", revision, "src", "native", "docs"], capture_output=True, check=False)
     if found.returncode != 0:
         return dict(RECORDED)
-    with tempfile.TemporaryDirectory() as folder, tarfile.open(fileobj=io.BytesIO(found.stdout)) as archive:
-        archive.extractall(folder, filter="data")
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["tar", "-x", "-C", folder], input=found.stdout, check=True)
         return figures_in(Path(folder))
 
 

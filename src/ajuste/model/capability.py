@@ -169,7 +169,7 @@ class Asked:
         """Raise RequestError unless this asker may ask for ``value`` in the field ``where``."""
         if self.may(kind, value):
             return
-        message, hint = _REFUSED[rule(self.asker, kind)], _HINTS.get(kind, "see docs/reference/capabilities.md")
+        message, hint = _REFUSED[rule(self.asker, kind)], _HINTS.get(kind, "see `ajuste help capabilities`")
         if rule(self.asker, kind) == "named" and self.named:
             hint = f"allowed here: {', '.join(sorted(self.named)[:10])}"
         place = f"{where}: " if where else ""

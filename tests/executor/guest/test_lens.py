@@ -98,7 +98,7 @@ def test_an_instruction_that_faults_is_counted_each_time_that_it_is_begun(target
 @pytest.mark.vm
 def test_the_sum_is_what_the_emulator_counted(target: GuestExecutor) -> None:
     """The guest's clock is the emulator's own count. The kernel knows its rate to some millionths."""
-    observation = target.count(job(loops=900_000), "counts")
+    observation = target.count(job(loops=9_000_000), "counts")
     costs = costs_of(observation)
     (began,) = (e.at_ns for e in observation.events if isinstance(e, Started) and e.role == "workload")
     (ended,) = (e.at_ns for e in observation.events if isinstance(e, Exited) and e.role == "workload")
