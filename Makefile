@@ -81,14 +81,16 @@ gallery: setup ## carry out every study of docs/gallery, and put figures, verdic
 # One worker more than there are CPUs: some tests sleep, see tests/conftest.py.
 SIDE_BY_SIDE := -n $(shell expr $$(nproc) + 1) --dist loadgroup --no-loadscope-reorder
 
+# Packages are installed while cargo compiles.
+RUST_TESTS = @setup/system kernel $(1) & packages=$$!; status=0; $(CARGO) test --quiet --locked --no-run || status=1; \
+	wait $$packages && [ $$status = 0 ] && $(CARGO) test --quiet --locked
+
 test: setup ## each promise once, on real kernels and in a real browser too: at most ten minutes on two CPUs
-	@setup/system kernel test
-	$(CARGO) test --quiet --locked
+	$(call RUST_TESTS,test)
 	$(AS_BUILT) .venv/bin/pytest -q --durations=50 -m "not slow" $(SIDE_BY_SIDE)
 
 test-all: setup ## every proof: all pages measured, all kernels, hostile guests, claims of studies, all browser sizes
-	@setup/system kernel test test-all
-	$(CARGO) test --quiet --locked
+	$(call RUST_TESTS,test test-all)
 	$(AS_BUILT) AJUSTE_REPEATS=3 .venv/bin/pytest -q --durations=50 $(SIDE_BY_SIDE)
 
 ROOMS := $(addprefix tests/,model catalogue design outputs profile study analysis report)
