@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ajuste.analysis.switchback.evidence import adjusted, log_evidence
+from ajuste.analysis.signs import log_evidence
+from ajuste.analysis.switchback.evidence import adjusted
 from ajuste.analysis.switchback.judge import ALPHA_OF_CONTROL
 from benchmarks.switchback.services import Array, Random, SimulatedService
 

@@ -1,11 +1,12 @@
 """Ways to tell whether one configuration is slower than another, for many studies at once.
 
-Ajuste's figures come from the product's own ``half_width``; a test shows that its words are those of
+Ajuste's figures come from the product's own ``log_evidence``; a test shows that its words are those of
 ``ajuste.analysis.verdict.judge`` study by study. The others are what people do today.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -14,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr, stdtrit
 
-from ajuste.analysis.sequence import half_width
+from ajuste.analysis.effects import ALSO, UNLIKE
+from ajuste.analysis.sequence import MIXTURE
+from ajuste.analysis.signs import SHORT, log_evidence
 from ajuste.analysis.three_sigma import SIGMAS
 from ajuste.study.schema import BudgetTable
 from benchmarks.verdicts.noise import Array
@@ -58,30 +61,63 @@ class Method:
 
 
 def ajuste(studies: Studies) -> Outcome:
-    """Blocks in random order; a look after each from ``MIN_BLOCKS`` on, until a verdict is in."""
-    return _ajuste(studies, both_orders=True)
-
-
-def ajuste_in_any_order(studies: Studies) -> Outcome:
-    """What Ajuste would say if it did not ask for blocks in both orders."""
-    return _ajuste(studies, both_orders=False)
-
-
-def _ajuste(studies: Studies, *, both_orders: bool) -> Outcome:
+    """Blocks in random order; a look after each until a verdict is in."""
     runs = studies.in_blocks()
-    mean, variance = _moments(runs.other - runs.baseline)
-    blocks = np.arange(1, studies.most + 1)
-    with np.errstate(invalid="ignore"):
-        half = np.sqrt(variance) * np.array([half_width(int(n), 1.0, ALPHA) for n in blocks])
-    half[:, 0] = np.inf
-    if both_orders:
-        first = np.cumsum(runs.baseline_first, axis=1)
-        half[(first == 0) | (first == blocks)] = np.inf
-    low, high, zone = mean - half, mean + half, np.log1p(SMALLEST_EFFECT)
-    word = np.where(low > 0, HIGHER, np.where(high < 0, LOWER, NOTHING))
-    word[(-zone < low) & (high < zone)] = EQUIVALENT
-    held = np.abs(mean - np.log1p(studies.effect)) <= half
-    return _stopped(word, MIN_BLOCKS, held)
+    return _judged(runs, studies.effect, product_evidence(runs.baseline, runs.other))
+
+
+def normal_mixture(studies: Studies) -> Outcome:
+    """Intervals that rest on normal differences, from the third block on, in both orders."""
+    runs = studies.in_blocks()
+    return _judged(runs, studies.effect, mixture_evidence, least=PEEK_FROM)
+
+
+Evidence = Callable[[Array], Array]
+"""The log evidence of differences against a mean of 0, after each of them."""
+
+
+def product_evidence(baseline: Array, other: Array) -> Evidence:
+    """Ajuste's: by signs, and where the spreads are unlike by the normal mixture, too."""
+    spreads = [np.sqrt(_moments(side)[1]) for side in (baseline, other)]
+    unlike = np.maximum(*spreads) > UNLIKE * np.minimum(*spreads)
+
+    def evidence(differences: Array) -> Array:
+        signs = log_evidence(differences, mixture=SHORT)
+        if not unlike.any():
+            return signs
+        return np.asarray(np.where(unlike, np.minimum(signs, mixture_evidence(differences) + math.log(ALSO)), signs))
+
+    return evidence
+
+
+def mixture_evidence(differences: Array) -> Array:
+    """The same by the normal mixture of ``ajuste.analysis.sequence``."""
+    n = np.arange(1, differences.shape[1] + 1)
+    squares, total = np.cumsum(differences**2, axis=1) + 1e-300, np.cumsum(differences, axis=1)
+    whole = n + MIXTURE
+    with np.errstate(divide="ignore"):
+        return np.asarray(0.5 * np.log(MIXTURE / whole) - n / 2 * np.log1p(-(total**2) / squares / whole))
+
+
+def _judged(runs: Runs, effect: float, evidence: Evidence, *, least: int = 1) -> Outcome:
+    """Words from the evidence against no effect, both edges of the zone, and the truth, in both orders."""
+    zone = float(np.log1p(SMALLEST_EFFECT))
+    word, held = words(runs.other - runs.baseline, float(np.log1p(effect)), zone, evidence)
+    blocks = np.arange(1, word.shape[1] + 1)
+    firsts = np.cumsum(runs.baseline_first, axis=1)
+    in_one_order = (firsts == 0) | (firsts == blocks)
+    word[in_one_order], held[in_one_order] = NOTHING, True
+    return _stopped(word, max(least, MIN_BLOCKS), held)
+
+
+def words(differences: Array, truth: float, zone: float, evidence: Evidence) -> tuple[NDArray[np.int64], Flags]:
+    """What is said after each block, and whether the true mean is not refuted then."""
+    limit = -math.log(ALPHA)
+    mean = np.cumsum(differences, axis=1) / np.arange(1, differences.shape[1] + 1)
+    word = np.where(evidence(differences) >= limit, np.where(mean > 0, HIGHER, LOWER), NOTHING)
+    within = (evidence(differences - zone) >= limit) & (evidence(differences + zone) >= limit) & (abs(mean) < zone)
+    word[within] = EQUIVALENT
+    return word, np.asarray(evidence(differences - truth) < limit)
 
 
 def three_sigma_values(peeking: bool) -> Callable[[Studies], Outcome]:
@@ -125,7 +161,7 @@ def paired_t(peeking: bool) -> Callable[[Studies], Outcome]:
 
 METHODS: Final = (
     Method("ajuste", "Ajuste, looking after every block", ajuste),
-    Method("ajuste-in-any-order", "the same, did it not ask for both orders", ajuste_in_any_order),
+    Method("normal-mixture", "normal mixture, from block 3", normal_mixture),
     Method("three-sigma-values", "mean of 5, 3σ of values", three_sigma_values(False)),
     Method("three-sigma-means", "mean of 5, 3σ of means", three_sigma_means(False)),
     Method("welch", "Welch, two batches of 10", welch(False)),

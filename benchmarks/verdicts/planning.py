@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from pydantic import BaseModel
 
-from ajuste.analysis.sequence import mean_interval
+from ajuste.analysis.signs import sign_interval
 from ajuste.analysis.verdict import blocks_in_all
 from benchmarks.verdicts.cells import SEED
 from benchmarks.verdicts.methods import ALPHA, SMALLEST_EFFECT, ajuste
@@ -44,7 +44,7 @@ def plans(studies: int = PLANS) -> tuple[Plan, ...]:
             ratios = []
             for study in np.flatnonzero(actual > LOOK):
                 seen = runs.other[study, :LOOK] - runs.baseline[study, :LOOK]
-                told = blocks_in_all(mean_interval(seen, alpha=ALPHA), float(np.log1p(SMALLEST_EFFECT)), ALPHA)
+                told = blocks_in_all(sign_interval(seen, alpha=ALPHA), float(np.log1p(SMALLEST_EFFECT)), ALPHA)
                 ratios.append(np.nan if told is None else actual[study] / max(told, LOOK + 1))
             quarter, median, three_quarters = np.nanquantile(ratios, (0.25, 0.5, 0.75))
             found.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,12 +11,15 @@ from scipy import integrate, stats
 
 from ajuste.analysis.campaign import (
     ErrorBudget,
+    evidence,
     improvement_log_value,
     improvement_value,
     is_promoted,
     mixture_log_value,
 )
+from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.sequence import half_width, mean_interval
+from ajuste.model.metric import Metric
 
 
 @pytest.mark.parametrize("n", [5, 12, 40])
@@ -56,3 +60,13 @@ def test_a_share_of_the_budget_is_spent_by_every_test_and_earned_by_promotions()
     assert budget.level(2, 1) == pytest.approx(0.025)
     assert budget.promoted([79, 80, 40, 1]) == [False, True, True, False]
     assert not is_promoted(1e300, 0)
+
+
+def test_a_proposal_whose_rare_trials_cost_more_than_the_others_save_has_no_evidence(trials: Any) -> None:
+    base = [1 + 0.0001 * (number % 3) for number in range(40)]
+    better = [0.995 * value for value in base]
+    rare = [2 * value if number in (11, 29) else value for number, value in enumerate(better)]
+    metric = Metric(name="elapsed", title="elapsed time", unit="s", direction="lower")
+    clean, spoilt = (clean_trials(trials({"knob=1": base, "knob=2": own})) for own in (better, rare))
+    assert evidence(clean, "knob=1", "knob=2", metric, order_matters=False) > 1e6
+    assert evidence(spoilt, "knob=1", "knob=2", metric, order_matters=False) == 0

@@ -13,12 +13,12 @@ from scipy import optimize, stats
 
 from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.ranking import MOST, rankings
+from ajuste.analysis.signs import SHORT
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import AcrossMachines, Ranking
 
 ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
 LEVELS = ("1", "2", "3", "4")
-C = 0.1
 
 Ranked = Callable[..., Ranking]
 
@@ -47,14 +47,12 @@ def simulated(
 
 def interval_of(values: NDArray[np.float64], alpha: float) -> tuple[float, float]:
     """The means that the evidence (docs/explanation/statistics.md) does not refute, by bisection."""
-    n = len(values)
+    running = np.arange(1, len(values) + 1)
 
     def log_evidence(mean: float) -> float:
-        x = values - mean
-        squares = float(x @ x)
-        return 0.5 * math.log(C / (n + C)) + n / 2 * (
-            math.log(squares) - math.log(squares - float(np.sum(x)) ** 2 / (n + C))
-        )
+        x = (values - mean) / np.sqrt(np.cumsum((values - mean) ** 2) / running)
+        bets = [np.prod(np.exp(sign * slope * x) / np.cosh(slope * x)) for slope in SHORT.slopes for sign in (1, -1)]
+        return math.log(float(np.repeat(SHORT.weights / 2, 2) @ bets))
 
     def gap(mean: float) -> float:
         return log_evidence(mean) + math.log(alpha)
@@ -84,7 +82,7 @@ def test_higher_is_better_where_it_is(ranked: Ranked) -> None:
 
 
 def test_ratios_and_intervals_agree_with_an_independent_computation(ranked: Ranked) -> None:
-    values = simulated(np.random.default_rng(8), (1.0, 1.3, 2.31, 1.01), 9, 0.02)
+    values = simulated(np.random.default_rng(8), (1.0, 1.3, 2.31, 1.01), 12, 0.02)
     found = ranked(values)
     base = np.array(values[found.winner])
     for one in found.others:
@@ -131,10 +129,10 @@ def test_it_finds_the_best_where_it_can(ranked: Ranked) -> None:
 
 def test_blocks_with_gaps_are_compared_within_what_both_have(configurations: Any, trials: Any) -> None:
     values = simulated(np.random.default_rng(4), (1.0, 1.5, 2.0), 12, 0.01)
-    some = [trial for trial in trials(values) if trial.slot.configuration != "knob=3" or trial.slot.block < 6]
+    some = [trial for trial in trials(values) if trial.slot.configuration != "knob=3" or trial.slot.block < 9]
     made = configurations("1", "2", "3")
     (found,) = rankings(made, clean_trials(some), [ELAPSED], confidence=0.95, smallest_effect=0.02)
-    assert {one.configuration: one.blocks for one in found.others} == {"knob=2": 12, "knob=3": 6}
+    assert {one.configuration: one.blocks for one in found.others} == {"knob=2": 12, "knob=3": 9}
     assert found.contenders == ("knob=1",)
 
 

@@ -16,7 +16,7 @@ from ajuste.model.trial import Factor
 LEVELS = ("750000", "7500000", "75000000", "750000000")
 
 
-def noisy(mean: float, spread: float, blocks: int = 6) -> list[float]:
+def noisy(mean: float, spread: float, blocks: int = 10) -> list[float]:
     noise = np.random.default_rng(int(mean)).normal(0, spread, blocks)
     return [float(round(mean + e)) for e in noise]
 
@@ -107,7 +107,7 @@ def test_boots_are_counted_in_rounds_not_in_blocks(configurations: Any, trials: 
 
 
 def test_a_grid_is_counted_and_its_ends_are_named(configurations: Any, trials: Any, elapsed: Metric) -> None:
-    base = [1.0, 1.1, 0.9, 1.05, 1.02, 0.97, 1.01, 0.99]
+    base = [1.0, 1.1, 0.9, 1.05, 1.02, 0.97, 1.01, 0.99] * 2
     factors = {"a": 1.0, "b": 1.2, "c": 0.7, "d": 1.3, "e": 0.8, "f": 1.0001}
     made = {k: [v * f * (1 + 0.001 * (-1) ** i) for i, v in enumerate(base)] for k, f in factors.items()}
     _, text = ask(configurations, trials, elapsed, made)

@@ -98,14 +98,14 @@ def test_each_file_is_known_by_what_is_in_it(file: str, tmp_path: Path) -> None:
         read_files([path])
 
 
-def test_files_of_a_group_are_values_that_nothing_pairs(tmp_path: Path) -> None:
+def test_files_of_a_group_are_units_that_nothing_pairs(tmp_path: Path) -> None:
     for group in ("before", "after"):
         (tmp_path / group).mkdir()
         for number in range(3):
             (tmp_path / group / f"{number}.txt").write_text((OUTPUTS / "wrk.txt").read_text())
     table = read_files([tmp_path / "before", tmp_path / "after"])
     assert table.configurations == ("before", "after")
-    assert table.samples["after", "latency"] == Values((99.71 * 1e-6,) * 3)
+    assert table.samples["after", "latency"] == Values((99.71 * 1e-6,) * 3, units=("1", "2", "3"), level="file")
 
 
 def test_every_reader_is_named_by_format() -> None:

@@ -13,7 +13,15 @@ import numpy as np
 
 from ajuste.analysis.answer import answer
 from ajuste.analysis.effects import FixedContrast
-from ajuste.analysis.elsewhere import Comparison, comparisons_of, family_of, summary_of, verdict_of, without_partner
+from ajuste.analysis.elsewhere import (
+    Comparison,
+    comparisons_of,
+    family_of,
+    one_unit_notes,
+    summary_of,
+    verdict_of,
+    without_partner,
+)
 from ajuste.analysis.record import points, thinned
 from ajuste.analysis.summary import summarise
 from ajuste.analysis.three_sigma import compared, fixed_chance, row_of
@@ -114,7 +122,12 @@ def analyse_table(
             pairing=_pairing_words(pairing, others),
         ),
         reproduce=tuple(reproduce),
-        notes=(*((UNPAIRED,) if others and pairing == "none" else ()), *table.notes, *thinned(len(trials), tally)),
+        notes=(
+            *one_unit_notes(comparisons, names),
+            *((UNPAIRED,) if others and pairing == "none" else ()),
+            *table.notes,
+            *thinned(len(trials), tally),
+        ),
         ajuste=ajuste,
     )
 

@@ -136,7 +136,7 @@ def improvement_log_value(
 
 def improvement_value(interval: Interval, direction: str) -> float:
     """The e-value of an improvement from the interval of a change, whose ``direction`` says what is better."""
-    if interval.n < FEWEST_PAIRS or not math.isfinite(interval.half_width):
+    if interval.n < FEWEST_PAIRS or not math.isfinite(interval.variance):
         return 0.0
     sign = 1.0 if direction == "higher" else -1.0
     values = (np.array([one]) for one in (float(interval.n), sign * interval.mean, interval.variance))
@@ -145,10 +145,14 @@ def improvement_value(interval: Interval, direction: str) -> float:
 
 
 def evidence(clean: Clean, baseline: str, other: str, metric: Metric, *, order_matters: bool) -> float:
-    """The e-value that ``other`` improves ``metric``, from all clean pairs; 0 without enough of them."""
+    """The e-value that ``other`` improves ``metric``, from all clean pairs; 0 without enough of them, and where a few
+    trials cost more than the typical ones save.
+    """
     both = pairs(clean, baseline, other, metric.column, order_matters=order_matters)
     found = effect(both, metric, 0.05)
-    return 0.0 if found is None else improvement_value(found.interval, metric.direction)
+    if found is None or found.one_order or found.means_disagree:
+        return 0.0
+    return improvement_value(found.interval, metric.direction)
 
 
 @dataclass(frozen=True)

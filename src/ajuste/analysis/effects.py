@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.analysis.pairs import Pairs, Trials, clean_trials, pairs
 from ajuste.analysis.sequence import Interval, interval_between, mean_interval, quantile_bounds
+from ajuste.analysis.signs import sign_interval
 from ajuste.model.distributions import student_cdf, student_quantile
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.trial import Configuration, Factor
+
+Array = NDArray[np.float64]
 
 SMALLEST_RELATIVE_STEP = 1e-9
 """The resolution, relative to the value, of a metric that states none: a nanosecond in a second."""
@@ -27,7 +30,9 @@ class Effect:
 
     ``baseline_mean`` and ``step``, the metric's resolution, are in its unit. ``fell_back`` says that ratios were wanted
     but a value is not positive; ``same`` that every pair has twice the same value; ``one_order`` that the same of the
-    two ran first in every block, so that there is no interval yet.
+    two ran first in every block, so that there is no interval yet. ``of_seeds``: blocks differ by seed only, as under
+    the virtual clock. ``baseline_level`` is the baseline's mean on the scale of the interval: a geometric one of
+    ratios. ``means_ratio`` is the log of the ratio of arithmetic means, where ratios are compared.
     """
 
     scale: Scale
@@ -37,6 +42,9 @@ class Effect:
     same: bool = False
     fell_back: bool = False
     one_order: bool = False
+    of_seeds: bool = False
+    baseline_level: float | None = None
+    means_ratio: float | None = None
 
     def natural(self, value: float) -> float | None:
         """A point of the interval as a ratio or a difference; ``None`` where it is not finite."""
@@ -51,6 +59,18 @@ class Effect:
         return self.natural(self.interval.mean)
 
     @property
+    def level(self) -> float | None:
+        """What the baseline's level becomes by the estimate."""
+        if self.baseline_level is None or self.estimate is None:
+            return None
+        return self.baseline_level * self.estimate if self.scale == "ratio" else self.baseline_level + self.estimate
+
+    @property
+    def means_disagree(self) -> bool:
+        """Whether the ratio of arithmetic means lies on the other side of none than that of typical trials."""
+        return self.means_ratio is not None and self.means_ratio * self.interval.mean < 0
+
+    @property
     def low(self) -> float | None:
         return self.natural(self.interval.low)
 
@@ -62,9 +82,10 @@ class Effect:
 def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
     """The effect in ``pairs`` with its anytime-valid interval of error rate ``alpha``; ``None`` without any pair.
 
-    The estimate of a ratio is the geometric mean of the ratios within the blocks. The variance has a floor: a figure
-    of resolution r carries a rounding error of variance r²/12 (Sheppard), each of the two of a pair. While the same of
-    the two ran first in every block the interval is unbounded: a drift would look just like an effect.
+    The estimate of a ratio is the geometric mean of the ratios within the blocks. The interval rests on the signs of
+    the differences (see ``analysis.signs``). The variance has a floor: a figure of resolution r carries a rounding
+    error of variance r²/12 (Sheppard), each of the two of a pair. While the same of the two ran first in every block
+    the interval is unbounded: a drift would look just like an effect.
     """
     if not len(pairs):
         return None
@@ -79,18 +100,43 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
     as_ratio = metric.scale == "ratio" and positive
     if as_ratio:
         floor = rounding / baseline_mean**2 + rounding / other_mean**2
-        interval = mean_interval(np.log(pairs.other) - np.log(pairs.baseline), alpha=alpha, floor=floor)
+        interval = _interval(np.log(pairs.baseline), np.log(pairs.other), alpha, floor)
     else:
-        interval = mean_interval(pairs.other - pairs.baseline, alpha=alpha, floor=2 * rounding)
+        interval = _interval(pairs.baseline, pairs.other, alpha, 2 * rounding)
+    if pairs.one_order:
+        interval = interval_between(interval.n, interval.mean, -math.inf, math.inf, interval.variance)
     return Effect(
         scale="ratio" if as_ratio else "difference",
-        interval=replace(interval, half_width=math.inf) if pairs.one_order else interval,
+        interval=interval,
         baseline_mean=baseline_mean,
+        baseline_level=math.exp(float(np.mean(np.log(pairs.baseline)))) if as_ratio else baseline_mean,
+        means_ratio=math.log(other_mean / baseline_mean) if as_ratio else None,
+        of_seeds=pairs.baseline_first is None,
         step=metric.resolution,
         same=same,
         fell_back=metric.scale == "ratio" and not as_ratio,
         one_order=pairs.one_order,
     )
+
+
+UNLIKE: Final = 2.0
+"""Two configurations whose standard deviations differ by more than this factor have noise of different shape."""
+ALSO: Final = 0.2
+"""Then the normal mixture must refute an effect, too, at this share of the error rate."""
+
+
+def _interval(baseline: Array, other: Array, alpha: float, floor: float) -> Interval:
+    """By signs; where only one of the two has long delays, as wide as the normal mixture says, too: exchanged, the
+    two would not have given the same difference with the other sign.
+    """
+    differences = other - baseline
+    interval = sign_interval(differences, alpha=alpha, floor=floor)
+    less, more = sorted((float(np.std(baseline)), float(np.std(other))))
+    if more <= UNLIKE * max(less, math.sqrt(floor / 2)) or math.isinf(interval.half_width):
+        return interval
+    normal = mean_interval(differences, alpha=ALSO * alpha, floor=floor)
+    low, high = min(interval.low, normal.low), max(interval.high, normal.high)
+    return interval_between(interval.n, interval.mean, low, high, interval.variance)
 
 
 def _quantile_effect(pairs: Pairs, metric: Metric, quantile: float, alpha: float) -> Effect:
@@ -117,6 +163,8 @@ def _quantile_effect(pairs: Pairs, metric: Metric, quantile: float, alpha: float
             math.inf if unknown else other_high - low,
         ),
         baseline_mean=float(np.quantile(pairs.baseline, quantile)),
+        baseline_level=float(np.quantile(pairs.baseline, quantile)),
+        of_seeds=pairs.baseline_first is None,
         step=metric.resolution,
         same=bool(np.all(pairs.baseline == pairs.other)),
         fell_back=metric.scale == "ratio" and not as_ratio,
@@ -146,9 +194,6 @@ def margin(found: Effect, smallest_effect: float) -> float:
 # Biometrika 6); otherwise Welch's t with the degrees of freedom of Satterthwaite (Welch 1947, "The generalization of
 # 'Student's' problem when several different population variances are involved", Biometrika 34; Satterthwaite 1946).
 # Ratios are compared as differences of logarithms.
-
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ Where both configurations name blocks, values of the same block are compared; ot
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -80,13 +80,14 @@ def not_evidence(
     scale: Scale,
     unit: str,
     estimate: float | None,
+    level: str = "",
 ) -> str:
     """Two sentences on a difference that is known no better than this. ``estimate`` is it as a ratio or a difference;
-    one of ``spreads`` is of pairs.
+    one of ``spreads`` is of pairs. ``level`` as in ``Comparison``.
     """
     paired = len(spreads) == 1
     error = f"{number(100 * contrast.error)} %" if scale == "ratio" else amount(contrast.error, unit)
-    of = f"{number(n[0])} blocks" if paired else f"{number(n[0])} and {number(n[1])} values"
+    of = f"{number(n[0])} blocks" if paired else f"{number(n[0])} and {count_of(n[1], level or 'value')}"
     times = number(abs(contrast.difference) / contrast.error)
     chance = float(f"{contrast.p_value:.2g}")
     first = (
@@ -118,7 +119,8 @@ class Comparison:
     """The effect of a configuration, and on how many values (or blocks) of what kind it rests.
 
     ``spreads`` are the standard deviations of both samples on the effect's scale, or the one of the differences within
-    blocks; ``left_out`` counts values of blocks that only one of the configurations has.
+    blocks; ``left_out`` counts values of blocks that only one of the configurations has. ``level`` is the kind of unit
+    whose means were compared (``fork``, ``process``, ``file``), empty where it is the values themselves.
     """
 
     effect: Effect
@@ -127,6 +129,7 @@ class Comparison:
     n: tuple[int, int]
     spreads: tuple[float, ...]
     left_out: int = 0
+    level: str = ""
 
 
 def family_of(table: MeasuredTable, baseline: str, metrics: Collection[str]) -> int:
@@ -172,10 +175,10 @@ def _deviation(sample: Summarised, *, relative: bool) -> float:
 
 
 def summary_of(sample: Sample) -> Summarised:
-    """Any sample as a summary; its standard error is NaN below two values."""
+    """Any sample as a summary of its units; its standard error is NaN below two of them."""
     if isinstance(sample, Summarised):
         return sample
-    mean, sem, n = moments(np.array(sample.values))
+    mean, sem, n = moments(_unit_means(np.array(sample.values), sample.units))
     return Summarised(n, mean, sem)
 
 
@@ -193,11 +196,27 @@ def _compare_values(first: Values, second: Values, metric: Metric, alpha: float)
     positive = bool(np.all(one > 0) and np.all(other > 0))
     scale: Scale = "ratio" if metric.scale == "ratio" and positive else "difference"
     left, right = (np.log(one), np.log(other)) if scale == "ratio" else (one, other)
+    level = "" if basis == "blocks" else first.level or second.level
+    if level:
+        left, right = _unit_means(left, first.units), _unit_means(right, second.units)
     contrast = paired(left, right) if basis == "blocks" else unpaired(left, right)
     samples = (right - left,) if basis == "blocks" else (left, right)
     spreads = tuple(float(np.std(sample, ddof=1)) if len(sample) > 1 else math.nan for sample in samples)
-    effect = _effect(contrast, scale, metric, alpha, means)
-    return Comparison(effect, contrast, basis, (len(one), len(other)), spreads, left_out)
+    typical = math.exp(float(np.mean(left))) if scale == "ratio" else float(np.mean(left))
+    effect = replace(
+        _effect(contrast, scale, metric, alpha, means),
+        baseline_level=typical,
+        means_ratio=math.log(means[1] / means[0]) if scale == "ratio" else None,
+    )
+    return Comparison(effect, contrast, basis, (len(left), len(right)), spreads, left_out, level)
+
+
+def _unit_means(values: Array, units: tuple[str, ...]) -> Array:
+    """The mean of each unit of replication: values of one unit are not independent."""
+    if not units:
+        return values
+    _, places = np.unique(units, return_inverse=True)
+    return np.asarray(np.bincount(places, values) / np.bincount(places))
 
 
 def _without_partner(sample: Values, other: Values) -> int:
@@ -285,10 +304,27 @@ def _reason(found: Comparison, word: Word, metric: Metric, alpha: float, smalles
             scale=effect.scale,
             unit=metric.unit,
             estimate=effect.estimate,
+            level=found.level,
         )
         fell_back = " Compared by differences, because a value is 0 or negative." if effect.fell_back else ""
         return said + fell_back + (f" {_left_out(found)[:1].upper()}{_left_out(found)[1:]}." if found.left_out else "")
-    return f"{reason_of(word, effect, metric, smallest_effect, _TOO_FEW)} ({_from(found)})"
+    too_few = f"{_one_unit(found)}, so no difference can be judged" if found.level else _TOO_FEW
+    return f"{reason_of(word, effect, metric, smallest_effect, too_few)} ({_from(found)})"
+
+
+def one_unit_notes(comparisons: Mapping[tuple[str, str], Comparison], deciding: Collection[str]) -> tuple[str, ...]:
+    """Which configurations have values of a single unit of replication only."""
+    alone = {
+        f"Cannot judge {name}: {_one_unit(found)}."
+        for (name, metric), found in comparisons.items()
+        if metric in deciding and found.level and min(found.n) == 1
+    }
+    return tuple(sorted(alone))
+
+
+def _one_unit(found: Comparison) -> str:
+    of = {"fork": "-f 5", "process": "several processes"}.get(found.level, f"several {found.level}s")
+    return f"only one {found.level}: what differs from {found.level} to {found.level} is unknown (measure with {of})"
 
 
 def _left_out(found: Comparison) -> str:
@@ -300,5 +336,7 @@ def _from(found: Comparison) -> str:
     if found.basis == "blocks":
         left = f"; {_left_out(found)}" if found.left_out else ""
         return f"{count_of(one, 'block')}, compared within blocks{left}"
+    if found.level:
+        return f"means of {count_of(one, found.level)} and {count_of(other, found.level)}, not paired"
     kind = "means" if found.basis == "summaries" else "samples"
     return f"{kind} of {count_of(one, 'value')} and {count_of(other, 'value')}, not paired"

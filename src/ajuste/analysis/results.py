@@ -267,7 +267,13 @@ def assemble(
         no_chance=idle,
         notes=tuple(
             dict.fromkeys(
-                (*_notes(resolved, every, idle), *_not_precise(resolved, found), *_first(run_as.notes), *notes)
+                (
+                    *_notes(resolved, every, idle),
+                    *_unseen(found),
+                    *_not_precise(resolved, found),
+                    *_first(run_as.notes),
+                    *notes,
+                )
             )
         ),
         created=created,
@@ -374,6 +380,12 @@ def _notes(resolved: ResolvedStudy, clean: Clean, idle: Sequence[NoChance]) -> l
     columns = clean.measured
     remarked = np.flatnonzero(columns.has_status("ok") & (columns.reason.codes != columns.reason.code("")))
     return [*notes, *(f"In clean trials: {reason}." for reason in columns.reason.among(remarked)[:MOST_NOTES])]
+
+
+def _unseen(found: Sequence[Verdict]) -> list[str]:
+    """What the decided verdict of the fewest blocks cannot see."""
+    decided = [one for one in found if one.deciding and not one.is_undecided and one.cannot_see]
+    return [min(decided, key=lambda one: one.blocks).cannot_see] if decided else []
 
 
 def _not_precise(resolved: ResolvedStudy, found: Sequence[Verdict]) -> list[str]:

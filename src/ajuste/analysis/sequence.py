@@ -132,10 +132,10 @@ MOST_VALUES = 1_000_000
 
 
 @dataclass(frozen=True)
-class QuantileInterval(Interval):
-    """``mean`` is the quantile of the values, ``below`` and ``above`` its bounds, infinite where nothing is known.
+class BoundedInterval(Interval):
+    """``mean`` is the estimate, ``below`` and ``above`` its bounds, infinite where nothing is known.
 
-    ``half_width`` is the distance to the further bound; a variance there is none (NaN).
+    ``half_width`` is the distance to the further bound; a quantile has no variance (NaN).
     """
 
     below: float
@@ -150,9 +150,11 @@ class QuantileInterval(Interval):
         return self.above
 
 
-def interval_between(n: int, estimate: float, below: float, above: float) -> QuantileInterval:
+def interval_between(
+    n: int, estimate: float, below: float, above: float, variance: float = math.nan
+) -> BoundedInterval:
     """The interval from ``below`` to ``above`` around ``estimate``."""
-    return QuantileInterval(n, estimate, math.nan, max(above - estimate, estimate - below), below, above)
+    return BoundedInterval(n, estimate, variance, max(above - estimate, estimate - below), below, above)
 
 
 def log_evidence(k: NDArray[np.float64], n: NDArray[np.float64], p: float) -> NDArray[np.float64]:

@@ -6,18 +6,23 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import count
+from typing import Any, Final
 
 import numpy as np
 
 from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, pairs
-from ajuste.analysis.sequence import MOST_VALUES, Interval, fewest, fewest_for, values_needed
+from ajuste.analysis.sequence import MOST_VALUES, Interval, fewest_for, values_needed
+from ajuste.analysis.signs import blind_spot, fewest_blocks
 from ajuste.analysis.summary import MOST_BLOCKS
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration
 from ajuste.model.verdict import LimitWord, Verdict, Word
 from ajuste.model.wording import change, count_of, number, percent, quantity, signed
+
+SEEN: Final = 0.2
+"""*Equivalent* needs so many seeds that what happens in this share of them is in at least one."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,8 @@ def judge(
             found = effect(both, metric, alpha)
             if found is not None:
                 made = _verdict(found, other.name, metric, own, is_deciding)
-                made = made.model_copy(update={"of_rounds": clean.of_rounds})
+                unseen = blind_spot(made.blocks, confidence) if metric.quantile is None else None
+                made = made.model_copy(update={"of_rounds": clean.of_rounds, "unseen": unseen})
                 if limited:
                     made = made.model_copy(update=_against_limit(found, metric, smallest_effect, alpha))
                 verdicts.append(made)
@@ -148,23 +154,49 @@ def figures_of(found: Effect | None, metric: Metric) -> dict[str, Any]:
         "unit": metric.unit,
         "direction": metric.direction,
         "scale": found.scale if found else metric.scale,
+        "old": _without_rounding(found.baseline_level) if found else None,
+        "new": _without_rounding(found.level) if found else None,
+        "means_disagree": bool(found and found.means_disagree),
         "estimate": found.estimate if found else None,
         "low": found.low if found else None,
         "high": found.high if found else None,
     }
 
 
+def _without_rounding(figure: float | None) -> float | None:
+    """To 12 digits: logarithms and back cost the last ones, and 100 is to stay 100."""
+    return None if figure is None else float(f"{figure:.12g}")
+
+
 def word_of(found: Effect, metric: Metric, zone: float) -> Word:
     """The verdict in a word. ``zone`` is the half width of the zone of equivalence, see ``effects.margin``."""
     low, high = found.interval.low, found.interval.high
     includes_none = low <= 0 <= high
-    if -zone < low and high < zone and (includes_none or found.baseline_mean != 0):
-        return "equivalent"
-    if includes_none:
+    if is_within(found, zone):
+        return "undecided" if too_few_seeds(found) else "equivalent"
+    if includes_none or found.means_disagree:
         return "undecided"
     if metric.direction == "none":
         return "differs"
     return "improves" if (low > 0) == (metric.direction == "higher") else "worsens"
+
+
+def is_within(found: Effect, zone: float) -> bool:
+    """Whether the interval lies within the zone of equivalence."""
+    low, high = found.interval.low, found.interval.high
+    return -zone < low and high < zone and (low <= 0 <= high or found.baseline_mean != 0)
+
+
+def seeds_needed(confidence: float = 0.95) -> int:
+    """How many seeds *equivalent* needs: then what happens in a share of ``SEEN`` is in at least one of them."""
+    return next(blocks for blocks in count(1) if blind_spot(blocks, confidence) <= SEEN)
+
+
+def too_few_seeds(found: Effect) -> bool:
+    """Whether blocks differ by their seed only, and are too few for *equivalent*: a few that happen to be alike have no
+    spread that would widen the interval.
+    """
+    return found.of_seeds and found.interval.n < seeds_needed()
 
 
 def blocks_in_all(interval: Interval, zone: float, alpha: float) -> int | None:
@@ -187,12 +219,16 @@ def _blocks_for(interval: Interval, half_width: float, alpha: float) -> int | No
     if interval.n < 2 or math.isnan(interval.variance):
         return None
     variance = interval.variance * interval.n / (interval.n - 1)
-    return values_needed(variance, half_width, alpha, most=MOST_BLOCKS) if half_width > 0 else None
+    needed = values_needed(variance, half_width, alpha, most=MOST_BLOCKS) if half_width > 0 else None
+    return None if needed is None else max(needed, fewest_blocks(alpha))
 
 
 def more_blocks(found: Effect, zone: float, alpha: float) -> int | None:
     """About how many more blocks would decide."""
-    return _more_for(found, deciding_width(found.interval, zone), alpha)
+    more = _more_for(found, deciding_width(found.interval, zone), alpha)
+    if more is None or not found.of_seeds or abs(found.interval.mean) >= zone / 2:
+        return more
+    return max(more, seeds_needed() - found.interval.n)
 
 
 def _more_for(found: Effect, half_width: float, alpha: float) -> int | None:
@@ -243,7 +279,7 @@ def _worse(found: Effect, metric: Metric, limit: float) -> list[tuple[float, flo
 
 
 def _so_far(found: Effect, metric: Metric, alpha: float) -> str:
-    least = fewest(alpha) if metric.quantile is None else fewest_for(metric.quantile, alpha / 2)
+    least = fewest_blocks(alpha) if metric.quantile is None else fewest_for(metric.quantile, alpha / 2)
     if least is None:
         return f"this percentile needs more than {number(MOST_VALUES)} blocks"
     if found.one_order and found.interval.n >= least:
@@ -270,6 +306,14 @@ def _finding(word: Word, found: Effect, metric: Metric, smallest_effect: float, 
         return too_few
     interval = f"{say(found.low)} to {say(found.high)}"
     around = _zone(found, metric, smallest_effect)
+    if word == "undecided" and found.means_disagree and not found.interval.low <= 0 <= found.interval.high:
+        means = say(found.natural(found.means_ratio or 0.0))
+        return f"typical and mean trials disagree: the typical ratio is {say(found.estimate)}, that of means {means}"
+    if word == "undecided" and too_few_seeds(found) and is_within(found, margin(found, smallest_effect)):
+        return (
+            f"alike in {count_of(found.interval.n, 'seed')}, too few to see what happens in fewer than "
+            f"{percent(SEEN)} of them; {seeds_needed()} are needed"
+        )
     if word == "equivalent":
         if found.interval.low > 0 or found.interval.high < 0:
             return f"the difference, {interval}, is real but smaller than {around}"

@@ -55,11 +55,11 @@ class ProjectCommit(BaseModel):
 
 
 class GateFigure(BaseModel):
-    """One metric of one benchmark. ``base`` and ``head`` are means; ``estimate``, ``low`` and ``high`` as in a verdict:
-    ratios to the base, or differences in ``unit`` where ``scale`` says so. ``limit`` is a share of the base. ``digest``
-    is of all trials, ``run`` is where the store has them. ``line`` is where the benchmark stands in the project file.
-    ``culprits`` are the commits with one of which a regression came, if that was asked: a single one, unless some could
-    not be told.
+    """One metric of one benchmark. ``base`` and ``head`` are typical figures, on the scale of ``estimate``, which is as
+    ``low`` and ``high`` are in a verdict: a ratio to the base, or a difference in ``unit`` where ``scale`` says so.
+    ``limit`` is a share of the base. ``digest`` is of all trials, ``run`` where the store has them, ``line`` where the
+    benchmark stands in the project file. ``culprits`` are the commits with one of which a regression came, if that
+    was asked: a single one, unless some could not be told.
     """
 
     name: str

@@ -235,10 +235,16 @@ def _joined(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Values:
-    """Single values in the order of the file. ``blocks`` names the block of each, or is empty if they have none."""
+    """Single values in the order of the file. ``blocks`` names the block of each, or is empty if they have none.
+
+    ``units`` names the outermost unit of replication of each value, of the kind ``level`` (``fork``, ``process``,
+    ``file``): values of one unit share what changes from unit to unit. Empty where each value is its own.
+    """
 
     values: tuple[float, ...]
     blocks: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+    level: str = ""
 
 
 @dataclass(frozen=True)

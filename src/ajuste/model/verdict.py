@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ajuste.model.base import BaseModel
 from ajuste.model.metric import Direction, Scale
-from ajuste.model.wording import blocks_of, change
+from ajuste.model.wording import blocks_of, change, percent
 
 Word = Literal["improves", "worsens", "differs", "equivalent", "undecided"]
 
@@ -29,7 +29,9 @@ class Finding(BaseModel):
     ``precise`` says whether the interval is as narrow as was asked for, if that was; until then it stays open.
     ``deciding`` is False for what is only described and does not keep the study going. What ``depends_on_machine`` is
     undecided for good: two machines certainly say different things. ``against_limit`` is there where a study decides
-    whether a limit is exceeded.
+    whether a limit is exceeded. ``unseen`` is the largest share of all trials that so few blocks may have missed.
+    ``old`` and ``new`` are the typical figures under the baseline and otherwise, on the same scale as the estimate.
+    ``means_disagree``: arithmetic means lie on the other side of no effect than typical trials.
     """
 
     metric: str
@@ -48,6 +50,10 @@ class Finding(BaseModel):
     depends_on_machine: bool = False
     precise: bool | None = Field(default=None, exclude_if=lambda precise: precise is None)
     against_limit: LimitWord | None = Field(default=None, exclude_if=lambda word: word is None)
+    unseen: float | None = Field(default=None, exclude_if=lambda unseen: unseen is None)
+    old: float | None = Field(default=None, exclude_if=lambda old: old is None)
+    new: float | None = Field(default=None, exclude_if=lambda new: new is None)
+    means_disagree: bool = Field(default=False, exclude_if=lambda disagree: not disagree)
     reason: str
 
     @property
@@ -82,6 +88,14 @@ class Finding(BaseModel):
     def about_more(self) -> str:
         """``about 12 more blocks``, ``about 1 more round of boots``; empty where it is none, or unknown."""
         return f"about {blocks_of(self.more_blocks, 'more ', of_rounds=self.of_rounds)}" if self.more_blocks else ""
+
+    @property
+    def cannot_see(self) -> str:
+        """What the blocks cannot see, in a sentence; empty where that is not known."""
+        if self.unseen is None:
+            return ""
+        blocks = blocks_of(self.blocks, of_rounds=self.of_rounds)
+        return f"{blocks} cannot show what happens in fewer than {percent(round(self.unseen, 2))} of trials."
 
     @property
     def subject(self) -> str:

@@ -44,8 +44,8 @@ def percent(share: float) -> str:
 
 
 def count_of(count: int, noun: str) -> str:
-    """``1 trial``, ``12 trials``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    """``1 trial``, ``12 trials``, ``5 processes``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}{'es' if noun.endswith('s') else 's'}"
 
 
 def blocks_of(count: int, more: str = "", *, of_rounds: bool) -> str:

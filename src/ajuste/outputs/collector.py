@@ -25,6 +25,9 @@ MOST_SAMPLES: Final = 20_000
 """What is compared and drawn of files: configurations by metrics."""
 LONGEST_NAME: Final = 200
 
+FILE: Final = "file"
+"""The level of values of one configuration in several files."""
+
 LOOKED_AT: Final = 1 << 20
 """By so many characters from its beginning a text is recognised."""
 
@@ -33,13 +36,16 @@ LOOKED_AT: Final = 1 << 20
 class Collector:
     """Gathers values as a parser finds them; ``table`` is what they come to.
 
-    A value that is no finite number is refused with its place: nothing is dropped without a word.
+    A value that is no finite number is refused with its place: nothing is dropped without a word. ``level`` is the kind
+    of the outermost unit of replication, if values are not independent: ``fork``, ``process``.
     """
 
     format: str
     file: Path
+    level: str = ""
     _values: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     _blocks: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    _units: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     _summaries: dict[tuple[str, str], Summarised] = field(default_factory=dict)
     _configurations: dict[str, None] = field(default_factory=dict)
     _metrics: dict[str, Metric] = field(default_factory=dict)
@@ -47,12 +53,22 @@ class Collector:
     main: set[str] = field(default_factory=set)
 
     def add(
-        self, configuration: str, metric: Metric, value: float, *, block: str | None = None, line: int | None = None
+        self,
+        configuration: str,
+        metric: Metric,
+        value: float,
+        *,
+        block: str | None = None,
+        unit: str = "1",
+        line: int | None = None,
     ) -> None:
+        """One value; ``unit`` is the fork, process … that it comes from, where the format has a ``level``."""
         place = Place(self.file, line=line)
         require_computable(value, metric.name, place)
         require_possible([value], metric, [place])
         self.add_all(configuration, metric, [value], None if block is None else [block])
+        if self.level:
+            self._units.setdefault((configuration, metric.name), []).append(unit)
 
     def add_all(self, configuration: str, metric: Metric, values: list[float], blocks: list[str] | None) -> None:
         """Values of which it is known already that they can be computed with, each with its block or none."""
@@ -96,7 +112,8 @@ class Collector:
                 place=Place(self.file),
             )
         samples: dict[tuple[str, str], Sample] = {
-            cell: Values(tuple(values), tuple(self._blocks.get(cell, ()))) for cell, values in self._values.items()
+            cell: Values(tuple(values), tuple(self._blocks.get(cell, ())), tuple(self._units.get(cell, ())), self.level)
+            for cell, values in self._values.items()
         }
         return MeasuredTable(
             self.format,
@@ -195,8 +212,8 @@ def apart(groups: Sequence[tuple[str, MeasuredTable]]) -> list[MeasuredTable]:
 
 
 def joined(tables: Iterable[tuple[Path, MeasuredTable]]) -> MeasuredTable:
-    """The tables of all files as one. Values of a configuration in several files are one sample, in the files' order.
-    What was measured in blocks of one file has none in common with another.
+    """The tables of all files as one. Values of a configuration in several files are one sample, in the files' order,
+    whose units of replication are the files. What was measured in blocks of one file has none in common with another.
 
     Raises RequestError where a summary meets another sample of the same configuration and metric, or where a metric
     has different units.
@@ -217,7 +234,7 @@ def joined(tables: Iterable[tuple[Path, MeasuredTable]]) -> MeasuredTable:
             _require_same_unit(metrics.setdefault(metric.name, metric), metric, file)
         for cell, own in table.samples.items():
             sample = own if number == 1 else _of_file(own, number)
-            samples[cell] = _both(samples[cell], sample, cell, file) if cell in samples else sample
+            samples[cell] = _both(samples[cell], sample, cell, file, number) if cell in samples else sample
     return MeasuredTable(
         " and ".join(formats),
         tuple(configurations),
@@ -243,7 +260,7 @@ def _require_same_unit(one: Metric, other: Metric, file: Path) -> None:
         )
 
 
-def _both(one: Sample, other: Sample, cell: tuple[str, str], file: Path) -> Sample:
+def _both(one: Sample, other: Sample, cell: tuple[str, str], file: Path, number: int) -> Sample:
     if not isinstance(one, Values) or not isinstance(other, Values):
         raise RequestError(
             f"{cell[1]} of {cell[0]} is in several files, and one has only a summary",
@@ -255,4 +272,7 @@ def _both(one: Sample, other: Sample, cell: tuple[str, str], file: Path) -> Samp
             f"{cell[1]} of {cell[0]} is in several files, and only one has blocks; expected blocks in all or none",
             place=Place(file),
         )
-    return Values(one.values + other.values, one.blocks + other.blocks)
+    before = one.units if one.level == FILE else ("1",) * len(one.values)
+    return Values(
+        one.values + other.values, one.blocks + other.blocks, before + (str(number),) * len(other.values), FILE
+    )

@@ -195,7 +195,7 @@ class _Subject:
             far = max(certain, key=lambda one: abs((one.estimate or 0.0) - (1.0 if one.scale == "ratio" else 0.0)))
             verb = "changes" if len(certain) == 1 else "change"
             of = f"{len(certain)} of {len(verdicts)} alternatives {verb} {self._title}"
-            return f"{of}; most of all {self._name(far)}: {self._from_to(far.configuration)}."
+            return f"{of}; most of all {self._name(far)}: {self._from_to(far)}."
         if all(one.verdict == "equivalent" for one in verdicts):
             which = self._name(verdicts[0]) if len(verdicts) == 1 else f"None of {len(verdicts)} alternatives"
             does = "does not matter" if len(verdicts) == 1 else "matters"
@@ -299,11 +299,14 @@ class _Subject:
         size = _size_text(verdict)
         if briefly and size.endswith("%"):
             return f"{verb} {self._title} by {size.lstrip('+−')}"
-        return f"{verb} {self._title} {self._from_to(verdict.configuration)}{f' ({size})' if size else ''}"
+        return f"{verb} {self._title} {self._from_to(verdict)}{f' ({size})' if size else ''}"
 
-    def _from_to(self, configuration: str) -> str:
+    def _from_to(self, verdict: Verdict) -> str:
+        """On the scale of the estimate; by the means where the verdict does not say."""
+        if verdict.old is not None and verdict.new is not None:
+            return "from {} to {}".format(*self._amounts(verdict.old, verdict.new))
         baseline = next((one.name for one in self.results.configurations if one.baseline), "")
-        before, after = self._mean(baseline), self._mean(configuration)
+        before, after = self._mean(baseline), self._mean(verdict.configuration)
         if before is None or after is None:
             return "by an unknown amount"
         return "from {} to {}".format(*self._amounts(before, after))

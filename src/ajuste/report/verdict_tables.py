@@ -213,10 +213,19 @@ def _summary(
     said = []
     for configuration in results.configurations:
         summary = configuration.metrics.get(metric.name)
-        mean = shown.with_unit(summary.mean) if summary is not None else "no figure"
+        figure = _typical(configuration, verdicts, summary.mean) if summary is not None else None
+        mean = shown.with_unit(figure) if figure is not None else "no figure"
         told = _told(results, verdicts.get(configuration.name), styles)
         said.append(f"{mean} {word} {labels.short(configuration)}{told}")
     return f"{visible_line(metric.title)}: {'; '.join(said)}."
+
+
+def _typical(configuration: Measured, verdicts: Mapping[str, Verdict], mean: float) -> float:
+    """On the scale of the estimates, so that the figures agree with the percentages; the mean where that is unknown."""
+    if configuration.baseline:
+        return next((one.old for one in verdicts.values() if one.old is not None), mean)
+    own = verdicts.get(configuration.name)
+    return own.new if own is not None and own.new is not None else mean
 
 
 def _told(results: Results, verdict: Verdict | None, styles: dict[Scale, EffectStyle]) -> str:

@@ -18,7 +18,7 @@ from ajuste.study.schema import FactorTable, Study
 from ajuste.study.settings import KERNEL_ARGUMENTS, canonical, is_tunable, names_set, set_by
 
 FEWEST_ROUNDS: Final = 3
-"""Rounds of boots by default: fewer give no interval."""
+"""Rounds of boots by default; a single comparison needs six for an interval."""
 MOST_ROUNDS: Final = 12
 
 BOOT_SECONDS: Final = 60

@@ -11,15 +11,8 @@ from hypothesis import strategies as st
 from scipy import integrate
 
 from ajuste.analysis.sequence import mean_interval
-from ajuste.analysis.switchback.evidence import (
-    SLOPES,
-    adjusted,
-    blocks_needed,
-    fewest_blocks,
-    log_evidence,
-    sequence_interval,
-    standardised,
-)
+from ajuste.analysis.signs import LONG, fewest_blocks, log_evidence, standardised
+from ajuste.analysis.switchback.evidence import adjusted, blocks_needed, sequence_interval
 
 RUNS, BLOCKS = 2_000, 120
 RANDOM = np.random.default_rng(1)
@@ -84,7 +77,7 @@ def test_the_interval_has_exactly_the_effects_that_are_not_refuted() -> None:
 
 
 def test_fewer_blocks_than_the_fewest_say_nothing() -> None:
-    fewest = fewest_blocks(0.05)
+    fewest = fewest_blocks(0.05, "long")
     alike = np.full(fewest, 1.0)
     assert math.isfinite(sequence_interval(alike, alpha=0.05, floor=0.1).half_width)
     assert math.isinf(sequence_interval(alike[1:], alpha=0.05, floor=0.1).half_width)
@@ -113,8 +106,8 @@ def test_the_growth_that_predictions_rest_on_is_that_of_the_normal_distribution(
 
         return float(integrate.quad(integrand, -10, 10)[0])
 
-    gains = np.array([growth(slope) for slope in SLOPES])
-    n = next(n for n in range(1, 200) if np.logaddexp.reduce(n * gains) >= math.log(2 * len(SLOPES) * 20))
+    gains = np.array([growth(slope) for slope in LONG.slopes])
+    n = next(n for n in range(1, 200) if np.logaddexp.reduce(n * gains) >= math.log(2 * len(LONG.slopes) * 20))
     assert found is not None
     assert abs(found - n) <= 2
 

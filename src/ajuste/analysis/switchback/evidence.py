@@ -1,14 +1,4 @@
-"""Evidence against an effect from differences within blocks whose order was drawn at random.
-
-Had the two configurations of a block been exchanged, a setting that does nothing would have given the same difference
-with the other sign. Which of the two it was is a fair coin, thrown anew for each block: given how large the differences
-are, their signs are independent, whatever drift, autocorrelation, bursts and changing spread made them so large. Of
-such signs E[exp(λx) / cosh(λx)] = 1 for every λ, so the product over blocks is a test martingale (de la Peña 1999, "A
-general class of exponential inequalities for martingales and ratios", Annals of Probability 27), and so is a mixture
-over λ. By Ville's inequality it exceeds 1/α at any time with probability at most α. The effects that it does not
-refute are a confidence sequence (Howard, Ramdas, McAuliffe and Sekhon 2021, "Time-uniform, nonparametric,
-nonasymptotic confidence sequences", Annals of Statistics 49).
-"""
+"""Evidence against an effect on a live system: ``analysis.signs`` of the blocks of a switchback, with a control."""
 
 from __future__ import annotations
 
@@ -18,10 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP
-from ajuste.analysis.sequence import Interval, interval_between
+from ajuste.analysis.sequence import Interval
+from ajuste.analysis.signs import LONG, Floats, fewest_blocks, final_log_evidence, interval_around
+from ajuste.model.distributions import student_cdf
 from ajuste.model.live import Slice
 from ajuste.model.metric import Metric, Scale
 
@@ -31,6 +22,8 @@ class BlockDifferences:
     """``values`` block by block: the mean under the other configuration minus that under the baseline, of logarithms
     where ``scale`` is ``ratio``. ``control`` has the same of the control figure, ``None`` where it is not known of
     every block. ``floor`` is the least standard deviation that is believed, from the resolution of the figures.
+    ``follows`` is how much more often slices of the other configuration follow one of their own than slices of the
+    baseline do; NaN where what came before is not known.
     """
 
     scale: Scale
@@ -40,6 +33,7 @@ class BlockDifferences:
     floor: float
     same: bool
     fell_back: bool
+    follows: Floats
 
 
 def block_differences(slices: Sequence[Slice], metric: Metric, baseline: str, other: str) -> BlockDifferences | None:
@@ -49,6 +43,7 @@ def block_differences(slices: Sequence[Slice], metric: Metric, baseline: str, ot
         if one.counts and one.configuration in (baseline, other):
             by_block.setdefault(one.block, ([], []))[one.configuration == other].append(one)
     blocks = [own for own in by_block.values() if all(own)]
+    running = {one.number: one.configuration for one in slices}
     if not blocks:
         return None
     sides = [np.array([_value(one) for own in blocks for one in own[side]]) for side in (0, 1)]
@@ -68,7 +63,12 @@ def block_differences(slices: Sequence[Slice], metric: Metric, baseline: str, ot
         floor=step * math.hypot(*relative) / math.sqrt(12),
         same=bool(np.all(_differences(blocks, _value, logarithm=False) == 0)),
         fell_back=metric.scale == "ratio" and not as_ratio,
+        follows=_differences(blocks, lambda one: _follows(running.get(one.number - 1), other), logarithm=False),
     )
+
+
+def _follows(before: str | None, other: str) -> float:
+    return float("nan") if before is None else float(before == other)
 
 
 def _differences(
@@ -89,39 +89,57 @@ def _control(one: Slice) -> float:
     return one.control if one.control is not None else float("nan")
 
 
-Floats = NDArray[np.float64]
-Against = Callable[[Floats], Floats]
-"""The log of the evidence against each of some effects."""
+@dataclass(frozen=True)
+class CarryOver:
+    """How much a slice differs after one of the other configuration from one after the baseline, on the scale of the
+    differences, with its standard error and degrees of freedom. ``known`` is False where too few blocks follow each.
+    """
 
-SLOPES: Final = np.geomspace(0.06, 4.0, 8)
-"""The λ of the mixture, each with both signs. The best one is about the effect in standard deviations of a difference:
-0.06 for several thousand blocks, 4 where every sign counts fully."""
+    size: float
+    error: float
+    freedom: int
+
+    @property
+    def known(self) -> bool:
+        return self.freedom > 0
+
+    @property
+    def p_value(self) -> float:
+        """Of no carry-over, two-sided; 1 where it is not known."""
+        if not self.known:
+            return 1.0
+        if self.error == 0:
+            return 0.0 if self.size else 1.0
+        return 2 * student_cdf(self.freedom, -abs(self.size) / self.error)
+
+
+_EACH: Final = 2
+"""Blocks after the same and after the other configuration, with fewer of which nothing is known of a carry-over."""
+
+
+def carry_over(differences: BlockDifferences) -> CarryOver:
+    """What the configuration of a slice does to the next one.
+
+    Which of the two came before is drawn at random, too: differences of blocks are regressed on it (two-period
+    crossover designs; Grizzle 1965, "The two-period change-over design and its use in clinical trials", Biometrics 21).
+    """
+    known = ~np.isnan(differences.follows)
+    values, follows = differences.values[known], differences.follows[known]
+    if (
+        len(values) < 2 * _EACH + 1
+        or np.sum(follows == follows.min()) < _EACH
+        or np.sum(follows > follows.min()) < _EACH
+    ):
+        return CarryOver(0.0, math.inf, 0)
+    away = follows - np.mean(follows)
+    size = float(np.sum(away * values) / np.sum(away**2))
+    left = values - np.mean(values) - size * away
+    freedom = len(values) - 2
+    return CarryOver(size, math.sqrt(float(np.sum(left**2)) / freedom / float(np.sum(away**2))), freedom)
+
 
 EXPLAINS: Final = 0.9
 """Below this share of the variance that is left, the estimate is that at equal load."""
-HALVINGS: Final = 40
-FARTHEST: Final = 1e6
-
-
-def standardised(values: Floats, floor: float = 0.0) -> Floats:
-    """``values`` (along the last axis) over the root mean square of all up to each. That does not depend on signs.
-
-    ``floor`` is the least scale that is believed, from the resolution of the figures.
-    """
-    count = np.arange(1, values.shape[-1] + 1)
-    scale = np.maximum(np.sqrt(np.cumsum(values**2, axis=-1) / count), floor)
-    return np.divide(values, scale, out=np.zeros_like(values), where=scale > 0)
-
-
-def log_evidence(values: Floats, floor: float = 0.0) -> Floats:
-    """The log of the evidence against symmetry around zero after each of ``values``, along the last axis."""
-    x = standardised(values, floor)
-    terms = []
-    for slope in SLOPES:
-        z = slope * x
-        even = -(np.abs(z) + np.log1p(np.exp(-2 * np.abs(z))) - math.log(2))
-        terms += [np.cumsum(z + even, axis=-1), np.cumsum(even - z, axis=-1)]
-    return np.asarray(np.logaddexp.reduce(terms, axis=0) - math.log(2 * len(SLOPES)))
 
 
 def adjusted(values: Floats, control: Floats) -> Floats:
@@ -144,14 +162,6 @@ def _before(terms: Floats) -> Floats:
     return np.asarray(np.cumsum(terms, axis=-1) - terms)
 
 
-def fewest_blocks(alpha: float) -> int:
-    """The smallest number of blocks that can refute anything."""
-    n = 1
-    while log_evidence(np.ones(n))[-1] < -math.log(alpha):
-        n += 1
-    return n
-
-
 def sequence_interval(
     differences: Floats, *, alpha: float, floor: float = 0.0, control: Floats | None = None
 ) -> Interval:
@@ -159,55 +169,27 @@ def sequence_interval(
 
     With a ``control`` the evidence is the mean of that with and without the adjustment for it.
     """
-    threshold = -math.log(alpha)
 
     def against(effects: Floats) -> Floats:
         left = differences[None, :] - effects[:, None]
-        plain = log_evidence(left, floor)[:, -1]
+        plain = final_log_evidence(left, floor)
         if control is None:
             return plain
-        also = log_evidence(adjusted(left, np.broadcast_to(control, left.shape)), floor)[:, -1]
+        also = final_log_evidence(adjusted(left, np.broadcast_to(control, left.shape)), floor)
         return np.asarray(np.logaddexp(plain, also) - math.log(2))
 
-    middle = _middle(differences, control, against, threshold)
-    if middle is None:
-        return interval_between(len(differences), float(np.mean(differences)), -math.inf, math.inf)
-    reach = max(float(np.max(np.abs(differences - middle))), floor)
-    bounds = (_bound(middle, side * reach, against, threshold) for side in (-1, 1))
-    return interval_between(len(differences), middle, *bounds)
+    return interval_around(differences, _estimate(differences, control), against, alpha=alpha, floor=floor)
 
 
-def _middle(differences: Floats, control: Floats | None, against: Against, threshold: float) -> float | None:
-    """The mean, at equal load if there is a control that explains much; ``None`` if every effect is refuted: then there
-    is no single one.
-    """
+def _estimate(differences: Floats, control: Floats | None) -> float:
+    """The mean, at equal load if there is a control that explains much."""
     mean = float(np.mean(differences))
     if control is not None and len(differences) > 2 and float(np.sum(control**2)) > 0:
         away, load = differences - mean, control - np.mean(control)
         slope = float(np.sum(away * load) / np.sum(load**2)) if np.ptp(control) > 0 else 0.0
         if np.var(away - slope * load) < EXPLAINS * np.var(away):
             mean -= slope * float(np.mean(control))
-    candidates = np.r_[mean, np.quantile(differences, np.linspace(0, 1, 33))]
-    found = against(candidates)
-    best = 0 if found[0] < threshold else int(np.argmin(found))
-    return float(candidates[best]) if found[best] < threshold else None
-
-
-def _bound(middle: float, reach: float, against: Against, threshold: float) -> float:
-    """The nearest refuted effect from ``middle`` in the direction of ``reach``; infinite where none is."""
-    far = 1.0
-    while against(np.array([middle + far * reach]))[0] < threshold:
-        far *= 4
-        if far > FARTHEST or reach == 0:
-            return math.copysign(math.inf, reach)
-    near = 0.0
-    for _ in range(HALVINGS):
-        half = (near + far) / 2
-        if against(np.array([middle + half * reach]))[0] < threshold:
-            near = half
-        else:
-            far = half
-    return middle + far * reach
+    return mean
 
 
 MOST: Final = 20_000
@@ -226,15 +208,15 @@ def blocks_needed(noise: Floats, effect: float, alpha: float, *, shortfall: floa
     if len(noise) < FEWEST or effect == 0:
         return None
     values = np.concatenate([noise, -noise]) + effect
-    z = SLOPES[:, None] * values / math.sqrt(float(np.mean(values**2)))
+    z = LONG.slopes[:, None] * values / math.sqrt(float(np.mean(values**2)))
     gains = z - np.abs(z) - np.log1p(np.exp(-2 * np.abs(z))) + math.log(2)
     mean, sd = gains.mean(axis=1), gains.std(axis=1)
-    threshold = math.log(2 * len(SLOPES)) - math.log(alpha)
+    threshold = math.log(2 * len(LONG.slopes)) - math.log(alpha)
 
     def enough(n: int) -> bool:
         return bool(np.logaddexp.reduce(n * mean - shortfall * math.sqrt(n) * sd) >= threshold)
 
-    low, high = 0, fewest_blocks(alpha)
+    low, high = 0, fewest_blocks(alpha, "long")
     while not enough(high):
         if high >= MOST:
             return None
@@ -242,4 +224,4 @@ def blocks_needed(noise: Floats, effect: float, alpha: float, *, shortfall: floa
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
-    return max(high, fewest_blocks(alpha))
+    return max(high, fewest_blocks(alpha, "long"))

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.effects import Effect, margin
+from ajuste.analysis.signs import fewest_blocks, log_evidence
 from ajuste.analysis.switchback.evidence import (
     BlockDifferences,
+    CarryOver,
     adjusted,
     block_differences,
     blocks_needed,
-    fewest_blocks,
-    log_evidence,
+    carry_over,
     sequence_interval,
 )
 from ajuste.analysis.verdict import deciding_width, of_effect, reason_of, unmeasured, word_of
@@ -29,15 +30,17 @@ from ajuste.model.live import Slice
 from ajuste.model.measurements import Gathering
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import count_of
+from ajuste.model.wording import change, count_of
 
 _TRIAL: Final = re.compile(r"\btrial(s?)\b")
 
 _WHY: Final = {
     "autocorrelation": "The order of every block is drawn at random, so verdicts hold however slices resemble each "
     "other.",
-    "carry-over": "A longer wash-out would show the effect in full; a false one cannot come from this.",
+    "carry-over": "The effect of a slice reaches into the next: use longer slices or a longer wash-out.",
 }
+CARRIES: Final = 0.01
+"""The error rate of a carry-over, at each look."""
 FEWEST_BLOCKS: Final = 20
 SURE: Final = 3.0
 """So many standard errors from nothing is taken for a change of the effect."""
@@ -226,6 +229,15 @@ def _judged(
     effect = Effect(own.scale, interval, own.baseline_mean, metric.resolution, same=own.same, fell_back=own.fell_back)
     zone = margin(effect, smallest_effect)
     word = word_of(effect, metric, zone)
+    after = carry_over(own)
+    withheld = "" if word == "undecided" else _withheld(after, effect, configuration, metric, zone)
+    if withheld:
+        word = "undecided"
+    if word != "undecided" and len(own.values) < FEWEST_BLOCKS:
+        findings.append(
+            f"Whether the effect of {configuration} changes with time or load was not tested: that takes "
+            f"{FEWEST_BLOCKS} blocks, and the verdict rests on {len(own.values)}."
+        )
     noise = own.values - float(np.mean(own.values))
     helps = False
     if control is not None and len(noise) > 2:
@@ -233,10 +245,10 @@ def _judged(
         helps = float(np.var(left)) < HELPS * float(np.var(noise))
         noise = left if helps else noise
     more = None
-    if word == "undecided":
+    if word == "undecided" and not withheld:
         needed = blocks_needed(noise, deciding_width(interval, zone), alpha)
         more = None if needed is None else max(1, needed - interval.n)
-    too_few = f"{count_of(interval.n, 'block')} of the {fewest_blocks(alpha)} that an interval requires"
+    too_few = f"{count_of(interval.n, 'block')} of the {fewest_blocks(alpha, 'long')} that an interval requires"
     return _Judged(
         of_effect(
             effect,
@@ -246,10 +258,23 @@ def _judged(
             level=confidence,
             blocks=interval.n,
             more_blocks=more,
-            reason=reason_of(word, effect, metric, smallest_effect, too_few),
+            reason=withheld or reason_of(word, effect, metric, smallest_effect, too_few),
         ),
         adjusted=helps,
         findings=tuple(findings),
+    )
+
+
+def _withheld(after: CarryOver, effect: Effect, configuration: str, metric: Metric, zone: float) -> str:
+    """Why there is no verdict although the interval would give one; empty where there is."""
+    if not after.known:
+        return "too few slices follow each configuration to know whether the effect of one reaches into the next"
+    if after.p_value >= CARRIES or abs(after.size) <= zone:
+        return ""
+    size = change(effect.natural(after.size), effect.scale, metric.unit)
+    return (
+        f"{configuration} changes the slice after its own, too ({size}), by more than the smallest effect: use longer "
+        f"slices and a longer wash-out"
     )
 
 

@@ -1,4 +1,5 @@
-"""Google Benchmark's JSON: each repetition, a metric for each benchmark; its own aggregates are left to Ajuste.
+"""Google Benchmark's JSON: each repetition (a file is one process), a metric for each benchmark; its own aggregates are
+left to Ajuste.
 
 Source: google/benchmark, docs/user_guide.md, "Output formats": benchmarks[].run_type, run_name, real_time, cpu_time,
 time_unit.
@@ -20,7 +21,7 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """Each benchmark is two metrics of the configuration ``name``, in seconds: its real time and its CPU time."""
-    found = Collector(FORMAT, file)
+    found = Collector(FORMAT, file, level="process")
     aggregates = False
     for one in document.need("benchmarks").items():
         kind = one.get("run_type")

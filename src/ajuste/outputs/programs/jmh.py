@@ -1,5 +1,5 @@
-"""JMH's JSON (``-rf json``): each iteration of each fork, also of profilers; in mode ``sample`` its mean, and
-percentiles of all.
+"""JMH's JSON (``-rf json``): each iteration of each fork (forks are compared), also of profilers; in mode ``sample``
+its mean, and percentiles of all.
 
 Source: JMH 1.37, org.openjdk.jmh.results.format.JSONResultFormat: primaryMetric and secondaryMetrics with scoreUnit and
 rawData (forks of iterations); in the mode ``sample`` rawDataHistogram (pairs of a time and how often it was seen).
@@ -34,7 +34,7 @@ def recognise(document: DocumentNode) -> bool:
 
 def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """Each benchmark is a metric, with its parameters, and with its mode where it ran in several."""
-    found = Collector(FORMAT, file)
+    found = Collector(FORMAT, file, level="fork")
     results = document.items()
     modes: dict[str, set[str]] = defaultdict(set)
     for result in results:
@@ -83,10 +83,10 @@ def _add(found: Collector, name: str, title: str, scored: DocumentNode, directio
     metric, factor = _metric(title, scored.need("scoreUnit"), direction)
     histogram = scored.get("rawDataHistogram")
     forks = histogram or scored.need("rawData")
-    for fork in forks.items():
+    for number, fork in enumerate(forks.items(), 1):
         for iteration in fork.items():
             value = _mean(iteration) if histogram else iteration.number()
-            found.add(name, metric, value * factor)
+            found.add(name, metric, value * factor, unit=str(number))
 
 
 def _mean(iteration: DocumentNode) -> float:

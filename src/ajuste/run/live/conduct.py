@@ -36,6 +36,12 @@ _LEAST_SECONDS: Final = 1.0
 _LEAST_SHARE: Final = 0.1
 
 
+def is_estimated_after(blocks: int) -> bool:
+    """Whether the wash-out is estimated after so many blocks: first as soon as possible, then at twice as many."""
+    times, rest = divmod(blocks, ENOUGH_BLOCKS)
+    return rest == 0 and times > 0 and times & (times - 1) == 0
+
+
 def wash_out_of(study: ResolvedStudy, trials: Sequence[Trial], live: LiveDesign) -> WashOut:
     """The longest that any of the deciding metrics takes, at most half of a slice."""
     ordered = [one for one in in_order(trials) if one.status == "ok"]
@@ -352,15 +358,23 @@ class Conductor:
 
     def _learn(self, number: int) -> None:
         """After a block: the wash-out, where it was not given and enough was seen, and what is known now."""
-        if self._live.washout_s is None and number == ENOUGH_BLOCKS - 1 and "washout_s" not in self.about:
-            found = wash_out_of(self.study, self.trials, self._live)
+        if self._live.washout_s is None and is_estimated_after(number + 1):
+            self._estimate_wash_out()
+        self._predict()
+        self._tell_judged(number)
+
+    def _estimate_wash_out(self) -> None:
+        """The first time, and again as more is seen, where it turns out to be longer."""
+        found = wash_out_of(self.study, self.trials, self._live)
+        if "washout_s" not in self.about or found.seconds > self.washout_s:
             self.about |= {
                 "washout_s": found.seconds,
                 "notes": [*self.about.get("notes", ()), f"Wash-out: {found.says}."],
             }
             self.hooks.note(self.about)
             self.hooks.tell(f"wash-out: {duration(found.seconds)} ({found.says})")
-        self._predict()
+
+    def _tell_judged(self, number: int) -> None:
         judged = judge_live(self.study, self.trials)
         more = [one.more_slices for one in judged if one.more_slices]
         left = f" About {max(more):,} more slices." if more else ""

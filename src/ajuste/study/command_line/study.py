@@ -54,7 +54,7 @@ class Defaults:
 
 
 ON_HOST: Final = Defaults(timeout_s=3600, warm_up=1, max_blocks=1000)
-IN_GUEST: Final = Defaults(timeout_s=600, warm_up=0, max_blocks=30)
+IN_GUEST: Final = Defaults(timeout_s=600, warm_up=0, max_blocks=100)
 
 
 def adhoc_document(

@@ -1,0 +1,173 @@
+"""Evidence against an effect from differences within blocks, by their signs.
+
+Had the two configurations of a block been exchanged, a setting that does nothing would have given the same difference
+with the other sign. Which of the two it was is a fair coin, thrown anew for each block: given how large the differences
+are, their signs are independent, whatever drift, period, bursts and changing spread made them so large. Of such signs
+E[exp(λx) / cosh(λx)] = 1 for every λ, so the product over blocks is a test martingale (de la Peña 1999, "A general
+class of exponential inequalities for martingales and ratios", Annals of Probability 27), and so is a mixture over λ. By
+Ville's inequality it exceeds 1/α at any time with probability at most α. The effects that it does not refute are a
+confidence sequence (Howard, Ramdas, McAuliffe and Sekhon 2021, "Time-uniform, nonparametric, nonasymptotic confidence
+sequences", Annals of Statistics 49).
+
+Where blocks are seeds instead, no coin is thrown: the differences are draws from all seeds, and the same evidence is
+about their mean as far as so few of them show it (see ``blind_spot``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ajuste.analysis.sequence import Interval, interval_between
+
+Floats = NDArray[np.float64]
+Against = Callable[[Floats], Floats]
+"""The log of the evidence against each of some effects."""
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The λ of the evidence with their weights, which add up to 1; each has both signs.
+
+    The best λ is about the effect in standard deviations of a difference. From 4 on every sign counts fully.
+    """
+
+    slopes: Floats
+    weights: Floats
+
+
+LONG: Final = Mixture(np.geomspace(0.06, 4.0, 8), np.full(8, 1 / 8))
+"""For experiments of up to several thousand blocks."""
+SHORT: Final = Mixture(
+    np.array([0.12, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0]), np.array([0.02, 0.03, 0.07, 0.11, 0.15, 0.27, 0.1, 0.25])
+)
+"""For 6 to 60 blocks: six signs alike decide at 5 %, as the sign test would. On normal noise of known spread as narrow
+as the normal mixture of ``analysis.sequence`` (measured in ``benchmarks.verdicts``)."""
+
+FARTHEST: Final = 10
+"""The interval is sought up to 4 to this power times as far as the farthest difference."""
+PRECISION: Final = 1e-9
+"""Of a bound, as a share of its distance from the estimate."""
+_POINTS: Final = 9
+_ROUNDS: Final = 40
+
+
+def standardised(values: Floats, floor: float = 0.0) -> Floats:
+    """``values`` (along the last axis) over the root mean square of all up to each. That does not depend on signs.
+
+    ``floor`` is the least scale that is believed, from the resolution of the figures.
+    """
+    count = np.arange(1, values.shape[-1] + 1)
+    scale = np.maximum(np.sqrt(np.cumsum(values**2, axis=-1) / count), floor)
+    return np.divide(values, scale, out=np.zeros_like(values), where=scale > 0)
+
+
+def log_evidence(values: Floats, floor: float = 0.0, mixture: Mixture = LONG) -> Floats:
+    """The log of the evidence against symmetry around zero after each of ``values``, along the last axis."""
+    x = standardised(values, floor)
+    found: Floats | None = None
+    for slope, weight in zip(mixture.slopes, mixture.weights, strict=True):
+        z = slope * x
+        even = math.log(2) - np.abs(z) - np.log1p(np.exp(-2 * np.abs(z)))
+        both = np.logaddexp(np.cumsum(z + even, axis=-1), np.cumsum(even - z, axis=-1)) + math.log(weight / 2)
+        found = both if found is None else np.logaddexp(found, both)
+    return np.asarray(found)
+
+
+def final_log_evidence(values: Floats, floor: float = 0.0, mixture: Mixture = LONG) -> Floats:
+    """As ``log_evidence``, after the last of ``values`` only."""
+    z = mixture.slopes[:, None] * standardised(values, floor)[..., None, :]
+    size = np.abs(z)
+    even = values.shape[-1] * math.log(2) - np.sum(size + np.log1p(np.exp(-2 * size)), axis=-1)
+    odd = np.sum(z, axis=-1)
+    terms = np.logaddexp(even + odd, even - odd) + np.log(mixture.weights / 2)
+    return np.asarray(np.logaddexp.reduce(terms, axis=-1))
+
+
+@lru_cache(maxsize=256)
+def fewest_blocks(alpha: float, mixture: str = "short") -> int:
+    """The smallest number of blocks that can refute anything; ``mixture`` is ``short`` or ``long``."""
+    n, own = 1, LONG if mixture == "long" else SHORT
+    while log_evidence(np.ones(n), mixture=own)[-1] < -math.log(alpha):
+        n += 1
+    return n
+
+
+def blind_spot(blocks: int, confidence: float) -> float:
+    """The largest share of all trials that so many blocks may have missed altogether: what happens in a larger one is
+    in at least one of them with that ``confidence`` (Hanley and Lippman-Hand 1983, "If nothing goes wrong, is
+    everything all right?", JAMA 249).
+    """
+    return float(1 - (1 - confidence) ** (1 / blocks)) if blocks else 1.0
+
+
+def sign_interval(differences: Floats, *, alpha: float, floor: float = 0.0) -> Interval:
+    """The effects that ``differences`` (at least one) do not refute; it holds at all numbers of blocks together.
+
+    ``floor`` is the least variance of a difference that is believed, from the resolution of the figures.
+    """
+    least = math.sqrt(floor)
+    mean, variance = float(np.mean(differences)), max(float(np.var(differences)), floor)
+    if len(differences) < fewest_blocks(alpha):
+        return interval_between(len(differences), mean, -math.inf, math.inf, variance)
+    return interval_around(
+        differences,
+        mean,
+        lambda effects: final_log_evidence(differences - effects[:, None], least, SHORT),
+        alpha=alpha,
+        floor=least,
+    )
+
+
+def interval_around(differences: Floats, estimate: float, against: Against, *, alpha: float, floor: float) -> Interval:
+    """The effects around ``estimate`` that are not refuted ``against`` at ``alpha``; unbounded where all effects are
+    refuted, since then there is no single one.
+    """
+    threshold, count = -math.log(alpha), len(differences)
+    variance = max(float(np.var(differences)), floor**2)
+    middle = estimate
+    if against(np.array([middle]))[0] >= threshold:
+        candidates = np.quantile(differences, np.linspace(0, 1, 33))
+        evidence = against(candidates)
+        middle = float(candidates[np.argmin(evidence)])
+        if np.min(evidence) >= threshold:
+            return interval_between(count, float(np.mean(differences)), -math.inf, math.inf, variance)
+    reach = max(float(np.max(np.abs(differences - middle))), floor)
+    low, high = (_bound(middle, side * reach, against, threshold) for side in (-1, 1))
+    return interval_between(count, middle, low, high, variance)
+
+
+def _bound(middle: float, reach: float, against: Against, threshold: float) -> float:
+    """The nearest refuted effect from ``middle`` in the direction of ``reach``; infinite where none is.
+
+    Bracketed twice, and then narrowed by the rule of false position (Dowell and Jarratt 1971, "A modified regula falsi
+    method for computing the root of an equation", BIT 11). What is returned is refuted.
+    """
+    steps = np.r_[0.0, 4.0 ** np.arange(FARTHEST)]
+    for _ in range(2):
+        excess = against(middle + steps * reach) - threshold
+        refuted = np.flatnonzero(excess[1:] >= 0)
+        if not len(refuted) or reach == 0:
+            return math.copysign(math.inf, reach)
+        near, far = float(steps[refuted[0]]), float(steps[refuted[0] + 1])
+        below, above = float(excess[refuted[0]]), float(excess[refuted[0] + 1])
+        steps = np.linspace(near, far, _POINTS)
+    last = 0
+    for _ in range(_ROUNDS):
+        if far - near <= PRECISION * far:
+            break
+        at = (near * above - far * below) / (above - below)
+        value = float(against(np.array([middle + at * reach]))[0]) - threshold
+        if value >= 0:
+            far, above, below = at, value, below / 2 if last > 0 else below
+            last = 1
+        else:
+            near, below, above = at, value, above / 2 if last < 0 else above
+            last = -1
+    return middle + far * reach

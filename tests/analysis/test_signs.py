@@ -1,0 +1,98 @@
+"""Evidence by signs: right whatever the noise does in time, and honest about what few seeds show."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ajuste.analysis.sequence import half_width
+from ajuste.analysis.signs import SHORT, blind_spot, fewest_blocks, log_evidence, sign_interval
+from ajuste.analysis.verdict import judge, seeds_needed
+from ajuste.model.metric import Metric
+
+LIMIT = math.log(20)
+
+
+@pytest.mark.parametrize("period", [2, 3, 3.9, 4, 4.1, 4 / 3, 4 / 5])
+def test_no_period_makes_more_than_5_percent_of_false_effects(period: float) -> None:
+    random = np.random.default_rng(1)
+    phase = random.uniform(0, 2 * np.pi, (400, 1))
+    trials = 0.03 * np.sin(2 * np.pi * np.arange(80) / period + phase) + random.normal(0, 0.01, (400, 80))
+    signs = np.where(random.random((400, 40)) < 0.5, 1, -1)
+    evidence = log_evidence(signs * (trials[:, ::2] - trials[:, 1::2]), mixture=SHORT)
+    assert np.mean(evidence.max(axis=1) >= LIMIT) <= 0.05
+
+
+def test_six_blocks_alike_decide_and_five_do_not() -> None:
+    assert fewest_blocks(0.05) == 6
+    assert math.isfinite(sign_interval(np.full(6, 0.1), alpha=0.05, floor=1e-6).high)
+    assert math.isinf(sign_interval(np.full(5, 0.1), alpha=0.05, floor=1e-6).high)
+
+
+def test_normal_noise_takes_as_many_blocks_as_the_normal_mixture() -> None:
+    values = np.random.default_rng(2).normal(1, 1, (300, 60))
+    n = np.arange(1, 61)
+    mean = np.cumsum(values, axis=1) / n
+    spread = np.sqrt(np.maximum(np.cumsum(values**2, axis=1) / n - mean**2, 0))
+    with np.errstate(invalid="ignore"):
+        normal = mean > spread * np.array([half_width(int(k), 1.0, 0.05) for k in n])
+    normal[:, 0] = False
+    signs = log_evidence(values, mixture=SHORT) >= LIMIT
+    assert np.mean(signs.argmax(axis=1) + 1) <= 1.1 * np.mean(normal.argmax(axis=1) + 1)
+
+
+def test_the_interval_is_what_the_evidence_does_not_refute() -> None:
+    values = np.random.default_rng(6).normal(0.5, 1, 20)
+    found = sign_interval(values, alpha=0.05)
+    for bound, inward in ((found.low, 1e-6), (found.high, -1e-6)):
+        assert (
+            log_evidence(values - bound, mixture=SHORT)[-1]
+            >= LIMIT
+            > log_evidence(values - bound - inward, mixture=SHORT)[-1]
+        )
+
+
+@pytest.mark.parametrize(("blocks", "share"), [(3, 0.63), (8, 0.31), (14, 0.19)])
+def test_what_so_many_blocks_cannot_see(blocks: int, share: float) -> None:
+    assert blind_spot(blocks, 0.95) == pytest.approx(share, abs=0.005)
+
+
+@pytest.mark.parametrize(("seeds", "word"), [(3, "undecided"), (10, "undecided"), (14, "equivalent")])
+def test_a_few_seeds_alike_are_not_equivalent_in_a_guest(
+    configurations: Any, trials: Any, elapsed: Metric, seeds: int, word: str
+) -> None:
+    alike = trials({"knob=1": [1.0] * seeds, "knob=2": [1.0] * seeds})
+    (verdict,) = judge(configurations("1", "2"), alike, [elapsed], order_matters=False)
+    assert verdict.verdict == word
+    assert verdict.unseen == pytest.approx(blind_spot(seeds, 0.95))
+    assert str(seeds) in verdict.cannot_see
+    if word == "undecided" and seeds > 6:
+        assert "seeds" in verdict.reason
+        assert verdict.more_blocks == seeds_needed() - seeds
+
+
+def test_from_and_to_agree_with_the_percentage(configurations: Any, trials: Any, elapsed: Metric) -> None:
+    base, other = [1.0, 10.0] * 4, [1.3, 14.0, 1.4, 13.0, 1.3, 13.0, 1.4, 14.0]
+    measured = trials({"knob=1": base, "knob=2": other})
+    (verdict,) = judge(configurations("1", "2"), measured, [elapsed], order_matters=False)
+    assert verdict.estimate is not None
+    assert verdict.old == pytest.approx(math.sqrt(10))
+    assert verdict.new == pytest.approx(math.sqrt(10) * verdict.estimate)
+
+
+def test_typical_and_mean_trials_that_disagree_are_no_improvement(
+    configurations: Any, trials: Any, elapsed: Metric
+) -> None:
+    random = np.random.default_rng(3)
+    base = 1 + 0.01 * random.random(40)
+    other = 0.9 * base
+    other[[7, 23]] = 6.0
+    measured = trials({"knob=1": base.tolist(), "knob=2": other.tolist()})
+    (verdict,) = judge(configurations("1", "2"), measured, [elapsed], order_matters=False)
+    assert verdict.estimate is not None
+    assert verdict.estimate < 1
+    assert verdict.means_disagree
+    assert verdict.verdict == "undecided"
