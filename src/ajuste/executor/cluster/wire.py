@@ -69,6 +69,7 @@ class GuestJob(ClosedModel):
     kernel_arguments: Annotated[tuple[Word, ...], Field(max_length=200)] = ()
     nodes: Annotated[tuple[MemoryNode, ...], Field(max_length=64)] = ()
     turn_us: TurnUs | None = None
+    parallel: bool | None = None
     topology: Topology | None = None
     snapshot: bool = True
 
@@ -117,6 +118,7 @@ def pack_guest(image: KernelImage, files: GuestFiles, guest: GuestOptions, direc
         kernel_arguments=guest["kernel_arguments"],
         nodes=guest["nodes"],
         turn_us=guest["turn_us"],
+        parallel=guest["parallel"],
         topology=guest["topology"],
         snapshot=guest["snapshot"],
     )

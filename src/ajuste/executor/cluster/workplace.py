@@ -261,6 +261,7 @@ class Workplace:
             kernel_arguments=parcel.kernel_arguments,
             nodes=parcel.nodes,
             turn_us=parcel.turn_us,
+            parallel=parcel.parallel,
             topology=parcel.topology,
         )
 
