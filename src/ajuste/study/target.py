@@ -56,7 +56,7 @@ class TargetTable(StudyTable):
     turn_us: TurnUs | None = Field(
         default=None,
         exclude_if=lambda turn: turn is None,
-        description="CPUs that run at once wait for each other every so many µs (default: 10). With parallel = false "
+        description="CPUs that run at once wait for each other every so many µs (default: 2). With parallel = false "
         "all take one turn in at most so many µs (default: until the next timer).",
     )
     parallel: bool | None = Field(
