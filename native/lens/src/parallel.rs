@@ -248,6 +248,15 @@ pub fn is_on() -> bool {
     parallel().is_some()
 }
 
+/// The time of the CPU that carries out a block which calls this; `None` where all share QEMU's clock.
+pub fn now_ns() -> Option<u64> {
+    let parallel = parallel()?;
+    let runs = parallel.running().filter(|_| parallel.is_on.load(Relaxed))?;
+    // SAFETY: it adds to QEMU's count what this CPU has carried out; it takes that count's own lock.
+    unsafe { (parallel.functions.update)(runs) };
+    u64::try_from(parallel.local().max(parallel.seen.get())).ok()
+}
+
 fn parallel() -> Option<&'static Parallel> {
     // SAFETY: what is there lives for ever. Cells are used by the thread of the CPUs only, or while that is stopped.
     unsafe { PARALLEL.load(Relaxed).as_ref() }
@@ -415,9 +424,9 @@ impl Parallel {
 
     /// Add what the CPU whose turn it is has carried out to its local time.
     fn settle(&self) {
-        let counted = self.counted.load(Relaxed);
         let cpu = &self.cpus()[self.turn.get()];
-        let mut local = cpu.local.get() + ((counted - self.turn_counted.replace(counted)) << self.shift);
+        let mut local = self.local();
+        self.turn_counted.set(self.counted.load(Relaxed));
         if self.has_paused.replace(false) {
             local = self.after_pause(cpu, local);
         }
@@ -440,12 +449,17 @@ impl Parallel {
 
     /// A CPU that runs reads the clock.
     fn see(&self) -> i64 {
-        // SAFETY: QEMU asks for the time where it may be read.
-        let counted = unsafe { (self.functions.instructions)() };
-        let local = self.cpus()[self.turn.get()].local.get() + ((counted - self.turn_counted.get()) << self.shift);
-        let seen = local.max(self.seen.get());
+        // SAFETY: QEMU asks for the time where it may be read: it ends itself elsewhere.
+        unsafe { (self.functions.instructions)() };
+        let seen = self.local().max(self.seen.get());
         self.seen.set(seen);
         seen
+    }
+
+    /// The local time of the CPU whose turn it is.
+    fn local(&self) -> i64 {
+        let more = self.counted.load(Relaxed) - self.turn_counted.get();
+        self.cpus()[self.turn.get()].local.get() + (more << self.shift)
     }
 
     /// Timers may run now: at the guest's time, which follows the CPUs.
