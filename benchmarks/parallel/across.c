@@ -1,6 +1,6 @@
 /* What CPUs do to each other, in figures: across KIND CPUS [N]. Each prints one line of words and whole numbers.
  *
- * jobs: as many threads as N do the same work on so many CPUs; prints the time until the last one ends.
+ * jobs: as many threads as N do the same work, shared out among so many CPUs; prints the time until the last one ends.
  * futex: two threads on two CPUs wake each other N times; prints the time of a round trip.
  * yield: two threads on two CPUs hand on a word N times, and wait for it with `pause`; prints the same.
  * lock: each CPU's thread takes a lock for some work N times, and does as much without it; prints the time until all end.
@@ -24,10 +24,10 @@ enum { MOST_CPUS = 16, WORK = 100000 };
 
 static int cpus, rounds;
 static const char *kind;
-static _Atomic int word, started;
+static _Atomic int word;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t barrier;
-static _Atomic long sent, latest, late_sum, late_most, early, seen_count;
+static _Atomic long sent, late_sum, late_most, early, seen_count;
 
 static long now(void) {
   struct timespec t;
@@ -77,8 +77,7 @@ static void caught(int number) {
 
 static void *thread(void *argument) {
   int number = (int)(long)argument;
-  if (strcmp(kind, "jobs") != 0)
-    pin(number);
+  pin(number % cpus);
   pthread_barrier_wait(&barrier);
   if (!strcmp(kind, "jobs")) {
     work(WORK * 20L);
@@ -105,13 +104,6 @@ int main(int count, char **words) {
   cpus = atoi(words[2]);
   rounds = count > 3 ? atoi(words[3]) : 1000;
   int threads = !strcmp(kind, "jobs") ? rounds : !strcmp(kind, "lock") ? cpus : 2;
-  if (!strcmp(kind, "jobs")) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    for (int cpu = 0; cpu < cpus; cpu++)
-      CPU_SET(cpu, &set);
-    sched_setaffinity(0, sizeof set, &set);
-  }
   pthread_t made[256];
   if (!strcmp(kind, "signal")) {
     struct sigaction action = {.sa_handler = caught};

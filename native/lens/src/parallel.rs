@@ -39,7 +39,8 @@ const LEAST_INSTRUCTIONS: i64 = 1;
 /// A pause takes 140 cycles on Intel CPUs since Skylake, and about 10 before.
 const PAUSE_INSTRUCTIONS: i64 = 32;
 const SHORT_PAUSES: i64 = 1;
-const PAUSE: [u8; 2] = [0xf3, 0x90];
+/// `pause`, and `mwait`, which QEMU carries out like it where there are several CPUs.
+const WAITING: [&[u8]; 2] = [&[0xf3, 0x90], &[0x0f, 0x01, 0xc9]];
 
 static PARALLEL: AtomicPtr<Parallel> = AtomicPtr::new(ptr::null_mut());
 
@@ -239,7 +240,7 @@ pub fn watch(block: &interface::Block) {
         }
     }
     let Some(last) = block.instructions().last() else { return };
-    if last.bytes() == PAUSE {
+    if WAITING.contains(&last.bytes().as_slice()) {
         last.on_execution(pause, ptr::null_mut());
     }
 }

@@ -169,8 +169,9 @@ def test_cpus_that_take_short_turns_take_lines_from_each_other(
 ) -> None:
     image, files = kernel("debian:6.1"), GuestFiles(study_files=programs)
     turn_us = 5
-    options = {"cpus": CPUS, "parallel": False, "turn_us": turn_us}
-    with GuestExecutor(image, clock="virtual", files=files, home=place, **options) as guest:
+    with GuestExecutor(
+        image, clock="virtual", cpus=CPUS, parallel=False, files=files, home=place, turn_us=turn_us
+    ) as guest:
         seen, together = shared_lines(guest, 8)
         again, _ = shared_lines(guest, 8)
         _, apart = shared_lines(guest, 64)
