@@ -198,8 +198,7 @@ def _quanta(guests: _Guests) -> tuple[Comparison, ...]:
                 unit="ns",
                 figures=figures,
                 goal=f"{DEFAULT_QUANTUM_US} µs against 1 µs: {chosen - finest:+.0f} ns ({chosen / finest - 1:+.2%}); "
-                + "goal: "
-                + (f"at most the quantum, {bound:.0f} ns" if waits else f"at most {MOST_APART:.1%}"),
+                "goal: " + (f"at most the quantum, {bound:.0f} ns" if waits else f"at most {MOST_APART:.1%}"),
                 reached=abs(chosen - finest) <= (bound if waits else MOST_APART * finest),
             )
         )
