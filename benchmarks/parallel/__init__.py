@@ -12,7 +12,7 @@ import resource
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cache, partial
@@ -50,20 +50,18 @@ def built(directory: Path) -> Path:
     return program
 
 
-def measure(repeats: int = REPEATS) -> tuple[Comparison, ...]:
+def measure(repeats: int = REPEATS) -> Iterator[Comparison]:
     """All figures but the host's time are the same on every machine."""
     with ExitStack() as stack:
         program = built(Path(stack.enter_context(tempfile.TemporaryDirectory())))
         guests = _Guests(stack, program)
-        return (
-            _apart(guests),
-            _jobs(guests),
-            _hackbench(guests),
-            *_quanta(guests),
-            _times(guests, "jobs", _across("jobs", "4", "40")),
-            _times(guests, "hackbench", _hackbench_plan()),
-            _repeats(guests, repeats),
-        )
+        yield _apart(guests)
+        yield _jobs(guests)
+        yield _hackbench(guests)
+        yield from _quanta(guests)
+        yield _times(guests, "jobs", _across("jobs", "4", "40"))
+        yield _times(guests, "hackbench", _hackbench_plan())
+        yield _repeats(guests, repeats)
 
 
 class _Guests:
@@ -174,7 +172,7 @@ def _hackbench(guests: _Guests) -> Comparison:
     )
 
 
-def _quanta(guests: _Guests) -> tuple[Comparison, ...]:
+def _quanta(guests: _Guests) -> Iterator[Comparison]:
     """What is exact with the default quantum is as with a shorter one."""
     kinds = {
         "futex": ("round trip of two tasks that wake each other on two CPUs (futex)", ("futex", "2", "1000"), 1),
@@ -182,7 +180,6 @@ def _quanta(guests: _Guests) -> tuple[Comparison, ...]:
         "hand-off": ("round trip of two tasks that wait in a loop (pause) on two CPUs", ("yield", "2", "2000"), 1),
         "signal": ("time until a computing task on another CPU sees a signal", ("signal", "2", "300"), 0),
     }
-    found = []
     for name, (what, words, place) in kinds.items():
         figures = {
             f"{quantum} µs": [float(_printed(guests.of(turn_us=quantum), _across(*words))[place])]
@@ -191,18 +188,15 @@ def _quanta(guests: _Guests) -> tuple[Comparison, ...]:
         finest, chosen = figures["1 µs"][0], figures[f"{DEFAULT_QUANTUM_US} µs"][0]
         bound = 1000.0 * DEFAULT_QUANTUM_US
         waits = name in ("hand-off", "signal")
-        found.append(
-            Comparison(
-                name=f"parallel-{name}",
-                what=f"{what}, by the quantum",
-                unit="ns",
-                figures=figures,
-                goal=f"{DEFAULT_QUANTUM_US} µs against 1 µs: {chosen - finest:+.0f} ns ({chosen / finest - 1:+.2%}); "
-                "goal: " + (f"at most the quantum, {bound:.0f} ns" if waits else f"at most {MOST_APART:.1%}"),
-                reached=abs(chosen - finest) <= (bound if waits else MOST_APART * finest),
-            )
+        yield Comparison(
+            name=f"parallel-{name}",
+            what=f"{what}, by the quantum",
+            unit="ns",
+            figures=figures,
+            goal=f"{DEFAULT_QUANTUM_US} µs against 1 µs: {chosen - finest:+.0f} ns ({chosen / finest - 1:+.2%}); "
+            "goal: " + (f"at most the quantum, {bound:.0f} ns" if waits else f"at most {MOST_APART:.1%}"),
+            reached=abs(chosen - finest) <= (bound if waits else MOST_APART * finest),
         )
-    return tuple(found)
 
 
 def _times(guests: _Guests, name: str, plan: Plan) -> Comparison:
