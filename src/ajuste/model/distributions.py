@@ -29,6 +29,17 @@ def normal_quantile(probability: float) -> float:
     return _NORMAL.inv_cdf(probability)
 
 
+def wilson(count: int, of: int, confidence: float = 0.95) -> tuple[float, float]:
+    """The interval for a share of ``count`` in ``of`` (Wilson 1927, Journal of the American Statistical Association
+    22).
+    """
+    z = normal_quantile((1 + confidence) / 2)
+    share, whole = count / of, 1 + z * z / of
+    middle = share + z * z / (2 * of)
+    half = z * math.sqrt(share * (1 - share) / of + (z / (2 * of)) ** 2)
+    return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
+
+
 def student_cdf(freedom: float, x: float) -> float:
     """The probability of at most ``x`` under Student's t with ``freedom`` > 0 degrees of freedom (DLMF 8.17.21)."""
     tail = f_tail(1, freedom, x * x) / 2

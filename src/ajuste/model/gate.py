@@ -120,6 +120,46 @@ class GateResult(BaseModel):
         return codes.get(self.result, 1)
 
 
+class NoopFigure(BaseModel):
+    """How often one metric of one benchmark was called changed, in ``runs`` gates of a revision against itself:
+    ``changed`` where the interval excludes no change, ``regressions`` where it lies beyond the ``limit``. ``low`` and
+    ``high`` are Wilson's 95 % interval of the share of changes; ``too_often`` that chance alone would hardly give so
+    many. ``largest`` is the estimate farthest from no change, as in ``GateFigure``. What was not measured has a
+    ``reason``.
+    """
+
+    name: str
+    metric: str
+    unit: str = ""
+    scale: Scale = "ratio"
+    limit: float
+    runs: int = 0
+    changed: int = 0
+    regressions: int = 0
+    undecided: int = 0
+    low: float = 0.0
+    high: float = 1.0
+    too_often: bool = False
+    largest: float | None = None
+    reason: str = ""
+
+
+class NoopResult(BaseModel):
+    """``revision`` against itself. ``promised`` is the share of changes that verdicts may have at most."""
+
+    file: str
+    revision: GateRevision
+    promised: float
+    benchmarks: tuple[NoopFigure, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """3 where a figure is called changed too often, 1 where one was not measured, otherwise 0."""
+        if any(one.too_often for one in self.benchmarks):
+            return 3
+        return int(any(one.reason for one in self.benchmarks))
+
+
 def worst(figures: Sequence[GateFigure]) -> GateWord:
     """Return what counts most: what is proved to be worse, whatever else could not be measured, or is not known."""
     said = {one.verdict for one in figures}
