@@ -357,6 +357,42 @@ def test_a_revision_against_itself_says_how_often_nothing_is_called_a_change(pro
     assert project.left == []
 
 
+LAYOUTS = """\
+[[benchmark]]
+name = "slower"
+build = "sh build.sh {layout} slower.txt"
+command = "./job"
+metric = "took,ms,lower=regex:took ([0-9.]+) ms"
+limit = "1%"
+layouts = 6
+
+[[benchmark]]
+name = "moved"
+build = "sh build.sh {layout} moved.txt"
+command = "./job"
+metric = "took,ms,lower=regex:took ([0-9.]+) ms"
+limit = "1%"
+layouts = 6
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("machine_lock")
+def test_with_layouts_builds_are_compared_and_not_trials_of_one(project: Project) -> None:
+    # A figure for each layout: what depends on the layout alone is no regression, though all trials of a build agree.
+    build = "test ! -e job && set -- $1 $(cat $2) && shift $1\n"
+    build += 'printf "#!/bin/sh\\necho took $1 ms\\n" >job && chmod +x job\n'
+    steady, other = "100 101 99 100 101 99\n", "104 97 103 98 102 100\n"
+    project.commit("two", ajuste_toml=LAYOUTS, build_sh=build, slower_txt=steady, moved_txt=steady)
+    project.commit("three", slower_txt="105 106 104 105 105 104\n", moved_txt=other)
+    slower, moved = project.gate(expect=3)["benchmarks"]
+    assert (slower["verdict"], slower["blocks"], slower["layouts"]) == ("regression", 6, True)
+    assert (slower["base"], slower["head"]) == (pytest.approx(100, abs=0.5), pytest.approx(104.8, abs=0.5))
+    assert (moved["verdict"], moved["blocks"]) == ("undecided", 6)
+    assert "measured 6 layouts" in moved["reason"]
+    assert project.left == []
+
+
 @pytest.mark.parametrize("words", [("--base", "HEAD"), ("--bisect",), ("--junit", "j.xml")])
 def test_a_revision_against_itself_has_no_base(project: Project, words: tuple[str, ...]) -> None:
     _, said = project.ajuste("gate", "--noop", "5", *words, expect=2)

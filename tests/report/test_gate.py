@@ -12,7 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.model.gate import GateFigure, GateResult, GateRevision, GrownCall, GrownFunction, NoopFigure, NoopResult, worst
+from ajuste.model.gate import (
+    GateFigure,
+    GateResult,
+    GateRevision,
+    GrownCall,
+    GrownFunction,
+    NoopFigure,
+    NoopResult,
+    worst,
+)
 from ajuste.report.console import Console
 from ajuste.report.gate import badge, gate_report, github, gitlab, headline, junit, noop_report, sentence_of
 from ajuste.report.markdown import markdown

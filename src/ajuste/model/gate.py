@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal
 
+from pydantic import Field
+
 from ajuste.model.base import BaseModel
 from ajuste.model.metric import Direction, Scale
 from ajuste.model.results import Clock
@@ -59,7 +61,7 @@ class GateFigure(BaseModel):
     ``low`` and ``high`` are in a verdict: a ratio to the base, or a difference in ``unit`` where ``scale`` says so.
     ``limit`` is a share of the base. ``digest`` is of all trials, ``run`` where the store has them, ``line`` where the
     benchmark stands in the project file. ``culprits`` are the commits with one of which a regression came, if that
-    was asked: a single one, unless some could not be told.
+    was asked: a single one, unless some could not be told. With ``layouts`` each of ``blocks`` is a build.
     """
 
     name: str
@@ -76,6 +78,7 @@ class GateFigure(BaseModel):
     level: float = 0.95
     limit: float
     blocks: int = 0
+    layouts: bool = Field(default=False, exclude_if=lambda layouts: not layouts)
     clock: Clock | None = None
     run: str = ""
     digest: str = ""

@@ -176,7 +176,7 @@ def noop_headline(result: NoopResult) -> str:
             f"{worst.name}: {worst.changed} of {worst.runs} runs of one revision against itself call it changed "
             f"({worst.metric}); {percent(result.promised)} may."
         )
-        return f"{said} Look for what stays the same within a run, such as code layout (`layouts`), or choose `instructions`."
+        return f"{said} Something stays the same within a run, such as code layout: try `layouts`, or `instructions`."
     failed = [one.name for one in result.benchmarks if one.reason]
     broken = f"{count_of(len(set(failed)), 'benchmark')} could not be measured: {listed(failed)}." if failed else ""
     if not (measured := [one for one in result.benchmarks if one.runs]):

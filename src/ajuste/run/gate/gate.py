@@ -70,9 +70,7 @@ class CommitSearch:
     def _test(self, commit: ProjectCommit, confidence: float) -> Outcome:
         try:
             self.bench.switch(SIDES[1], GateRevision(revision=commit.short, commit=commit.commit))
-            self.bench.prepare(self.benchmark, SIDES[1])
-            study = self.bench.study(self.benchmark, confidence)
-            results, _ = self.bench.measure(study, self.benchmark)
+            results, _ = self.bench.judge(self.benchmark, confidence)
         except AjusteError:
             return "unusable"
         own = next(one for one in results.verdicts if one.deciding and one.metric == self.metric)
@@ -106,9 +104,7 @@ class RevisionGate:
         )
 
     def _figures(self, benchmark: BenchmarkTable, bench: RevisionBench) -> Sequence[GateFigure]:
-        for side in SIDES:
-            bench.prepare(benchmark, side)
-        results, uncounted = bench.measure(bench.study(benchmark), benchmark, explained=SIDES[1])
+        results, uncounted = bench.judge(benchmark, explained=SIDES[1])
         return list(self._judged(results, benchmark, uncounted))
 
     def _located(self, figure: GateFigure, bench: RevisionBench) -> GateFigure:
@@ -141,6 +137,7 @@ class RevisionGate:
                 clock=results.clock,
                 run=results.run,
                 digest=results.digest,
+                layouts=benchmark.layouts is not None,
                 line=self.request.project.line(benchmark),
                 **(grown(results) if word == "regression" else {}),
                 reason=reasons.get(word, ""),
@@ -174,13 +171,10 @@ class NoopGate:
         )
 
     def _figures(self, benchmark: BenchmarkTable, bench: RevisionBench) -> Sequence[NoopFigure]:
-        for side in SIDES:
-            bench.prepare(benchmark, side)
-        study = bench.study(benchmark)
         found: dict[str, NoopFigure] = {}
         for run in range(self.runs):
             self.request.options.say(f"{benchmark.name}: run {run + 1} of {self.runs}")
-            results, _ = bench.measure(study.with_choices(seed=study.design.seed + run), benchmark)
+            results, _ = bench.judge(benchmark, again=run)
             for one in results.verdicts:
                 if one.deciding:
                     before = found.get(one.metric, _unjudged(benchmark, one.metric, ""))
