@@ -125,10 +125,9 @@ class GateResult(BaseModel):
 
 class NoopFigure(BaseModel):
     """How often one metric of one benchmark was called changed, in ``runs`` gates of a revision against itself:
-    ``changed`` where no change lies outside the interval, ``regressions`` where it lies beyond the ``limit``. ``low`` and
+    ``changed`` where the interval does not contain 0 %, ``regressions`` where it lies beyond the ``limit``. ``low`` and
     ``high`` are Wilson's 95 % interval of the share of changes; ``too_often`` that chance alone would hardly give so
-    many. ``largest`` is the estimate farthest from no change, as in ``GateFigure``. What was not measured has a
-    ``reason``.
+    many. ``largest`` is the estimate farthest from 0 %, as in ``GateFigure``. What was not measured has a ``reason``.
     """
 
     name: str

@@ -255,8 +255,8 @@ def _quoted(path: str) -> str:
 
 @dataclass(frozen=True)
 class Checkouts:
-    """``directory`` has a worktree for each revision; what builds print is kept in ``logs``. Those that are ``renewable``
-    become again what they were before any build.
+    """``directory`` has a worktree for each revision; what builds print is kept in ``logs``. Those that are
+    ``renewable`` become again what they were before any build.
     """
 
     repository: ProjectRepository
