@@ -103,8 +103,8 @@ def estimate_tables(found: Sequence[Reported], best: Sequence[Winner]) -> str:
             for one in found
         ),
         "",
-        "**The best of several settings**: what it looks like against the baseline, what Ajuste shrinks it to, and what "
-        "it is, in per cent on average.\n",
+        "**The best of several settings**: what it looks like against the baseline, what Ajuste shrinks it to, and "
+        "what it is, in per cent on average.\n",
         "| settings | noise of a trial | blocks | looks | shrunk | truth |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
         *(
