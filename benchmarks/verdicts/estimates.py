@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from ajuste.analysis.ranking import shrunken
 from benchmarks.verdicts.cells import MOST_BLOCKS, SEED, STUDIES
-from benchmarks.verdicts.methods import NOTHING, product_evidence, words
+from benchmarks.verdicts.methods import NOTHING, ajuste_words
 from benchmarks.verdicts.noise import Array
 
 ZONE: Final = math.log1p(0.01)
@@ -47,7 +47,7 @@ def reported(studies: int = STUDIES, most: int = MOST_BLOCKS) -> tuple[Reported,
             random = np.random.default_rng((SEED, 94, round(1000 * noise), round(1000 * effect)))
             one, other = noise * random.standard_normal((2, studies, most))
             other = other + math.log1p(effect)
-            word, _ = words(other - one, 0.0, ZONE, product_evidence(one, other))
+            word, _ = ajuste_words(one, other, 0.0, ZONE)
             says = word != NOTHING
             rows = np.flatnonzero(says.any(axis=1))
             at = says.argmax(axis=1)[rows]

@@ -207,6 +207,7 @@ def _compare_values(first: Values, second: Values, metric: Metric, alpha: float)
         _effect(contrast, scale, metric, alpha, means),
         baseline_level=typical,
         means_ratio=math.log(means[1] / means[0]) if scale == "ratio" else None,
+        trials=(one, other),
     )
     return Comparison(effect, contrast, basis, (len(left), len(right)), spreads, left_out, level)
 

@@ -95,7 +95,8 @@ class Finding(BaseModel):
         if self.unseen is None:
             return ""
         blocks = blocks_of(self.blocks, of_rounds=self.of_rounds)
-        return f"{blocks} cannot show what happens in fewer than {percent(round(self.unseen, 2))} of trials."
+        share = percent(round(self.unseen, 2))
+        return f"{blocks} cannot show what happens in fewer than {share} of trials, or differs from build to build."
 
     @property
     def subject(self) -> str:
