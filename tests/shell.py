@@ -42,8 +42,8 @@ metrics = ["involuntary-switches"]
 describe = ["elapsed"]
 
 [budget]
-min_blocks = 3
-max_blocks = 3
+min_blocks = 6
+max_blocks = 6
 """
 
 
