@@ -47,6 +47,11 @@ max_blocks = 6
 """
 
 
+def small(least: int, most: int) -> str:
+    """``SMALL`` with so many blocks."""
+    return SMALL.replace("min_blocks = 6\nmax_blocks = 6", f"min_blocks = {least}\nmax_blocks = {most}")
+
+
 def takes_the_machine(command: str) -> bool:
     """Whether it works only while no other experiment goes on here: such tests use the fixture ``machine_lock``."""
     return _ON_THIS_MACHINE.search(command) is not None
