@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ajuste.model.wording import visible_line
+from ajuste.model.wording import quantity, visible_line
 
 if TYPE_CHECKING:
-    from ajuste.model.results import Measured, Results
-    from ajuste.model.trial import Factor
+    from ajuste.model.results import Explained, Measured, Results
+    from ajuste.model.trial import Configuration, Factor
+    from ajuste.study.resolved import ResolvedStudy
 
 MINUS: Final = "−"
 NOTHING: Final = "–"
@@ -32,9 +33,7 @@ _BYTES: Final = {
 }
 _BYTES_SHOWN: Final = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40))
 _COUNTS_SHOWN: Final = (("", 1.0), ("million", 1e6), ("billion", 1e9))
-_PERCENT_FROM: Final = 0.01
 _SHORTEST_PLURAL: Final = 3  # letters: ``requests``, ``pages``, not ``ms``
-_PERCENT_TO: Final = 2.0
 _SAME: Final = 1e-12  # relative: what is left of equal values after floating-point means
 
 _FEWEST_DIGITS_OF_LARGEST: Final = 4
@@ -62,7 +61,7 @@ class ShownNumber:
         return signed(self.scaled(value), self.decimals)
 
     def with_unit(self, value: float) -> str:
-        return f"{self.text(value)} {self.unit}".rstrip()
+        return quantity(self.text(value), self.unit)
 
 
 def in_unit(unit: str) -> str:
@@ -128,11 +127,6 @@ def decimals_for(values: Iterable[float], spreads: Iterable[float] = ()) -> int:
     )
     most = [_MOST_DIGITS_OF_LARGEST - 1 - largest, *(1 - _exponent(width) for width in sorted(widths)[:1])]
     return _clamp(min(wanted, *most), 9)
-
-
-def is_percentage(ratio: float) -> bool:
-    """Whether a ratio is said in percent (``−92 %``, ``+87 %``), and not as a factor (``×4.7``)."""
-    return _PERCENT_FROM <= ratio <= _PERCENT_TO
 
 
 def spread_percent(sd: float, mean: float) -> str:
@@ -237,7 +231,7 @@ class Labels:
         """As ``short``, and whether others are compared with it."""
         return f"{self.short(configuration)}{' (baseline)' if configuration.baseline else ''}"
 
-    def setting(self, configuration: Measured) -> str:
+    def setting(self, configuration: Measured | Configuration) -> str:
         """As it stands in a sentence: ``vm.swappiness = 10``; what speaks for itself without the factor's name."""
         said = [
             self.level(factor.name, configuration.levels[factor.name])
@@ -262,14 +256,25 @@ def labels_of(results: Results) -> Labels:
     """Labels for all factors of ``results``, with the units that the explanations give. Where a profile was taken apart
     configurations go by their names: which lines there are.
     """
-    units = {explained.name: explained.unit for explained in results.explained}
-    varied = tuple(factor for factor in results.factors if len(factor.levels) > 1)
+    return labels_for(results.factors, results.explained, by_name=bool(results.lines))
+
+
+def labels_for(factors: tuple[Factor, ...], explained: Iterable[Explained], *, by_name: bool = False) -> Labels:
+    """Labels for ``factors`` with the units of ``explained``; ``by_name`` configurations go by their names."""
+    units = {one.name: one.unit for one in explained}
+    varied = tuple(factor for factor in factors if len(factor.levels) > 1)
     return Labels(
-        factors=() if results.lines else varied or results.factors,
-        fixed=tuple(factor for factor in results.factors if len(factor.levels) == 1) if varied else (),
-        levels={factor.name: _levels(factor, units.get(factor.name, "")) for factor in results.factors},
+        factors=() if by_name else varied or factors,
+        fixed=tuple(factor for factor in factors if len(factor.levels) == 1) if varied else (),
+        levels={factor.name: _levels(factor, units.get(factor.name, "")) for factor in factors},
         units=units,
     )
+
+
+def settings_of(study: ResolvedStudy) -> dict[str, str]:
+    """What each configuration of ``study`` sets, by its name, as it stands in a sentence."""
+    labels = labels_for(study.factors, study.explained, by_name=study.study.design.combine == "ablation")
+    return {one.name: labels.setting(one) for one in (own.configuration for own in study.configurations)}
 
 
 def fixed_levels(labels: Labels) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from ajuste.model.metric import Direction, Metric, Scale
 from ajuste.model.results import Measured
 from ajuste.model.suite import SuiteMean, SuiteMember, SuiteResult
 from ajuste.model.verdict import Verdict, Word
-from ajuste.model.wording import amount, change, count_of, listed, number, percent, visible_line
+from ajuste.model.wording import amount, change, count_of, listed, percent, visible_line
 from ajuste.report.document import (
     Block,
     Cell,
@@ -112,16 +112,18 @@ def _counted(word: Word, count: int) -> str:
 
 
 def _mean_words(mean: SuiteMean) -> str:
-    interval = _interval(mean.low, mean.high)
+    interval = _interval(mean.low, mean.high, like=mean.estimate)
     within = f" ({interval})" if interval else ""
     return f"{change(mean.estimate, 'ratio', '')}{within} where {_BETTER[mean.direction]}"
 
 
-def _interval(low: float | None, high: float | None, scale: Scale = "ratio", unit: str = "") -> str:
+def _interval(
+    low: float | None, high: float | None, scale: Scale = "ratio", unit: str = "", like: float | None = None
+) -> str:
     """Empty while it is not known."""
     if low is None or high is None:
         return ""
-    return f"{change(low, scale, unit)} to {change(high, scale, unit)}"
+    return f"{change(low, scale, unit, like=like)} to {change(high, scale, unit, like=like)}"
 
 
 def _facts(result: SuiteResult) -> str:
@@ -179,14 +181,8 @@ def _row(metric: Metric, baseline: Measured, others: list[Measured], verdicts: d
         if verdict is None or verdict.estimate is None:
             cells += [NOTHING, verdict.verdict if verdict else ""]
         else:
-            cells += [_effect(verdict), word_badge(verdict.verdict)]
+            cells += [verdict.effect, word_badge(verdict.verdict)]
     return Row(tuple(cells))
-
-
-def _effect(verdict: Verdict) -> str:
-    if verdict.scale == "ratio" and verdict.estimate is not None and is_extreme(verdict.estimate):
-        return f"×{number(verdict.estimate)}"
-    return verdict.effect
 
 
 def _mean_row(result: SuiteResult, direction: Direction, others: list[Measured]) -> Row | None:
@@ -222,17 +218,17 @@ def _intervals(
             verdict = verdicts.get((metric.name, one.name))
             if verdict is None:
                 continue
-            interval = _interval(verdict.low, verdict.high, verdict.scale, verdict.unit) or NOTHING
+            interval = _interval(verdict.low, verdict.high, verdict.scale, verdict.unit, verdict.estimate) or NOTHING
             badge = word_badge(verdict.verdict, verdict_text(verdict, smallest))
             title = metric.title.partition(": ")[2]
-            rows.append(Row((metric.name, title, _effect(verdict), interval, badge), verdict.reason))
+            rows.append(Row((metric.name, title, verdict.effect if verdict.estimate is not None else NOTHING, interval, badge), verdict.reason))
         rows += [
             Row(
                 (
                     f"mean ({mean.direction})",
                     "geometric mean",
                     change(mean.estimate, "ratio", ""),
-                    _interval(mean.low, mean.high) or NOTHING,
+                    _interval(mean.low, mean.high, like=mean.estimate) or NOTHING,
                     word_badge(mean.verdict),
                 )
             )
