@@ -109,6 +109,17 @@ def quantity(text: str, unit: str) -> str:
     return f"{text} {unit}" if unit and unit not in ("1", "count") else text
 
 
+_BEFORE_UNITS: Final = re.compile(
+    r"(?<=\d) (?=(?:%|[nµm]?s|min|h|days|[kMG]?Hz|[KMGT]?i?B(?:/s)?|[mb]illion)(?:\W|$))|(?<=±) (?=\d)"
+)
+NO_BREAK: Final = "\u00a0"
+
+
+def unbroken(text: str, space: str = NO_BREAK) -> str:
+    """A text whose numbers stay on one line with their units; ``space`` is what stands between them."""
+    return _BEFORE_UNITS.sub(space, text)
+
+
 def in_sentence(title: str) -> str:
     """A title as it stands within a sentence: ``elapsed time``; abbreviations keep their capitals."""
     return title if title[:2].isupper() else title[:1].lower() + title[1:]

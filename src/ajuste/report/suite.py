@@ -221,7 +221,8 @@ def _intervals(
             interval = _interval(verdict.low, verdict.high, verdict.scale, verdict.unit, verdict.estimate) or NOTHING
             badge = word_badge(verdict.verdict, verdict_text(verdict, smallest))
             title = metric.title.partition(": ")[2]
-            rows.append(Row((metric.name, title, verdict.effect if verdict.estimate is not None else NOTHING, interval, badge), verdict.reason))
+            effect = NOTHING if verdict.estimate is None else verdict.effect
+            rows.append(Row((metric.name, title, effect, interval, badge), verdict.reason))
         rows += [
             Row(
                 (
