@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from ajuste.model.wording import quantity, visible_line
@@ -172,6 +173,21 @@ def duration(seconds: float) -> str:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     hours, rest = divmod(whole, 3600)
     return f"{hours} h {rest // 60} min" if rest >= 60 else f"{hours} h"
+
+
+def ago(text: str) -> str:
+    """How long ago the time ``text`` (ISO 8601) was: ``5 min ago``, ``3 h ago``, or the day."""
+    try:
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()
+    except (ValueError, TypeError):
+        return text
+    if seconds < 90:
+        return "just now"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} min ago"
+    if seconds < 86400 * 1.5:
+        return f"{round(seconds / 3600)} h ago"
+    return f"{round(seconds / 86400)} days ago" if seconds < 86400 * 30 else text[:10]
 
 
 def _unit_for(largest: float, unit: str) -> tuple[str, float]:
