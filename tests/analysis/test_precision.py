@@ -58,7 +58,7 @@ def test_few_or_equal_values_have_no_outliers(alike: list[float], trials: Any, e
 
 
 def test_notes_and_diagnostics_count_the_same_outliers(trials: Any, elapsed: Metric) -> None:
-    drawn = {"quiet": values(12, 0.0001), "noisy": values(12, 0.05)}
+    drawn = {name: values(12, 0.0001 if name == "quiet" else 0.05) for name in ("quiet", "noisy", "other", "third")}
     drawn["quiet"][3] *= 1.02  # Far from the others of its configuration, but not by what is usual.
     drawn["noisy"][5] *= 9.0
     measured = trials(drawn)

@@ -109,7 +109,8 @@ def test_the_factor_is_named_once_and_its_levels_stand_in_rows(grid: Results) ->
 
 def test_trials_that_were_left_out_are_counted_with_their_reasons(undecided: Results) -> None:
     text = one_line(printed(undecided))
-    assert "3 of 21 trials left out, 2 of them failed: " in text
+    assert "· 18 trials and 3 warm-ups ·" in text
+    assert "3 of 18 trials left out, 2 of them failed: " in text
     assert "another process used 31 % of the CPU" in text
 
 

@@ -234,12 +234,12 @@ class Labels:
     def level(self, factor: str, level: str) -> str:
         return self.levels.get(factor, {}).get(level) or visible_line(level)
 
-    def of(self, configuration: Measured) -> tuple[str, ...]:
+    def of(self, configuration: Measured | Configuration) -> tuple[str, ...]:
         """The levels of a configuration, in the factors' order."""
         shown = {factor.name for factor in self.factors}
         return tuple(self.level(name, level) for name, level in configuration.levels.items() if name in shown)
 
-    def short(self, configuration: Measured) -> str:
+    def short(self, configuration: Measured | Configuration) -> str:
         """All levels in one line; the configuration's name if it has none."""
         return ", ".join(self.of(configuration)) or visible_line(configuration.name)
 
@@ -287,9 +287,14 @@ def labels_for(factors: tuple[Factor, ...], explained: Iterable[Explained], *, b
     )
 
 
+def labels_of_study(study: ResolvedStudy) -> Labels:
+    """Labels for what is measured now, as ``labels_of`` its results."""
+    return labels_for(study.factors, study.explained, by_name=study.study.design.combine == "ablation")
+
+
 def settings_of(study: ResolvedStudy) -> dict[str, str]:
     """What each configuration of ``study`` sets, by its name, as it stands in a sentence."""
-    labels = labels_for(study.factors, study.explained, by_name=study.study.design.combine == "ablation")
+    labels = labels_of_study(study)
     return {one.name: labels.setting(one) for one in (own.configuration for own in study.configurations)}
 
 

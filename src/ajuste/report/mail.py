@@ -130,7 +130,7 @@ def _introduction(results: Results, metrics: Sequence[str]) -> Iterator[str]:
         yield f"{blocks}{count_of(results.elsewhere.values, 'value')}, measured elsewhere."
         return
     yield from tested_on(results)
-    trials = count_of(results.tally.trials, "trial")
+    trials = results.tally.words()
     yield f"Run {results.run}: {blocks}{trials}, {clock_name(results)}, seed {results.seed}."
 
 

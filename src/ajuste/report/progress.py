@@ -24,7 +24,7 @@ from ajuste.model.verdict import Finding
 from ajuste.model.wording import block_name, change, count_of, in_sentence, visible_line
 from ajuste.report.console import INDENT, WORD_STYLES, Console
 from ajuste.report.display import SEPARATOR, Display
-from ajuste.report.format import duration, settings_of
+from ajuste.report.format import duration, labels_of_study, settings_of
 from ajuste.report.verdicts import effect_style
 
 if TYPE_CHECKING:
@@ -37,12 +37,17 @@ class _OfTrials(Display):
     """Says configurations and blocks as people do."""
 
     _names: Mapping[str, str] = {}
+    _short: Mapping[str, str] = {}
+    _heading = ""
     _warm_up = 0
 
     def study_begins(self, study: ResolvedStudy) -> None:
         """``study`` is measured from now on; a search says it again when it has grown."""
+        labels = labels_of_study(study)
         with self._lock:
             self._names = settings_of(study)
+            self._short = {one.configuration.name: labels.short(one.configuration) for one in study.configurations}
+            self._heading = labels.heading
             self._warm_up = study.study.design.warm_up
 
     def _name(self, configuration: str) -> str:
@@ -189,10 +194,11 @@ class Progress(_OfTrials):
             style = styles[verdict.scale]
             more = ", not yet precise enough" if verdict.verdict != "undecided" and verdict.is_open else ""
             word = Text(f"{verdict.verdict}{more}", style=WORD_STYLES[verdict.verdict])
-            name = Text(self._name(verdict.subject))
+            name = Text(self._short.get(verdict.subject) or visible_line(verdict.subject))
             rows.append((name, Text(style.estimate(verdict)), Text(style.interval(verdict)), word))
         rest = len(mine) - len(shown)
-        title = Text(f"{visible_line(self._metric.title)} so far", style="dim")
+        by = f", by {self._heading}" if self._heading else ""
+        title = Text(f"{visible_line(self._metric.title)} so far{by}", style="dim")
         return title, _Estimates(rows), *([Text(f"and {rest} more", style="dim")] if rest else [])
 
 

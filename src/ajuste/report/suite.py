@@ -130,7 +130,7 @@ def _facts(result: SuiteResult) -> str:
     results = result.results
     configurations = count_of(len(results.configurations), "configuration")
     members = count_of(sum(bool(one.metrics) for one in result.members), "member")
-    trials = count_of(results.tally.trials, "trial")
+    trials = results.tally.words()
     clock = (clock_name(results),) if results.clock else ()
     level = f"{percent(results.level)} intervals for all {result.comparisons} comparisons together"
     held = (level,) if result.comparisons else ()
