@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from ajuste.analysis.suite import is_extreme
@@ -33,7 +34,7 @@ from ajuste.report.document import (
     Table,
 )
 from ajuste.report.format import NOTHING, Labels, labels_of
-from ajuste.report.mail import mail_of, tested_on
+from ajuste.report.mail import attached, mail_of, tested_on
 from ajuste.report.method import MOST_NOTES, clock_name, clock_notes, other_notes
 from ajuste.report.plots.forest import forest_plots
 from ajuste.report.verdicts import ORDER, verdict_text, word_badge
@@ -70,12 +71,15 @@ def suite_report(result: SuiteResult, pages: Path | None = None, page: Path | No
     )
 
 
-def suite_mail(result: SuiteResult) -> str:
-    """As plain text for a mail: the members in the tables of ``report.mail``."""
+def suite_mail(result: SuiteResult, studies: Mapping[str, str] = MappingProxyType({})) -> str:
+    """As plain text for a mail: the members in the tables of ``report.mail``, then the text of each one's study file
+    in ``studies``.
+    """
     sentences = [*_answers(result, labels_of(result.results)), *_notes(result), *clock_notes(result.results)]
     shown = [metric.name for metric in result.results.metrics]
     introduction = [result.results.title, *sentences, *tested_on(result.results), _facts(result)]
-    return mail_of(result.results, shown, introduction, figures=False)
+    text = mail_of(result.results, shown, introduction, figures=False)
+    return text + "".join(attached(study, name) for name, study in studies.items())
 
 
 def _answers(result: SuiteResult, labels: Labels) -> list[str]:
