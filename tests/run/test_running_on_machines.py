@@ -165,3 +165,28 @@ class Breaking(Labs):
         if self.asked:
             raise ZeroDivisionError
         yield from super().carry_out(requests, begun)
+
+
+class Order(Watching):
+    """Remembers what ended, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended: list[tuple[str, int]] = []
+
+    def trial_done(self, configuration: str, block: int, status: str, seconds: float) -> None:
+        self.ended.append(("trial", block))
+
+    def block_done(self, block: int, findings: object) -> None:
+        self.ended.append(("block", block))
+
+
+def test_blocks_that_are_measured_together_are_counted_as_each_ends(study: ResolvedStudy, store: Store) -> None:
+    target, watcher = Labs(study, fewer), Order()
+    with Executors(lambda _: target, lambda *_: None) as targets:
+        Runner(study, begin(study, store), store, targets, watcher).carry_out()
+    assert max(map(len, target.asked)) > 1
+    for block in {number for _, number in watcher.ended}:
+        place = watcher.ended.index(("block", block))
+        assert ("trial", block) not in watcher.ended[place:]
+        assert ("trial", block + 1) not in watcher.ended[:place]

@@ -300,7 +300,7 @@ def reason_of(word: Word, found: Effect, metric: Metric, smallest_effect: float,
 
 def _finding(word: Word, found: Effect, metric: Metric, smallest_effect: float, too_few: str) -> str:
     def say(value: float | None) -> str:
-        return change(value, found.scale, metric.unit)
+        return change(value, found.scale, metric.unit, like=found.estimate)
 
     if found.low is None and found.high is None:
         return too_few

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -11,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.analysis.pairs import Clean
-from ajuste.analysis.summary import distances_from_median
+from ajuste.analysis.summary import FAR, MAD_SCALE, distances_from_median, far_places, median
 from ajuste.model.diagnostic import Kind
 from ajuste.model.distributions import noncentral_student_cdf, student_cdf, student_quantile
 from ajuste.model.metric import Metric, Scale
-from ajuste.model.wording import change
+from ajuste.model.wording import change, count_of
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -70,6 +71,16 @@ class Residuals:
         """As ``by_configuration``: how far each is from its configuration's median."""
         return [distances_from_median(own) for own in self.by_configuration]
 
+    @cached_property
+    def far(self) -> list[list[int]]:
+        """Outliers: places in ``by_configuration``. None where a configuration has few values or most are alike."""
+        if min(map(len, self.from_median)) < FEWEST_OF_EACH:
+            return [[] for _ in self.names]
+        # Of many configurations with few values some have a small spread by chance: what is far must be so by that of
+        # all.
+        usual = MAD_SCALE * median(np.concatenate(self.from_median))
+        return [[place for place in far_places(away) if away[place] > FAR * usual] for away in self.from_median]
+
     @property
     def sd(self) -> float:
         """Standard deviation of a single trial, all that drifts included."""
@@ -123,6 +134,32 @@ def _numbered(codes: NDArray[Any]) -> tuple[Whole, Whole]:
     """The codes that occur, and the place of each code among them: ``numpy.unique`` without sorting a million."""
     there = np.bincount(codes) > 0
     return np.flatnonzero(there), (np.cumsum(there) - 1)[codes]
+
+
+FEWEST_OF_EACH: Final = 5
+"""Values of each configuration, before one of them is called an outlier."""
+
+
+def outlier_notes(clean: Clean, metrics: Sequence[Metric]) -> list[str]:
+    """A sentence for each of ``metrics`` and configuration that has outliers among its clean trials."""
+    found = (residuals_of(clean, metric) for metric in metrics)
+    return [note for residuals in found if residuals is not None for note in _outliers_of(residuals)]
+
+
+def _outliers_of(residuals: Residuals) -> Iterator[str]:
+    for place, far in enumerate(residuals.far):
+        if far:
+            blocks = residuals.numbers[residuals.block[residuals.configuration == place][far]]
+            named = ", ".join(str(block) for block in blocks[:MOST_BLOCKS])
+            which = f"in {'block' if len(far) == 1 else 'blocks'} {named}{' …' if len(far) > MOST_BLOCKS else ''}"
+            values = int(np.sum(residuals.configuration == place))
+            yield (
+                f"{residuals.metric.name} under {residuals.names[place]}: {count_of(len(far), 'outlier')} in "
+                f"{values:,} values ({which}); {'it stays' if len(far) == 1 else 'they stay'} in every figure."
+            )
+
+
+MOST_BLOCKS: Final = 5
 
 
 # A finding: what one diagnostic says of one metric, before all of them are weighed together.
