@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from scipy.special import bdtrc, ndtri
+
 from ajuste.design.bisection import Outcome, confidence_of_each, culprits, next_candidate, steps_needed
 from ajuste.model.cost import CostRow, function_words
-from ajuste.model.distributions import regularized_beta, wilson
 from ajuste.model.error import AjusteError, RunError
 from ajuste.model.gate import (
     OF_LIMIT,
@@ -205,12 +206,23 @@ def _with_run(figure: NoopFigure, verdict: Verdict) -> NoopFigure:
     )
 
 
+def wilson(count: int, of: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The interval for a share of ``count`` in ``of`` (Wilson 1927, Journal of the American Statistical Association
+    22).
+    """
+    z = float(ndtri((1 + confidence) / 2))
+    share, whole = count / of, 1 + z * z / of
+    middle = share + z * z / (2 * of)
+    half = z * math.sqrt(share * (1 - share) / of + (z / (2 * of)) ** 2)
+    return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
+
+
 def _rated(figure: NoopFigure, alpha: float) -> NoopFigure:
     """With the share of false changes; ``alpha`` is that of being wrong about *too often* (exact binomial test)."""
     if not figure.runs:
         return figure
     low, high = wilson(figure.changed, figure.runs)
-    chance = regularized_beta(figure.changed, figure.runs - figure.changed + 1, 1 - CONFIDENCE) if figure.changed else 1
+    chance = float(bdtrc(figure.changed - 1, figure.runs, 1 - CONFIDENCE)) if figure.changed else 1.0
     return figure.model_copy(update={"low": low, "high": high, "too_often": chance < alpha})
 
 
