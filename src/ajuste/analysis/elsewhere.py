@@ -324,7 +324,7 @@ def one_unit_notes(comparisons: Mapping[tuple[str, str], Comparison], deciding: 
 
 
 def _one_unit(found: Comparison) -> str:
-    of = {"fork": "-f 5", "process": "several processes"}.get(found.level, f"several {found.level}s")
+    of = {"fork": "-f 5", "process": "several runs, each a process"}.get(found.level, f"several {found.level}s")
     return f"only one {found.level}: what differs from {found.level} to {found.level} is unknown (measure with {of})"
 
 
