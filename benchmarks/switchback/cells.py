@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from ajuste.analysis.switchback.plan import noise_of_pilot, plan_of_noise
-from ajuste.design.switchback import slices_a_block
 from ajuste.model.live import SwitchbackOrder
 from benchmarks.switchback.experiments import (
     A_BLOCK,
@@ -129,7 +128,7 @@ def _planned_slices(pilot: NDArray[np.float64]) -> int | None:
         noise = noise_of_pilot(pilot, 2, order, ratio=True)
         if noise is None:
             return None
-        return plan_of_noise(noise, float(np.log1p(EFFECT)), ALPHA, slices_a_block(2, order)).slices
+        return plan_of_noise(noise, float(np.log1p(EFFECT)), ALPHA, 2, order).slices
 
     one, other = slices("random"), slices("mirrored")
     return one if one is None or other is None else min(one, other)
