@@ -86,7 +86,7 @@ def factor_table(cells: Sequence[FactorCell]) -> str:
     return "\n".join(
         [
             f"**Effects of two factors and their interaction**: how many of {cells[0].studies:,} studies without "
-            "effects ever find one in 30 blocks of four trials, in per cent; and the blocks that a main effect of 2 and 5 % "
+            "effects find one in 30 blocks of four trials, in per cent; and the blocks that a main effect of 2 and 5 % "
             "takes in normal noise of 1 %. Ajuste's are the *normal* ones: means of several trials in random order "
             "leave no period, and signs take more blocks.\n",
             "| noise | normal: wrong | signs: wrong | normal: 2 % | normal: 5 % | signs: 2 % | signs: 5 % |",

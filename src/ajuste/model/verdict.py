@@ -136,7 +136,7 @@ class Ranking(BaseModel):
     """Which configuration is best on one metric. ``contenders`` cannot be distinguished from the ``winner``, which is
     the first of them; ``others`` are all but the winner, the best first. The intervals of ``comparisons`` between any
     two hold together with confidence ``level``. ``looks`` is the winner's effect against the baseline and ``expected``
-    what is left of it without the luck that made it win, as ratios or differences in ``unit`` (``scale``); ``None``
+    the rest of it without the luck that made it win, as ratios or differences in ``unit`` (``scale``); ``None``
     where the baseline wins, or that luck is small.
     """
 
