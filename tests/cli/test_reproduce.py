@@ -33,7 +33,9 @@ def test_a_run_is_its_own_reproducer(reproduced: Shell) -> None:
     (figure,) = document["expect"]["figure"]
     assert (figure["metric"], figure["configuration"], figure["verdict"]) == (METRIC, OTHER, ["differs"])
     assert document["target"]["kernel"].startswith("debian:5.10.")
-    said, _ = reproduced("run", "test.toml", "--quiet", "--junit", "test.xml", "--tap", "test.tap", "--ktap", "test.ktap")
+    said, _ = reproduced(
+        "run", "test.toml", "--quiet", "--junit", "test.xml", "--tap", "test.tap", "--ktap", "test.ktap"
+    )
     assert said.splitlines()[-1] == "3 of 3 expectations met; exit code 0"
     suite = fromstring((reproduced.directory / "test.xml").read_text())
     assert (suite.get("tests"), suite.get("failures"), len(suite.findall(".//testcase"))) == ("3", "0", 3)
