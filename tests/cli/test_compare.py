@@ -66,7 +66,7 @@ def test_metrics_of_ones_own_are_read_from_the_output_and_programs_from_here(aju
             "--metric",
             "took,ms,lower,stderr,step=1=regex:took (.*) ms",
         ),
-        *("--blocks", "5", "--", "./job", "250", "70", "--", "./job", "500", "70"),
+        *("--blocks", "7", "--", "./job", "250", "70", "--", "./job", "500", "70"),
     )
     found = {(v["configuration"], v["metric"]): v for v in said["verdicts"] if v["deciding"]}
     assert found["./job 500 70", "iops"]["verdict"] == "improves"

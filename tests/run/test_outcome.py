@@ -150,7 +150,7 @@ def test_an_undecided_run_says_how_it_goes_on(named: str, tmp_path: Path, store:
     assert found is not None
     assert found.seconds_per_block == pytest.approx(60)
     words = shlex.split(found.command)
-    most = int(words[words.index("--blocks") + 1].removeprefix("3.."))
+    most = int(words[words.index("--blocks") + 1].removeprefix("6.."))
     assert most > 3
     assert [*words[:2], *words[-6:]] == shlex.split("ajuste compare --nice 0,5 -- ./job --blocks 2")
     assert "--fresh" not in words

@@ -23,7 +23,7 @@ from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
 from played import PlayedExecutor, said
 from searched import Watching
-from shell import SMALL
+from shell import small
 
 Switches = Callable[[str, Plan], int]
 """By machine and plan."""
@@ -67,7 +67,7 @@ class Labs(PlayedExecutor):
 @pytest.fixture
 def study(tmp_path: Path) -> ResolvedStudy:
     path = tmp_path / "small.toml"
-    path.write_text(SMALL.replace("max_blocks = 3", "max_blocks = 40").replace("instruction_ns = 8", 'clock = "wall"'))
+    path.write_text(small(3, 40).replace("instruction_ns = 8", 'clock = "wall"'))
     read = read_study(path, catalogue(), parse_kernel=parse_spec)
     return resolve(read, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: f"/bin/{name}")
 

@@ -21,7 +21,7 @@ from ajuste.model.trial import Configuration
 from ajuste.model.verdict import LimitWord, Verdict, Word
 from ajuste.model.wording import change, count_of, number, percent, quantity, signed
 
-SEEN: Final = 0.2
+SEEN: Final = 0.1
 """*Equivalent* needs so many seeds that what happens in this share of them is in at least one."""
 
 
