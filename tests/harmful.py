@@ -50,6 +50,10 @@ HARMFUL: dict[str, tuple[Kind, dict[str, Any]]] = {
     "a file system": ("file system", HOST | {"scratch": {}}),
     "a disk": ("file system", HOST | {"disk": {"device": "/dev/sdb"}}),
     "a disk to overwrite": ("device", HOST | {"scratch": {"device": "/dev/sdb"}}),
+    "a disk for a journal": ("device", HOST | {"scratch": {"make_options": ["-J", "device=/dev/sdb"]}}),
+    "a directory to copy": ("device", HOST | {"scratch": {"make_options": ["-N", "64", "-d", "root"]}}),
+    "a second disk": ("device", HOST | {"scratch": {"filesystem": "btrfs", "make_options": ["-M", "sdb"]}}),
+    "a journal to mount": ("device", HOST | {"scratch": {"mount_options": "noatime,journal_path=/dev/sdb"}}),
     "a priority": ("tunable", HOST | {"workload": {"kind": "matrix", "attributes": {"nice": -20}}}),
     "a policy that can hang it": ("risk", HOST | {"workload": {"kind": "matrix", "attributes": {"policy": "fifo"}}}),
     "a boot": (
