@@ -141,7 +141,7 @@ def parse_study(document: dict[str, Any], source: StudyOrigin | None = None) -> 
 
 
 def _read(path: Path, what: str, hint: str) -> str:
-    if path.exists() and not path.is_file():  # A FIFO would make its reader wait.
+    if path.is_fifo():  # It would make its reader wait.
         raise RequestError(f"{what} {path} is not a regular file", hint=hint)
     try:
         with path.open("rb") as file:
