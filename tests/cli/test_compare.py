@@ -66,7 +66,7 @@ def test_metrics_of_ones_own_are_read_from_the_output_and_programs_from_here(aju
             "--metric",
             "took,ms,lower,stderr,step=1=regex:took (.*) ms",
         ),
-        *("--blocks", "5", "--", "./job", "250", "70", "--", "./job", "500", "70"),
+        *("--blocks", "7", "--", "./job", "250", "70", "--", "./job", "500", "70"),
     )
     found = {(v["configuration"], v["metric"]): v for v in said["verdicts"] if v["deciding"]}
     assert found["./job 500 70", "iops"]["verdict"] == "improves"
@@ -133,9 +133,10 @@ def test_in_a_guest_the_same_question_has_the_same_answer_to_the_bit(ajuste: She
     first: dict[str, Any] = compared(ajuste, *asked)
     assert (first["clock"], first["blocks"]) == ("virtual", 2)
     assert [c["name"] for c in first["configurations"]] == ["sleep 0.01", "sleep 0.02"]
-    assert re.match(r"ajuste compare --kernel debian:6\.12\.\d+\S* --vm --blocks 2", first["reproduce"][0])
+    assert re.match(r"ajuste compare --fresh --kernel debian:6\.12\.\d+\S* --vm --blocks 2", first["reproduce"][0])
     again = compared(ajuste, *asked)
     assert again["run"] == first["run"], "under the virtual clock it is shown again"
+    assert "Measured just now; --fresh measures again." in ajuste("compare", *asked)[0]
     anew = compared(ajuste, "--fresh", *asked)
     assert anew["run"] != first["run"]
     assert anew["digest"] == first["digest"]

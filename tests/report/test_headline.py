@@ -104,7 +104,7 @@ def test_values_without_blocks_are_not_counted_in_blocks(granularity: Results) -
 def test_a_run_without_figures_says_why(granularity: Results) -> None:
     failed = {"blocks": 0, "stopped": "failed", "stopped_because": "b: the workload exited with code 1"}
     found = results_of(granularity, ONE, [("undecided", 1.0)]).model_copy(update=failed)
-    assert said(found) == ["Not measured: b: the workload exited with code 1."]
+    assert said(found) == ["Nothing was measured: b: the workload exited with code 1."]
 
 
 def test_a_run_across_reboots_counts_rounds_of_boots(granularity: Results) -> None:

@@ -20,7 +20,7 @@ READING = (
     ("report", "--json"),
     ("report", DECIDED, "--json"),
     ("report", GOING_ON, "--trials", "--json"),
-    ("export", DECIDED, "sched_min_granularity_ns=75000000", "--json"),
+    ("report", DECIDED, "--format", "lkml"),
 )
 
 

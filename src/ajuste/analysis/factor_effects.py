@@ -137,7 +137,7 @@ def _reason(own: Effect | None, contrast: Contrast, metric: Metric, smallest_eff
     if word == "equivalent":
         return f"{one} does the same with {two} = {there} as with {two} = {here}, within ±{percent(smallest_effect)}"
     side, near, far = ("higher", own.low, own.high) if own.interval.mean > 0 else ("lower", own.high, own.low)
-    by = " to ".join(change(value, own.scale, metric.unit).lstrip("+−") for value in (near, far))
+    by = " to ".join(change(value, own.scale, metric.unit, like=own.estimate).lstrip("+−") for value in (near, far))
     return f"with {two} = {there} the effect of {one} is {side} by {by} than with {two} = {here}"
 
 

@@ -51,7 +51,7 @@ SHORT: Final = Mixture(
 as the normal mixture of ``analysis.sequence`` (measured in ``benchmarks.verdicts``)."""
 
 FARTHEST: Final = 10
-"""The interval is sought up to 4 to this power times as far as the farthest difference."""
+"""An interval reaches at most 4 to this power times as far as the farthest difference."""
 PRECISION: Final = 1e-9
 """Of a bound, as a share of its distance from the estimate."""
 _POINTS: Final = 9

@@ -21,7 +21,7 @@ from ajuste.model.trial import Configuration
 from ajuste.model.verdict import LimitWord, Verdict, Word
 from ajuste.model.wording import change, count_of, number, percent, quantity, signed
 
-SEEN: Final = 0.2
+SEEN: Final = 0.1
 """*Equivalent* needs so many seeds that what happens in this share of them is in at least one."""
 
 
@@ -300,7 +300,7 @@ def reason_of(word: Word, found: Effect, metric: Metric, smallest_effect: float,
 
 def _finding(word: Word, found: Effect, metric: Metric, smallest_effect: float, too_few: str) -> str:
     def say(value: float | None) -> str:
-        return change(value, found.scale, metric.unit)
+        return change(value, found.scale, metric.unit, like=found.estimate)
 
     if found.low is None and found.high is None:
         return too_few

@@ -19,7 +19,7 @@ from ajuste.model.error import Place, RequestError, RunError
 from ajuste.model.results import Results
 from ajuste.model.verdict import FailCondition, Verdict
 from ajuste.model.wording import percent, visible_line
-from ajuste.run.experiment import conduct, goes_on, prepare, progress_of, require_free_name
+from ajuste.run.experiment import conduct, ended_before, goes_on, prepare, progress_of, require_free_name
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.store.store import Store
@@ -154,12 +154,20 @@ def _measured(
             if name_chosen:
                 require_free_name(experiment, store)
             anew = fresh(experiment, store)
+            ended = ended_before(experiment, store)
             done = conduct(experiment, store, progress, chosen, named=named, fresh=anew)
             results = results_of(done, store)
     failed = done.stopped == "failed"
     if showing.as_json or results.answer or not failed:
         path = showing.report or means.home.reports / f"{done.id}.html"
-        show_results(results, path, as_json=showing.as_json, verbose=showing.verbose, browser=showing.browser)
+        show_results(
+            results,
+            path,
+            as_json=showing.as_json,
+            verbose=showing.verbose,
+            browser=showing.browser,
+            again=done.created if done.id in ended else "",
+        )
     if failed:
         raise RunError(f"the study failed: {done.stopped_because}", hint=f"ajuste report {done.id} --trials shows each")
     return exit_code_of(fail_on, results, as_json=showing.as_json) if fail_on else 0

@@ -64,7 +64,7 @@ class Finding(BaseModel):
     @property
     def interval(self) -> str:
         """``−13 % to −11 %``; ``?`` on a side without a bound."""
-        return " to ".join(change(bound, self.scale, self.unit) for bound in (self.low, self.high))
+        return " to ".join(change(bound, self.scale, self.unit, like=self.estimate) for bound in (self.low, self.high))
 
     @property
     def size(self) -> float:

@@ -13,10 +13,20 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from ajuste.model.wording import visible
+from ajuste.model.wording import unbroken, visible
 
 if TYPE_CHECKING:
     from ajuste.model.verdict import Word
+
+
+_JOINT: Final = "\ue000"
+"""Stands for a blank where no line breaks: rich breaks at every kind of blank. It is of no script, and not printed."""
+
+
+def joined(text: Text) -> Text:
+    """``text`` for the console, which keeps its numbers on one line with their units."""
+    text.plain = unbroken(text.plain, _JOINT)
+    return text
 
 
 class Console(rich.console.Console):
@@ -43,7 +53,7 @@ class Console(rich.console.Console):
         self, renderable: rich.console.RenderableType, options: rich.console.ConsoleOptions | None = None
     ) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=visible(segment.text))
+            yield segment if segment.control else segment._replace(text=visible(segment.text.replace(_JOINT, " ")))
 
 
 class _Above:
@@ -119,7 +129,7 @@ class Sheet:
 
     def say(self, text: str | Text, style: str = "", indent: int = 0) -> None:
         """A paragraph, wrapped at words; a longer word is broken, never cut."""
-        said = Text(text, style=style) if isinstance(text, str) else text
+        said = joined(Text(text, style=style) if isinstance(text, str) else text)
         for line in said.wrap(self.console, max(1, self.width - indent), overflow="fold"):
             self.console.print(Text(" " * indent) + line, soft_wrap=True)
 
@@ -148,7 +158,7 @@ def sheet(console: rich.console.Console) -> Iterator[Sheet]:
     """A sheet that is written to ``console`` in one piece when it is done."""
     with console.capture() as capture:
         yield Sheet(console)
-    text = "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+    text = "".join(f"{line.rstrip()}\n" for line in capture.get().replace(_JOINT, " ").splitlines())
     encoding = console.encoding.lower().replace("_", "-")
     if not encoding.startswith("utf"):
         text = text.translate(_ASCII).encode(encoding, errors="backslashreplace").decode(encoding)

@@ -78,7 +78,7 @@ def interval_of(figure: GateFigure) -> str:
     """From where to where the change is."""
     if figure.low is None and figure.high is None:
         return ""
-    low, high = (change(bound, figure.scale, figure.unit) for bound in (figure.low, figure.high))
+    low, high = (change(bound, figure.scale, figure.unit, like=figure.estimate) for bound in (figure.low, figure.high))
     return low if low == high else f"{low} to {high}"
 
 

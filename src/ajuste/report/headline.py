@@ -18,8 +18,8 @@ from ajuste.model.relevance import explains_all
 from ajuste.model.results import Results
 from ajuste.model.surface import Surface
 from ajuste.model.verdict import FactorEffect, LineEffect, Ranking, Verdict
-from ajuste.model.wording import in_sentence, number, percent, signed, visible_line
-from ajuste.report.format import Labels, is_percentage, numeric_levels, shown_as
+from ajuste.model.wording import in_sentence, number, percent, quantity, visible_line
+from ajuste.report.format import Labels, numeric_levels, shown_as
 from ajuste.report.metric_table import deciding_metrics, is_screening, verdicts_of
 from ajuste.report.verdicts import known
 
@@ -28,7 +28,7 @@ MOST_METRICS: Final = 4
 """Of more metrics than this only the first have a sentence."""
 
 _FEWEST_OF_A_TREND: Final = 3
-_FIRST_WORDS: Final = frozenset({"Keep", "No", "None", "Not", "Raising", "The", "Use", "Whether"})
+_FIRST_WORDS: Final = frozenset({"Keep", "No", "None", "Not", "Nothing", "Raising", "The", "Use", "Whether"})
 """Words that begin a sentence of this module; any other first word may be a name, whose letters stay."""
 _WITH_ARTICLE: Final = (
     *("bandwidth of ", "error of ", "longest ", "mean ", "median ", "share of ", "shortest ", "spread of "),
@@ -105,8 +105,8 @@ class _Subject:
         return f"{self.results.rule.title} predict {self._title} to within {within} in {every}."
 
     def _of_verdicts(self, verdicts: Sequence[Verdict]) -> Headline:
-        if self.results.stopped == "failed" and not self.results.blocks:
-            return self._say(f"Not measured: {self.results.stopped_because}.")
+        if not self.results.blocks and (self.results.stopped == "failed" or self._is_unmeasured):
+            return self._say(f"Nothing was measured: {self.results.stopped_because}.")
         if self.metric.direction == "none":
             return self._say(self._without_direction(verdicts))
         better = [one for one in verdicts if one.verdict == "improves" and one.estimate is not None]
@@ -125,6 +125,10 @@ class _Subject:
             return self._say(f"Keep {self._baseline}: {counted} {verb} {self._title}.")
         rest = f"{counted} {verb} {self._title}" if worse else self._title
         return self._say(f"{self._not_settled([one.configuration for one in undecided])}: {rest}.")
+
+    @property
+    def _is_unmeasured(self) -> bool:
+        return all(self._mean(one.name) is None for one in self.results.configurations)
 
     def _of_best(self, best: Verdict, verdicts: Sequence[Verdict]) -> Headline:
         rivals = self._rivals(best, verdicts)
@@ -340,13 +344,11 @@ def _rounded_up(value: float) -> float:
 
 def _amount(value: float, unit: str) -> str:
     shown = shown_as([value], "" if unit in ("1", "count") else unit)
-    return f"{number(shown.scaled(value))} {shown.unit}".rstrip()
+    return quantity(number(shown.scaled(value)), shown.unit)
 
 
 def _size_text(finding: Verdict | LineEffect) -> str:
     """``−12 %``; nothing for a difference, whose two ends say it."""
     if finding.estimate is None or finding.scale != "ratio":
         return ""
-    if not is_percentage(finding.estimate):
-        return f"×{number(finding.estimate)}"
-    return f"{signed(100 * (finding.estimate - 1))} %"
+    return finding.effect

@@ -236,7 +236,7 @@ def _facts(results: Results) -> str:
         values = count_of(results.elsewhere.values, "value")
         formats = visible_line(results.elsewhere.formats)
         return " · ".join((configurations, *blocks, values, f"from {formats}", "measured elsewhere"))
-    trials = count_of(results.tally.trials, "trial")
+    trials = results.tally.words("slice" if results.live else "trial")
     stopped = visible_line(results.stopped_because).rstrip(".")
     said = (configurations, *blocks, trials, clock_name(results), f"seed {results.seed}", f"stopped: {stopped}")
     return " · ".join(said)

@@ -137,7 +137,10 @@ def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
         if named[1] not in _WITH_KERNELS:
             return [run.named]
         if named[1] != "tune":
-            return [shlex.join(_compared_again(named, run, resolved))]
+            again = _compared_again([word for word in named if word != "--fresh"], run, resolved)
+            # Otherwise the very same under the virtual clock is shown, not measured.
+            fresh = ["--fresh"] if study.target.clock == "virtual" else []
+            return [shlex.join([*again[:2], *fresh, *again[2:]])]
         words = [word for word in named if word != "--fresh"]
         return [shlex.join([*(_compared_again(words, run, resolved) if study.target.kernel else words), "--fresh"])]
     command = ["ajuste", "run", *named, "--seed", str(study.design.seed), "--fresh"]

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from ajuste.analysis.results import configurations, effects, rates_of
+from ajuste.analysis.signs import fewest_blocks
 from ajuste.analysis.summary import blocks_needed, pair_variance
 from ajuste.analysis.verdict import family
 from ajuste.catalogue.loader import Catalogue
@@ -96,7 +97,13 @@ def planned_study(
         modules=target.modules,
         disk=_disk(study),
         reboots=_reboots(resolved),
-        notes=(*(one.warning for one in no_chance), *_looked_at(study), *_further(resolved, made), *resolved.notes),
+        notes=(
+            *(one.warning for one in no_chance),
+            *_too_few_blocks(resolved),
+            *_looked_at(study),
+            *_further(resolved, made),
+            *resolved.notes,
+        ),
     )
 
 
@@ -120,6 +127,19 @@ def _needed(resolved: ResolvedStudy, alpha: float) -> tuple[PlannedNeed, ...]:
         PlannedNeed(run_percent=percent, blocks=blocks_needed(effect, pair_variance(percent / 100), alpha))
         for percent in RUN_PERCENTS
     )
+
+
+def _too_few_blocks(resolved: ResolvedStudy) -> tuple[str, ...]:
+    """That no verdict can come within the budget."""
+    study = resolved.study
+    if study.design.judges_effects or all(metric.quantile for metric in resolved.deciding):
+        return ()
+    compared = family(configurations(resolved), resolved.deciding, study.analysis.confidence)
+    least, most = fewest_blocks(compared.alpha), study.budget.max_blocks
+    if not compared.comparisons or most >= least:
+        return ()
+    asked = "1 comparison" if compared.comparisons == 1 else f"{compared.comparisons} comparisons at once"
+    return (f"No verdict can come: {count_of(most, 'block')} at most, and {asked} need {least} or more.",)
 
 
 def _looked_at(study: Study) -> tuple[str, ...]:

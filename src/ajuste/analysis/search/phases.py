@@ -26,7 +26,7 @@ ROUNDS: Final = 5
 CHECKED: Final = 3
 """Of a front so many are checked."""
 CHECK_BLOCKS: Final = 14
-"""For so many blocks of the check trials are kept back: so many seeds *equivalent* needs in a guest."""
+"""For so many blocks of the check trials are kept back."""
 FEWEST_CHECK_BLOCKS: Final = 6
 """With fewer no verdict is possible."""
 

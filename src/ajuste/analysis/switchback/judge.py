@@ -226,7 +226,15 @@ def _judged(
             f"The effect of {configuration} changes over time: the verdict is about its mean over the experiment."
         )
     interval = sequence_interval(own.values, alpha=alpha, floor=own.floor, control=control)
-    effect = Effect(own.scale, interval, own.baseline_mean, metric.resolution, same=own.same, fell_back=own.fell_back)
+    effect = Effect(
+        own.scale,
+        interval,
+        own.baseline_mean,
+        metric.resolution,
+        same=own.same,
+        fell_back=own.fell_back,
+        baseline_level=own.baseline_mean,
+    )
     zone = margin(effect, smallest_effect)
     word = word_of(effect, metric, zone)
     after = carry_over(own)
