@@ -42,7 +42,16 @@ from ajuste.store.store import Store
 from ajuste.study.read import read_study
 from benchmarks.bad_disk import KINDS, BadDisk, bad_disk
 from benchmarks.kill_tally import NOBODY, PARTS, Outcome, Tally, subsets, table
-from benchmarks.victims import LONGEST_SECONDS, SLEEP, child_named, ended, exit_of, holder_named, machine_free, survivors
+from benchmarks.victims import (
+    LONGEST_SECONDS,
+    SLEEP,
+    child_named,
+    ended,
+    exit_of,
+    holder_named,
+    machine_free,
+    survivors,
+)
 
 TESTS_LOCK = Path("/run/lock/ajuste-tests")
 """Whoever changes settings of this machine in a test holds it."""

@@ -119,7 +119,9 @@ OPTIONS: Final = ("--accept-risk", "--reboots")
 STUDIES: Final = HARMFUL | {
     "a place": ("place", HOST | {"factor": [{"name": "kernel.core_pattern", "levels": ["a", "b"]}]})
 }
-_FIRST: Final = ("not found", "outside the directory", "service", "variant", "cannot read", "is required", "unknown field")
+_FIRST: Final = (
+    *("not found", "outside the directory", "service", "variant", "cannot read", "is required", "unknown field"),
+)
 """What is wrong with a study anyway may be said first, but for agents: they learn nothing of this machine."""
 
 

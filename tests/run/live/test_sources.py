@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -145,6 +146,8 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
 class Answers:
     """An endpoint that answers with these bytes, and closes."""
 
+    drips = False
+
     def __init__(self) -> None:
         self.said = HEAD + b"Content-Length: %d\r\n\r\n" % len(WHOLE) + WHOLE
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -160,6 +163,9 @@ class Answers:
             with connection, suppress(OSError):
                 connection.recv(4096)
                 connection.sendall(self.said)
+                while self.drips:
+                    connection.sendall(b"X: y\r\n")
+                    time.sleep(0.01)
 
     def close(self) -> None:
         self._listening.close()
@@ -223,6 +229,28 @@ def test_logs_are_followed_also_when_they_are_rotated(tmp_path: Path) -> None:
 
     assert between(numbers, write) == 2
     assert pointers.read() == (5.0,)
+
+
+@pytest.mark.timeout(30)
+def test_a_pattern_that_backtracks_without_end_shows_nothing(tmp_path: Path) -> None:
+    """Who writes the log must not keep Ajuste from its guards."""
+    log = tmp_path / "x.log"
+    log.touch()
+    source = opened("regex", f"{log}#(a+)+(1)$")
+    log.write_text("a" * 60 + "b\n")
+    with pytest.raises(NothingShownError, match="backtrack"):
+        source.read()
+    log.write_text("aa1\n")
+    assert source.read() == ()
+
+
+@pytest.mark.timeout(30)
+def test_an_endpoint_whose_headers_never_end_is_left(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ajuste.run.live.sources.PAST_SECONDS", 0.5)
+    answers.said = HEAD
+    answers.drips = True
+    with pytest.raises(RequestError, match="shows nothing within"):
+        opened("prometheus", f"{answers.url}#heat")
 
 
 def test_commands_and_files_of_the_kernel() -> None:

@@ -10,7 +10,8 @@ import signal
 import socket
 import stat
 import time
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -312,7 +313,7 @@ def _owners() -> frozenset[tuple[int, int]]:
     return frozenset(found)
 
 
-def _goes_on(group: re.Match[str], alive: Set[tuple[int, int]]) -> bool:
+def _goes_on(group: re.Match[str], alive: AbstractSet[tuple[int, int]]) -> bool:
     if group["ticks"]:
         return (int(group["owner"]), int(group["ticks"])) in alive
     return any(pid == int(group["pid"]) for pid, _ in alive)
