@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 from typing import Final, TypeVar
@@ -16,7 +17,7 @@ from ajuste.model.base import modules_of
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.live import LiveDesign, LiveMetric
 from ajuste.model.wording import Say, visible_line
-from ajuste.run.live.reading import PAST_SECONDS, NothingShownError, Source, look_at
+from ajuste.run.live.reading import PAST_SECONDS, NothingShownError, Source, level, look_at, rate
 
 T = TypeVar("T")
 
@@ -87,6 +88,12 @@ def open_metric(metric: LiveMetric) -> Source:
         source = _within_time(lambda: known[metric.kind](metric.where))
     except RequestError as failure:
         raise failure.at(place) from None
+    if metric.counter:
+        if source.fold is not level:
+            source.close()
+            what = f"counter does not apply to {metric.kind}:{metric.where}, whose figure is no level"
+            raise RequestError(what, hint="remove the word counter", place=place)
+        source = replace(source, fold=rate)
     try:
         _within_time(lambda: look_at(source))
     except NothingShownError as nothing:
