@@ -174,6 +174,15 @@ class TestOfSeveralUsers:
         with pytest.raises(RequestError, match=f"{link} is a link owned by"):
             at(place / "ada/lab", SUDO_UID=str(ADA), SUDO_GID=str(ADA))
 
+    def test_root_writes_no_files_into_a_directory_by_the_link_of_another(self, place: Path) -> None:
+        link = given(place / "bob", BOB, 0o755) / "pictures"
+        link.symlink_to("/etc")
+        os.chown(link, BOB, BOB, follow_symlinks=False)
+        for directory in (link, link / "runs"):
+            with pytest.raises(RequestError, match=f"{link} is a link owned by the user {BOB}"):
+                make_directory(directory)
+        assert not Path("/etc/runs").exists()
+
     def test_root_opens_no_store_of_another(self, place: Path) -> None:
         given(place / "bob", BOB, 0o755)
         with pytest.raises(RequestError, match=f"{place / 'bob'} belongs to the user {BOB}"):
