@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import psutil
 import pytest
 
 from ajuste.model.error import RequestError
@@ -22,6 +23,7 @@ from ajuste.run.live.reading import NothingShownError, Reading, Shown, Source, l
 from ajuste.run.live.sources import open_metric
 from ajuste.run.live.sources import opened as opened_all
 from ajuste.study.command_line.live import LiveRequest, live_design
+from mutation import bounded
 
 PAGE = """\
 # TYPE took histogram
@@ -243,6 +245,19 @@ def test_a_pattern_that_backtracks_without_end_shows_nothing(tmp_path: Path) -> 
         source.read()
     log.write_text("aa1\n")
     assert source.read() == ()
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("endless", ["yes 1", "sh -c 'sleep 321 & wait'"])
+def test_a_command_that_does_not_end_is_ended_with_all_that_it_has_started(
+    endless: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ajuste.run.live.sources.command.READ_SECONDS", 0.3)
+    with bounded(), pytest.raises(RequestError, match="took longer than"):
+        opened("command", endless)
+    left = [one.info["cmdline"] for one in psutil.process_iter(["cmdline"])]
+    assert ["sleep", "321"] not in left
+    assert ["yes", "1"] not in left
 
 
 @pytest.mark.timeout(30)
