@@ -152,6 +152,8 @@ class _Watcher:
 
     def warn(self, text: str) -> None: ...
 
+    def study_begins(self, study: object) -> None: ...
+
     def trial_started(self, configuration: str, block: int) -> None:
         self.first = self.first or time.monotonic()
 
@@ -159,7 +161,7 @@ class _Watcher:
         assert status == "ok"
         self.last = time.monotonic()
 
-    def block_done(self, block: int, findings: Sequence[Finding]) -> None: ...
+    def block_done(self, block: int, findings: Sequence[Finding] | None) -> None: ...
 
     def search_stands(self, standing: Standing) -> None: ...
 

@@ -42,9 +42,14 @@ metrics = ["involuntary-switches"]
 describe = ["elapsed"]
 
 [budget]
-min_blocks = 3
-max_blocks = 3
+min_blocks = 6
+max_blocks = 6
 """
+
+
+def small(least: int, most: int) -> str:
+    """``SMALL`` with so many blocks."""
+    return SMALL.replace("min_blocks = 6\nmax_blocks = 6", f"min_blocks = {least}\nmax_blocks = {most}")
 
 
 def takes_the_machine(command: str) -> bool:

@@ -5,7 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste.analysis.summary import FAR, MAD_SCALE, outlier_notes, outliers, precisions
+from ajuste.analysis.diagnostics.diagnose import diagnose
+from ajuste.analysis.diagnostics.residuals import outlier_notes
+from ajuste.analysis.pairs import clean_trials
+from ajuste.analysis.summary import precisions
 from ajuste.model.metric import Metric
 
 
@@ -41,21 +44,24 @@ def test_the_interval_holds_the_true_mean_at_all_numbers_of_runs_together(trials
     assert missed <= 10 + 9  # 10 of 100 are allowed; 9 is three standard deviations of such a count
 
 
-def test_a_value_far_from_all_others_is_told() -> None:
-    drawn = values(50, 0.01)
-    assert outliers(drawn) == []
-    unit = MAD_SCALE * float(np.median(np.abs(np.array(drawn) - np.median(drawn))))
-    drawn[7] = float(np.median(drawn)) + 1.2 * FAR * unit
-    assert outliers(drawn) == [7]
-
-
-@pytest.mark.parametrize("alike", [[], [1.0, 1.0, 9.0], [1.0] * 20, [1.0] * 20 + [5.0]])
-def test_few_or_equal_values_have_no_outliers(alike: list[float]) -> None:
-    assert outliers(alike) == []
-
-
 def test_outliers_are_named_with_their_block(trials: Any, elapsed: Metric) -> None:
     drawn = values(20, 0.01)
+    assert outlier_notes(clean_trials(trials({"only": drawn})), [elapsed]) == []
     drawn[3] = 9.0
-    (note,) = outlier_notes(trials({"only": drawn}), [elapsed])
+    (note,) = outlier_notes(clean_trials(trials({"only": drawn})), [elapsed])
     assert note.startswith("elapsed under only: 1 outlier in 20 values (in block 3)")
+
+
+@pytest.mark.parametrize("alike", [[1.0, 1.0, 9.0], [1.0] * 20, [1.0] * 20 + [5.0]])
+def test_few_or_equal_values_have_no_outliers(alike: list[float], trials: Any, elapsed: Metric) -> None:
+    assert outlier_notes(clean_trials(trials({"only": alike})), [elapsed]) == []
+
+
+def test_notes_and_diagnostics_count_the_same_outliers(trials: Any, elapsed: Metric) -> None:
+    drawn = {name: values(12, 0.0001 if name == "quiet" else 0.05) for name in ("quiet", "noisy", "other", "third")}
+    drawn["quiet"][3] *= 1.02  # Far from the others of its configuration, but not by what is usual.
+    drawn["noisy"][5] *= 9.0
+    measured = trials(drawn)
+    notes = outlier_notes(clean_trials(measured), [elapsed])
+    (said,) = (one for one in diagnose(measured, [elapsed], "wall").found if one.kind == "outliers")
+    assert (len(notes), said.value) == (1, 1.0)

@@ -35,7 +35,7 @@ PATIENCE_SECONDS = 280
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shell, str]:
     """A shell, and the digest of the small study in one process."""
     root = tmp_path_factory.mktemp("cluster")
-    (root / "small.toml").write_text(SMALL.replace("min_blocks = 3\nmax_blocks = 3", "min_blocks = 6\nmax_blocks = 6"))
+    (root / "small.toml").write_text(SMALL)
     shell = Shell(root, own_home(root / "home"))
     return shell, shell.json("run", "small.toml")["digest"]
 

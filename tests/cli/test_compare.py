@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 from shell import Shell
+from small_stores import Commands
 
 EXPIRE = Path("/proc/sys/vm/dirty_expire_centisecs")
 
@@ -66,7 +69,7 @@ def test_metrics_of_ones_own_are_read_from_the_output_and_programs_from_here(aju
             "--metric",
             "took,ms,lower,stderr,step=1=regex:took (.*) ms",
         ),
-        *("--blocks", "5", "--", "./job", "250", "70", "--", "./job", "500", "70"),
+        *("--blocks", "7", "--", "./job", "250", "70", "--", "./job", "500", "70"),
     )
     found = {(v["configuration"], v["metric"]): v for v in said["verdicts"] if v["deciding"]}
     assert found["./job 500 70", "iops"]["verdict"] == "improves"
@@ -127,15 +130,30 @@ def test_a_dry_run_does_nothing_and_a_saved_study_would_do_the_same(ajuste: Shel
     assert ajuste.json("report") == []
 
 
+@pytest.mark.usefixtures("machine_lock")
+@pytest.mark.parametrize("step_s", [3600, -3600])
+def test_a_clock_that_is_set_changes_no_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step_s: int) -> None:
+    """An hour forward or back after it was first asked."""
+    real, asked = time.time, itertools.chain([0], itertools.repeat(step_s))
+    monkeypatch.setattr("time.time", lambda: real() + next(asked))
+    monkeypatch.setattr("time.time_ns", lambda: round(1e9 * time.time()))
+    code, said, complained = Commands(tmp_path, monkeypatch).run(
+        *("compare", "--blocks", "4", "--max-time", "1h", "--json", "--", "true")
+    )
+    assert code == 0, complained
+    assert json.loads(said)["blocks"] == 4
+
+
 @pytest.mark.vm
 def test_in_a_guest_the_same_question_has_the_same_answer_to_the_bit(ajuste: Shell) -> None:
     asked = ("--vm", "--blocks", "2", "--prepare", "true", "--", "sleep", "0.01", "--", "sleep", "0.02")
     first: dict[str, Any] = compared(ajuste, *asked)
     assert (first["clock"], first["blocks"]) == ("virtual", 2)
     assert [c["name"] for c in first["configurations"]] == ["sleep 0.01", "sleep 0.02"]
-    assert re.match(r"ajuste compare --kernel debian:6\.12\.\d+\S* --vm --blocks 2", first["reproduce"][0])
+    assert re.match(r"ajuste compare --fresh --kernel debian:6\.12\.\d+\S* --vm --blocks 2", first["reproduce"][0])
     again = compared(ajuste, *asked)
     assert again["run"] == first["run"], "under the virtual clock it is shown again"
+    assert "Measured just now; --fresh measures again." in ajuste("compare", *asked)[0]
     anew = compared(ajuste, "--fresh", *asked)
     assert anew["run"] != first["run"]
     assert anew["digest"] == first["digest"]

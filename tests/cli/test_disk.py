@@ -46,7 +46,7 @@ def test_the_study_makes_a_disk_of_its_own_and_takes_it_away_again(tmp_path: Pat
         ("size_mib = 128, milliseconds = 2000", "size_mib = 2, milliseconds = 50"),
         ("\nsize_mib = 512", "\nsize_mib = 8"),
         ("min_blocks = 5", "min_blocks = 1"),
-        ("max_blocks = 12", "max_blocks = 1"),
+        ("max_blocks = 32", "max_blocks = 1"),
         ('["none", "mq-deadline", "kyber", "bfq"]', '["none", "mq-deadline"]'),
     ):
         assert old in study

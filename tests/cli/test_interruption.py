@@ -18,7 +18,7 @@ from tiers import slow
 pytestmark = pytest.mark.vm
 
 PATIENCE_S = 120
-TRIALS = 6
+TRIALS = 12
 
 
 def wait_until(true: Callable[[], bool]) -> None:

@@ -37,7 +37,7 @@ def test_a_study_ends_in_a_table_a_verdict_and_a_report(first: tuple[Shell, str]
     assert "Involuntary context switches" in (shell.directory / "report.html").read_text()
 
     results = shell.json("report", "small")
-    assert (results["study"], results["clock"], results["blocks"]) == ("small", "virtual", 3)
+    assert (results["study"], results["clock"], results["blocks"]) == ("small", "virtual", 6)
     assert re.fullmatch(r"[0-9a-f]{64}", results["digest"])
     assert results["digest"] in shell("report", "small", "--verbose")[0]
     verdict, *_ = results["verdicts"]
@@ -60,7 +60,7 @@ def test_a_finished_run_is_shown_and_not_measured_again(first: tuple[Shell, str]
 def test_every_trial_is_kept_as_asked_read_back_and_printed(first: tuple[Shell, str]) -> None:
     shell, _ = first
     trials = json.loads(shell("report", "small", "--trials", "--json")[0])
-    assert len(trials) == 6
+    assert len(trials) == 12
     for trial in trials:
         level = trial["slot"]["configuration"].removeprefix("sched_min_granularity_ns=")
         (written,) = trial["written"]

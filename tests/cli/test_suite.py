@@ -84,6 +84,9 @@ def test_members_are_measured_as_one_experiment_and_shown_again(suite: Callable[
     assert again == ajuste.json("report", found["id"]) == found
     mail, _ = ajuste("report", "suite-mine", "--format", "lkml")
     assert "one              1.00 [   0.00]( 0.00) 1.10 [ -10.00]( 0.00)" in mail
+    for name in ("one", "two"):
+        assert f"Study of {name}, as a file for `ajuste run`:" in mail
+    assert mail.count('name = "nice"') == 2
     page = (ajuste.home / "data" / "reports" / f"{found['id']}.html").read_text()
     for member in found["members"]:
         assert f'href="{member["run"]}.html"' in page

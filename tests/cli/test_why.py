@@ -15,7 +15,7 @@ from ajuste.machine.home import home
 from ajuste.model.decision import DecisionPoint, NamedDecisions
 from ajuste.model.wording import amount
 from ajuste.store.store import Store
-from shell import SMALL, Shell
+from shell import SMALL, Shell, small
 from small_stores import run_of
 from traces import read
 
@@ -45,9 +45,7 @@ def test_a_trace_that_cannot_be_is_refused_before_anything_is_read(
 @pytest.mark.slow
 def test_a_trace_for_perfetto_has_what_is_told(tmp_path: Path, ajuste_home: Path) -> None:
     shell = Shell(tmp_path, ajuste_home)
-    (tmp_path / "small.toml").write_text(
-        SMALL.replace("min_blocks = 3\nmax_blocks = 3", "min_blocks = 1\nmax_blocks = 1")
-    )
+    (tmp_path / "small.toml").write_text(small(1, 1))
     shell("run", "small.toml", "--quiet")
     told = shell.json("why", "small", "--divergence")
     assert shell.json("why", "small", "--divergence", "--perfetto", "small.pftrace") == told
@@ -88,7 +86,7 @@ def test_a_trace_for_perfetto_has_what_is_told(tmp_path: Path, ajuste_home: Path
 @pytest.mark.timeout(600)
 def test_a_study_ends_with_why_and_is_measured_as_it_was_without(tmp_path: Path, ajuste_home: Path) -> None:
     shell = Shell(tmp_path, ajuste_home)
-    text = SMALL.replace("min_blocks = 3\nmax_blocks = 3", "min_blocks = 1\nmax_blocks = 1")
+    text = small(1, 1)
     (tmp_path / "small.toml").write_text(text)
     plain = shell.json("run", "small.toml", "--quiet")
     assert plain["explanations"] == []
@@ -161,7 +159,7 @@ def test_where_two_configurations_part(tmp_path: Path, ajuste_home: Path) -> Non
     shell = Shell(tmp_path, ajuste_home)
     image = fetch_kernel("debian:5.10", home())
     kernel = Path(shutil.copy(image.vmlinuz, tmp_path / "vmlinuz"))
-    text = SMALL.replace("min_blocks = 3\nmax_blocks = 3", "min_blocks = 1\nmax_blocks = 1")
+    text = small(1, 1)
     (tmp_path / "small.toml").write_text(text.replace("debian:5.10", f"path:vmlinuz,modules={image.modules}"))
     shell("run", "small.toml", "--quiet")
 
@@ -208,7 +206,7 @@ def test_where_two_configurations_part(tmp_path: Path, ajuste_home: Path) -> Non
 @pytest.mark.slow
 def test_where_two_configurations_part_on_two_cpus(tmp_path: Path, ajuste_home: Path) -> None:
     shell = Shell(tmp_path, ajuste_home)
-    text = SMALL.replace("min_blocks = 3\nmax_blocks = 3", "min_blocks = 1\nmax_blocks = 1")
+    text = small(1, 1)
     text = text.replace("debian:5.10", "debian:6.1").replace("[target]", "[target]\ncpus = 2")
     (tmp_path / "small.toml").write_text(text.replace('kind = "spin"', 'kind = "spin"\ncount = 3'))
     shell("run", "small.toml", "--quiet")

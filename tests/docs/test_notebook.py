@@ -6,12 +6,17 @@ import re
 import runpy
 from pathlib import Path
 
+import pytest
+
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "how-to" / "notebook.md"
 EXAMPLE = DOCS / "examples" / "statistics.py"
 
 
-def test_every_block_of_the_page_runs_and_what_it_asserts_is_true(machine_lock: None) -> None:
+def test_every_block_of_the_page_runs_and_what_it_asserts_is_true(
+    machine_lock: None, ajuste_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AJUSTE_HOME", str(ajuste_home))
     text = PAGE.read_text()
     found = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
     names: dict[str, object] = {}

@@ -21,7 +21,7 @@ from ajuste.store.bundle import write_bundle
 from ajuste.store.engine import lock_name, only_one
 from ajuste.store.store import Store
 from headless import until
-from shell import SMALL
+from shell import SMALL, small
 from small_stores import DECIDED, GOING_ON, run_of
 
 if sys.version_info >= (3, 14):
@@ -89,7 +89,7 @@ def test_runs_side_by_side_have_columns_of_one_width_below_their_answers(opened:
 
 def test_an_interval_without_limits_is_drawn_open(opened: Open, lab_home: Home, tmp_path: Path) -> None:
     with Store(lab_home.store_url) as store:
-        run = run_of(SMALL.replace("max_blocks = 3", "max_blocks = 9"), store, tmp_path)
+        run = run_of(small(3, 9), store, tmp_path)
         for block in range(2):
             trials = [
                 Trial(

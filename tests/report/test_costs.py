@@ -191,7 +191,7 @@ def test_the_picture_has_the_frames_of_the_page(section: Section) -> None:
 
 def test_the_terminal_has_the_tables_also_without_a_recording(told: Results) -> None:
     out = io.StringIO()
-    print_report(explanation_report(told, told.explanations[0]), Console(file=out, width=110))
+    print_report(explanation_report(told, told.explanations[0], verbose=True), Console(file=out, width=110))
     said = out.getvalue()
     assert said.startswith("This configuration carries out 297,000 fewer instructions")
     assert re.search(r"All +1,300,160 +1,003,160 +−297,000", said)

@@ -150,7 +150,7 @@ def test_the_bars_are_stacked_in_the_picture_as_on_the_page(compared: CostCompar
 
 def test_the_terminal_says_it_too(told: Results) -> None:
     out = io.StringIO()
-    print_report(explanation_report(told, told.explanations[0]), Console(file=out, width=110))
+    print_report(explanation_report(told, told.explanations[0], verbose=True), Console(file=out, width=110))
     assert "Modelled on a textbook's machine" in out.getvalue()
     assert "Modelled misses of the workload" in out.getvalue()
 

@@ -6,6 +6,7 @@ import io
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from ajuste.model.wording import Ongoing
 from ajuste.report.console import Console
 from ajuste.report.display import BEAT_SECONDS
 from ajuste.report.progress import BuildProgress, Progress, SearchProgress
+from played import study_for_5_10
+from shell import SMALL
 from verdicts import verdict
 
 ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
@@ -37,7 +40,9 @@ def shown(progress: Progress, width: int = 80) -> str:
     return out.getvalue()
 
 
-def measure(progress: Progress, clock: Clock, block: int, seconds: dict[str, float], verdicts: list[Verdict]) -> None:
+def measure(
+    progress: Progress, clock: Clock, block: int, seconds: dict[str, float], verdicts: list[Verdict] | None
+) -> None:
     for name, each in seconds.items():
         progress.trial_started(name, block)
         clock.now += each
@@ -90,11 +95,30 @@ def test_it_says_what_runs_what_is_done_and_what_is_known() -> None:
     progress.trial_done("nice=0", 7, "failed", 1)
     progress.block_done(6, [verdict("nice=4", estimate=0.9, low=0.8, high=1.02)])
     text = shown(progress)
-    assert "Running nice=4 (block 7)" in text
+    assert "Running nice=4 (block 8)" in text
     assert "1 block done of at most 30 · 1 trial failed" in text
     assert "nice=4  −10.0 %  −20.0 … +2.0 %  undecided" in text
     progress.trial_done("nice=4", 7, "ok", 1)
-    assert "nice=4 (block 7)" not in shown(progress)
+    assert "nice=4 (block 8)" not in shown(progress)
+
+
+def test_a_configuration_has_units_and_a_warm_up_is_called_so(tmp_path: Path) -> None:
+    study = study_for_5_10(SMALL.replace("[budget]", "[design]\nwarm_up = 1\n[budget]"), tmp_path)
+    progress = Progress(min_blocks=5, max_blocks=30, metric=ELAPSED, console=Console(file=io.StringIO()))
+    progress.study_begins(study)
+    progress.trial_started("sched_min_granularity_ns=75000000", 0)
+    assert "Running sched_min_granularity_ns = 75 ms (warm-up)" in shown(progress)
+    progress.trial_started("sched_min_granularity_ns=750000", 1)
+    assert "sched_min_granularity_ns = 750 µs (block 1)" in " ".join(shown(progress).split())
+
+
+def test_the_time_left_goes_on_between_looks() -> None:
+    clock = Clock()
+    progress = Progress(min_blocks=2, max_blocks=30, console=Console(file=io.StringIO()), clock=clock)
+    measure(progress, clock, 0, {"a": 10}, [verdict("b", more_blocks=3)])
+    measure(progress, clock, 1, {"a": 10}, None)
+    assert "2 blocks done" in shown(progress)
+    assert progress.seconds_left() == pytest.approx(20)
 
 
 def test_in_a_narrow_terminal_lines_break_between_facts_and_no_number_is_cut() -> None:
@@ -106,7 +130,7 @@ def test_in_a_narrow_terminal_lines_break_between_facts_and_no_number_is_cut() -
     progress.trial_started(name, 1)
     assert [line.rstrip() for line in shown(progress, width=38).splitlines()] == [
         f"Running {name}",
-        "(block 1)",
+        "(block 2)",
         "1 block done of at most 30",
         "about 40 s left",
         "Elapsed time so far",
@@ -159,7 +183,7 @@ def test_off_a_terminal_it_says_in_a_plain_line_now_and_then_what_runs() -> None
     with progress:
         until(lambda: out.getvalue().count("\n") >= 2)
     first, second = out.getvalue().splitlines()[:2]
-    assert first == second == "Running nice=0\\x1b[2J (block 0) · 0 blocks done of at most 2"
+    assert first == second == "Running nice=0\\x1b[2J (block 1) · 0 blocks done of at most 2"
 
 
 @pytest.mark.parametrize("kind", [BuildProgress, SearchProgress])

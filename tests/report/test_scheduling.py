@@ -113,11 +113,21 @@ def test_a_histogram_is_an_outline_with_gaps(explained: Results) -> None:
 
 def test_the_terminal_shows_the_figures_side_by_side(explained: Results) -> None:
     out = io.StringIO()
-    print_report(explanation_report(explained, explained.explanations[0]), Console(file=out, width=100), verbose=True)
+    print_report(explanation_report(explained, explained.explanations[0], verbose=True), Console(file=out, width=100))
     said = out.getvalue()
     assert "\x1b" not in said
     assert re.search(r"– preempted by a wake-up +400 +4\n", said)
     assert re.search(r"by spin, of the background load +400 times +4 times", said)
+
+
+def test_without_details_it_is_a_screenful_of_what_changed(explained: Results) -> None:
+    out = io.StringIO()
+    print_report(explanation_report(explained, explained.explanations[0]), Console(file=out, width=80))
+    said = out.getvalue()
+    assert len(said.splitlines()) <= 24
+    assert re.search(r"– preempted by a wake-up +400 +4\n", said)
+    assert "--verbose" in said
+    assert "Preemptions by task" not in said
 
 
 def test_sentences_name_settings_with_units(granularity: Results) -> None:

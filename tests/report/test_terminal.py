@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from ajuste.model.results import Results, Tally
+from ajuste.report.document import Column, Notes, Report, Row, Section, Table
 from ajuste.report.results import report_of
 from ajuste.report.terminal import print_report
 
@@ -108,7 +109,8 @@ def test_the_factor_is_named_once_and_its_levels_stand_in_rows(grid: Results) ->
 
 def test_trials_that_were_left_out_are_counted_with_their_reasons(undecided: Results) -> None:
     text = one_line(printed(undecided))
-    assert "3 of 21 trials left out, 2 of them failed: " in text
+    assert "· 18 trials and 3 warm-ups ·" in text
+    assert "3 of 18 trials left out, 2 of them failed: " in text
     assert "another process used 31 % of the CPU" in text
 
 
@@ -198,3 +200,15 @@ def test_rows_stay_rows_on_80_columns(grid: Results) -> None:
     text = printed(grid, 80, verbose=False)
     rows = [line for line in text.splitlines() if re.match(r"\s+\d+ ms, \d+ ms\s", line)]
     assert len(rows) == len(grid.configurations)
+
+
+def test_no_line_breaks_between_a_number_and_its_unit() -> None:
+    text = "It cuts elapsed time from 8.1 s to 7.1 ms (−12 %), with 119 MiB and ± 3 % of 2 min."
+    table = Table.of((Column("of"), Column("with a long title")), (Row((text, "2 s")),))
+    for width in range(25, 45):
+        out = io.StringIO()
+        report = Report("t", headline=text, sections=(Section("Notes", (Notes((text,)), table)),))
+        print_report(report, Console(file=out, width=width), verbose=True)
+        lines = [line.strip() for line in out.getvalue().splitlines()]
+        assert not [line for line in lines if line.startswith(("s ", "ms", "%", "MiB", "min", "3 %"))], width
+        assert "119 MiB" in out.getvalue()

@@ -33,7 +33,7 @@ from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
 from played import Notes, PlayedExecutor, said
-from shell import SMALL
+from shell import small
 
 SWAPPINESS = (("sched_min_granularity_ns", "vm.swappiness"), ("750000, 75000000", "10, 60"))
 Figures = Mapping[str, Mapping[str, tuple[int, int]]]
@@ -82,7 +82,7 @@ class Guest(PlayedExecutor):
 @pytest.fixture
 def study(tmp_path: Path) -> Callable[..., ResolvedStudy]:
     def resolving(*parts: tuple[str, str]) -> ResolvedStudy:
-        text = SMALL.replace("max_blocks = 3", "max_blocks = 12")
+        text = small(3, 12)
         for old, new in parts:
             text = text.replace(old, new)
         (tmp_path / "small.toml").write_text(text)

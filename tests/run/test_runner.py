@@ -28,7 +28,7 @@ from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
 from played import Notes, PlayedExecutor, said
-from shell import SMALL
+from shell import small
 
 Switches = Callable[[Plan, int], int]
 
@@ -62,7 +62,7 @@ class Played(PlayedExecutor):
 @pytest.fixture
 def study(tmp_path: Path) -> ResolvedStudy:
     path = tmp_path / "small.toml"
-    path.write_text(SMALL.replace("max_blocks = 3", "max_blocks = 12"))
+    path.write_text(small(3, 12))
     read = read_study(path, catalogue(), parse_kernel=parse_spec)
     return resolve(read, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: f"/bin/{name}")
 

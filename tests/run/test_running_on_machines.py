@@ -23,7 +23,7 @@ from ajuste.study.resolve import resolve
 from ajuste.study.resolved import ResolvedStudy
 from played import PlayedExecutor, said
 from searched import Watching
-from shell import SMALL
+from shell import small
 
 Switches = Callable[[str, Plan], int]
 """By machine and plan."""
@@ -67,7 +67,7 @@ class Labs(PlayedExecutor):
 @pytest.fixture
 def study(tmp_path: Path) -> ResolvedStudy:
     path = tmp_path / "small.toml"
-    path.write_text(SMALL.replace("max_blocks = 3", "max_blocks = 40").replace("instruction_ns = 8", 'clock = "wall"'))
+    path.write_text(small(3, 40).replace("instruction_ns = 8", 'clock = "wall"'))
     read = read_study(path, catalogue(), parse_kernel=parse_spec)
     return resolve(read, catalogue(), {"debian:5.10": KernelVersion(major=5, minor=10)}, lambda name: f"/bin/{name}")
 
@@ -165,3 +165,28 @@ class Breaking(Labs):
         if self.asked:
             raise ZeroDivisionError
         yield from super().carry_out(requests, begun)
+
+
+class Order(Watching):
+    """Remembers what ended, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended: list[tuple[str, int]] = []
+
+    def trial_done(self, configuration: str, block: int, status: str, seconds: float) -> None:
+        self.ended.append(("trial", block))
+
+    def block_done(self, block: int, findings: object) -> None:
+        self.ended.append(("block", block))
+
+
+def test_blocks_that_are_measured_together_are_counted_as_each_ends(study: ResolvedStudy, store: Store) -> None:
+    target, watcher = Labs(study, fewer), Order()
+    with Executors(lambda _: target, lambda *_: None) as targets:
+        Runner(study, begin(study, store), store, targets, watcher).carry_out()
+    assert max(map(len, target.asked)) > 1
+    for block in {number for _, number in watcher.ended}:
+        place = watcher.ended.index(("block", block))
+        assert ("trial", block) not in watcher.ended[place:]
+        assert ("trial", block + 1) not in watcher.ended[:place]

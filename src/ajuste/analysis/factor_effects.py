@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.analysis.sequence import fewest, mean_interval
+from ajuste.analysis.signs import blind_spot
 from ajuste.analysis.verdict import Family, figures_of, more_blocks, reason_of, word_of
 from ajuste.design.combinations import low_and_high
 from ajuste.model.metric import Metric, Scale
@@ -121,6 +122,7 @@ def _finding(
         blocks=own.interval.n if own else 0,
         more_blocks=more_blocks(own, zone, family.alpha) if own and word == "undecided" else None,
         deciding=deciding,
+        unseen=blind_spot(own.interval.n, family.confidence) if own else None,
         reason=_reason(own, contrast, judged, smallest_effect, family),
     )
 
@@ -137,7 +139,7 @@ def _reason(own: Effect | None, contrast: Contrast, metric: Metric, smallest_eff
     if word == "equivalent":
         return f"{one} does the same with {two} = {there} as with {two} = {here}, within ±{percent(smallest_effect)}"
     side, near, far = ("higher", own.low, own.high) if own.interval.mean > 0 else ("lower", own.high, own.low)
-    by = " to ".join(change(value, own.scale, metric.unit).lstrip("+−") for value in (near, far))
+    by = " to ".join(change(value, own.scale, metric.unit, like=own.estimate).lstrip("+−") for value in (near, far))
     return f"with {two} = {there} the effect of {one} is {side} by {by} than with {two} = {here}"
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from ajuste.analysis.ablation import Lines, Rates, ablation
 from ajuste.analysis.answer import answer, factor_answer, lines_answer
 from ajuste.analysis.diagnostics.diagnose import diagnose
+from ajuste.analysis.diagnostics.residuals import outlier_notes
 from ajuste.analysis.effects import Trend, trend
 from ajuste.analysis.factor_effects import Effects, factor_effects
 from ajuste.analysis.machines import Machines, across_machines, names_of, right_for_all, undisputed
@@ -21,7 +22,7 @@ from ajuste.analysis.ranking import rankings
 from ajuste.analysis.record import Record, points_of, record_of, tally
 from ajuste.analysis.relevance import reasons, unrefuted, without_more_blocks
 from ajuste.analysis.sequence import with_quantile_columns, with_quantiles
-from ajuste.analysis.summary import AsRun, Precision, as_run, measured, outlier_notes, precisions, with_intervals
+from ajuste.analysis.summary import AsRun, Precision, as_run, measured, precisions, with_intervals
 from ajuste.analysis.three_sigma import three_sigma
 from ajuste.analysis.timelines import timelines
 from ajuste.analysis.verdict import family, judge
@@ -269,7 +270,7 @@ def assemble(
             dict.fromkeys(
                 (
                     *_notes(resolved, every, idle),
-                    *_unseen(found),
+                    *_unseen((*found, *worked.found, *apart)),
                     *_not_precise(resolved, found),
                     *_first(run_as.notes),
                     *notes,
@@ -382,7 +383,7 @@ def _notes(resolved: ResolvedStudy, clean: Clean, idle: Sequence[NoChance]) -> l
     return [*notes, *(f"In clean trials: {reason}." for reason in columns.reason.among(remarked)[:MOST_NOTES])]
 
 
-def _unseen(found: Sequence[Verdict]) -> list[str]:
+def _unseen(found: Sequence[Finding]) -> list[str]:
     """What the decided verdict of the fewest blocks cannot see."""
     decided = [one for one in found if one.deciding and not one.is_undecided and one.cannot_see]
     return [min(decided, key=lambda one: one.blocks).cannot_see] if decided else []

@@ -18,7 +18,6 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Summary
 from ajuste.model.trial import Configuration, Factor
 from ajuste.model.tunable import same_value
-from ajuste.model.wording import count_of
 
 MOST_RUNS = 10_000
 """Beyond this many runs a prediction is not worth giving."""
@@ -178,15 +177,6 @@ FAR: Final = 10.0
 """From here on a value is told; hyperfine has the same threshold. The book's 3.5 would tell of one run in a hundred
 of every skewed, undisturbed benchmark."""
 
-FEWEST: Final = 5
-
-
-def outliers(values: Sequence[float] | NDArray[np.float64]) -> list[int]:
-    """The places of the outliers in ``values``. None where there are few values or most are alike."""
-    if len(values) < FEWEST:
-        return []
-    return far_places(distances_from_median(np.asarray(values, dtype=np.float64)))
-
 
 def distances_from_median(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """How far each is from the median of all."""
@@ -208,32 +198,6 @@ def median(values: NDArray[np.float64]) -> float:
         return float(np.partition(values, upper)[upper])
     parted = np.partition(values, (upper - 1, upper))
     return float((parted[upper - 1] + parted[upper]) / 2)
-
-
-def outlier_notes(trials: Trials, metrics: Sequence[Metric]) -> list[str]:
-    """A sentence for each of ``metrics`` and configuration that has outliers among its clean trials."""
-    clean = clean_trials(trials)
-    notes = []
-    for metric in metrics:
-        column = clean.measured.metrics.get(metric.name)
-        if column is None:
-            continue
-        for configuration in clean.measured.configuration.values:
-            rows = clean.of(configuration)
-            rows = rows[~np.isnan(column[rows])]
-            far = outliers(column[rows])
-            if far:
-                blocks = [int(block) for block in clean.measured.block[rows[far]]]
-                notes.append(_note(metric.name, configuration, len(rows), blocks))
-    return notes
-
-
-def _note(metric: str, configuration: str, runs: int, blocks: Sequence[int]) -> str:
-    which = f"in block {blocks[0]}" if len(blocks) == 1 else f"in blocks {', '.join(map(str, blocks[:5]))}"
-    more = " …" if len(blocks) > 5 else ""
-    stay = "it stays" if len(blocks) == 1 else "they stay"
-    found = count_of(len(blocks), "outlier")
-    return f"{metric} under {configuration}: {found} in {runs:,} values ({which}{more}); {stay} in every figure."
 
 
 def summarise(values: Sequence[float] | NDArray[np.float64]) -> Summary:

@@ -20,7 +20,7 @@ from ajuste.cli.options import example, examples, option
 from ajuste.cli.showing import command_line, show_results
 from ajuste.machine.home import WATCH, Home, home, native_program
 from ajuste.model.error import RequestError, RunError
-from ajuste.model.wording import visible_line
+from ajuste.model.wording import block_name, visible_line
 from ajuste.report.console import Console
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def _status_line(state: LiveState, *, going: bool) -> str:
         return f"run {state.run} ({visible_line(state.study)}): not going on, {count}; see ajuste live result"
     now = f"trying {visible_line(state.configuration)}" if state.configuration else "nothing is changed now"
     waits = f", {visible_line(state.doing)}" if state.doing and not state.configuration else ""
-    return f"run {state.run} ({visible_line(state.study)}): {count}, block {state.block}; {now}{waits}"
+    return f"run {state.run} ({visible_line(state.study)}): {count}, {block_name(state.block)}; {now}{waits}"
 
 
 @app.command("stop")

@@ -18,6 +18,7 @@ from ajuste.machine.installation import ajuste_version
 from ajuste.model.base import BaseModel
 from ajuste.model.results import Results
 from ajuste.report.console import Console
+from ajuste.report.format import ago
 from ajuste.report.results import report_of
 from ajuste.report.terminal import print_report
 
@@ -30,11 +31,12 @@ def show_results(
     verbose: bool = False,
     metrics: Sequence[str] = (),
     browser: bool = False,
+    again: str = "",
 ) -> None:
     """Print the results, the answer first, the details if ``verbose``; then write the report to ``path``.
 
     ``metrics`` are those whose figures are printed: those that decide if none is named. With ``browser`` the report is
-    opened.
+    opened. ``again`` is when results were measured that are shown once more.
     """
     report = report_of(results)
     if as_json:
@@ -42,6 +44,8 @@ def show_results(
     else:
         printed = report_of(results, metrics) if metrics else report
         print_report(printed, Console(file=sys.stdout), verbose=verbose, path=path)
+        if again:
+            print(f"Measured {ago(again)}; --fresh measures again.")
     sys.stdout.flush()
     from ajuste.report.html import write_report  # not before the answer is shown
 

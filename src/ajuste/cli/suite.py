@@ -17,6 +17,7 @@ from ajuste.cli.choice import built_for, kernels_of_source
 from ajuste.cli.measuring import check_report
 from ajuste.cli.options import example, option
 from ajuste.cli.plan import plan_of, show_plan
+from ajuste.cli.saving import study_text
 from ajuste.cli.showing import command_line, contents_of
 from ajuste.machine.cache import REPORTS, make_room
 from ajuste.machine.files import write_text
@@ -35,6 +36,7 @@ from ajuste.run.suite import SuiteRequest, SuiteRun, stored_result
 from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Store
 from ajuste.study.command_line.request import Request
+from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
 from ajuste.study.suite import builtin_suites, find_suite
 
@@ -175,6 +177,15 @@ def _list_suites(*, as_json: bool) -> None:
         console.print(f"    {one.table.title}\n    {', '.join(member.name for member in one.table.members)}")
 
 
+def _studies_of(result: SuiteResult, place: Home) -> dict[str, str]:
+    """The study of each member that was measured, as a file."""
+    command = result.results.reproduce[0] if result.results.reproduce else f"ajuste report {result.id}"
+    with Store(place.store_url) as store:
+        runs = {one.name: store.find_run(one.run) for one in result.members if one.run}
+    studies = {name: ResolvedStudy.model_validate_json(run.resolved).study for name, run in runs.items()}
+    return {name: study_text(study.document(), f"{command} (member {name})") for name, study in studies.items()}
+
+
 @dataclass(frozen=True)
 class SuiteShowing:
     """How a person wants to see a suite: ``report`` is where its page goes, if not to its usual place."""
@@ -192,7 +203,7 @@ class SuiteShowing:
         if self.as_json:
             typer.echo(result.model_dump_json(indent=2))
         elif self.lkml:
-            typer.echo(suite_mail(result), nl=False)
+            typer.echo(suite_mail(result, _studies_of(result, place)), nl=False)
         else:
             print_report(page, Console(file=sys.stdout), verbose=self.verbose, path=path)
         sys.stdout.flush()

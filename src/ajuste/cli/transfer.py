@@ -123,7 +123,8 @@ def _row(row: TransferRow, *, intervals: bool) -> Row:
 def _side(row: TransferRow, side: TransferSide, *, intervals: bool) -> str:
     if side.estimate is None:
         return f"{side.verdict} {NOTHING}"
-    low, middle, high = (change(value, row.scale, row.unit) for value in (side.low, side.estimate, side.high))
+    bounds = (side.low, side.estimate, side.high)
+    low, middle, high = (change(value, row.scale, row.unit, like=side.estimate) for value in bounds)
     return f"{side.verdict} {middle} ({low} to {high})" if intervals else f"{side.verdict} {middle}"
 
 

@@ -19,7 +19,7 @@ from ajuste.machine.home import home
 from ajuste.machine.installation import require_extra
 from ajuste.model.error import RequestError, RunError
 from ajuste.report.progress import SearchProgress
-from ajuste.run.experiment import conduct, goes_on, prepare_search
+from ajuste.run.experiment import conduct, ended_before, goes_on, prepare_search
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.store.store import Store
@@ -102,11 +102,12 @@ def tune(
         experiment = prepare_search(chosen, search, known, watched)
         with Store(means.home.store_url) as store:
             anew = fresh or not _goes_on(experiment, store)
+            ended = ended_before(experiment, store)
             done = conduct(experiment, store, progress, watched, named=named, fresh=anew)
             results = results_of(done, store)
-    show_results(
-        results, report or means.home.reports / f"{done.id}.html", as_json=as_json, verbose=verbose, browser=open_
-    )
+    path = report or means.home.reports / f"{done.id}.html"
+    again = done.created if done.id in ended else ""
+    show_results(results, path, as_json=as_json, verbose=verbose, browser=open_, again=again)
     if done.stopped == "failed":
         raise RunError(
             f"the search failed: {done.stopped_because}", hint=f"see each trial with ajuste report {done.id} --trials"

@@ -12,7 +12,7 @@ import typer
 from ajuste.analysis.explanation import deciding_configuration
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.measuring import check_report
-from ajuste.cli.options import AcceptRisk, Json, Wait, example, wait_seconds
+from ajuste.cli.options import AcceptRisk, Json, Verbose, Wait, example, wait_seconds
 from ajuste.machine.home import home
 from ajuste.machine.installation import require_extra
 from ajuste.model.error import RequestError, RunError
@@ -63,6 +63,7 @@ def why(
     ] = None,
     accept_risk: AcceptRisk = False,
     wait: Wait = None,
+    verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Explain why a configuration differs from the baseline.
@@ -91,7 +92,8 @@ def why(
         results = results_of(found, store)
         recorded = store.recorded(found) if perfetto is not None else {}
     explanation = next(one for one in results.explanations if one.configuration == chosen)
-    write_report(report_of(results), html or place.reports / f"{found.id}.html")
+    path = html or place.reports / f"{found.id}.html"
+    write_report(report_of(results), path)
     if perfetto is not None:
         _write_perfetto(perfetto, results, explanation, recorded)
     is_known = bool(explanation.sentences) or explanation.costs is not None
@@ -102,7 +104,8 @@ def why(
         if perfetto is not None:
             typer.echo(f"\nTrace of both trials: {visible(str(perfetto))} (open it at https://ui.perfetto.dev)")
     elif is_known:
-        print_report(explanation_report(results, explanation), Console(file=sys.stdout))
+        shown = explanation_report(results, explanation, verbose=verbose)
+        print_report(shown, Console(file=sys.stdout), verbose=verbose, path=path)
     if divergence and explanation.divergence is None:
         raise RunError(
             f"the decisions could not be followed: {explanation.notes[-1] if explanation.notes else 'no reason given'}",

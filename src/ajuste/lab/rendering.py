@@ -6,7 +6,6 @@ import gzip
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
@@ -23,6 +22,7 @@ from ajuste.lab.watch import Laboratory
 from ajuste.model.error import RequestError
 from ajuste.model.wording import count_of
 from ajuste.report.document import Report
+from ajuste.report.format import ago
 from ajuste.report.html import page_asset, page_context, page_environment, page_style
 from ajuste.report.verdicts import LOOKS
 from ajuste.store.store import Run
@@ -151,21 +151,6 @@ def _common(request: Request) -> dict[str, Any]:
         "allow_host": lab.service.allow_host,
         "of": "",
     }
-
-
-def ago(text: str) -> str:
-    """``5 min ago``, ``yesterday``, or the day."""
-    try:
-        seconds = (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()
-    except (ValueError, TypeError):
-        return text
-    if seconds < 90:
-        return "just now"
-    if seconds < 5400:
-        return f"{round(seconds / 60)} min ago"
-    if seconds < 86400 * 1.5:
-        return f"{round(seconds / 3600)} h ago"
-    return f"{round(seconds / 86400)} days ago" if seconds < 86400 * 30 else text[:10]
 
 
 @cache

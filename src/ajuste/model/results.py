@@ -18,7 +18,7 @@ from ajuste.model.surface import Correlation, Surface
 from ajuste.model.trial import KERNEL_FACTOR, Factor
 from ajuste.model.tuning import Tuning
 from ajuste.model.verdict import AcrossMachines, FactorCell, FactorEffect, LineEffect, Ranking, Verdict, Word
-from ajuste.model.wording import blocks_of
+from ajuste.model.wording import blocks_of, count_of
 
 if TYPE_CHECKING:
     from ajuste.model.explanation import Explanation
@@ -149,6 +149,16 @@ class Tally(BaseModel):
     reasons: dict[str, int] = Field(default_factory=dict)
     other_reasons: int = 0
 
+    @property
+    def counted(self) -> int:
+        """All trials but clean warm-ups."""
+        return self.trials - self.warm_up
+
+    def words(self, noun: str = "trial") -> str:
+        """``24 trials and 2 warm-ups``."""
+        warm_up = f" and {count_of(self.warm_up, 'warm-up')}" if self.warm_up else ""
+        return f"{count_of(self.counted, noun)}{warm_up}"
+
 
 def tally_of(points: Iterable[Point]) -> Tally:
     """The tally of trials that are all there."""
@@ -243,7 +253,7 @@ class SampledFigure(BaseModel):
 
 class Explained(BaseModel):
     """A factor explained from the catalogue: ``where`` is its path in the kernel that was used, ``note`` e.g.
-    names a successor.
+    names a successor. A ``condition`` sets nothing: loads and services depend on it.
     """
 
     name: str
@@ -254,6 +264,7 @@ class Explained(BaseModel):
     where: str = ""
     initial_value: str | None = None
     note: str = ""
+    condition: bool = Field(default=False, exclude_if=lambda condition: not condition)
 
 
 class Elsewhere(BaseModel):

@@ -22,6 +22,9 @@ class Ongoing(str):
 
 
 _PARTS_OF_SECONDS = {3: "ms", 6: "µs", 9: "ns"}
+_PERCENT_FROM: Final = 0.01
+_PERCENT_TO: Final = 2.0
+_OF_BYTES: Final = ("KiB", "MiB", "GiB", "TiB")
 _OF_A_SECOND: Final = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 
@@ -54,10 +57,32 @@ def blocks_of(count: int, more: str = "", *, of_rounds: bool) -> str:
     return f"{count:,} {more}{one if count == 1 else several}"
 
 
-def change(value: float | None, scale: Scale, unit: str) -> str:
-    """An effect as people say it: a ratio as ``−12.3 %``, a difference as ``+0.2 ms``; ``?`` where unbounded."""
+def block_name(block: int, warm_up: int = 0) -> str:
+    """``block 1`` for the first one that counts, after ``warm_up`` others."""
+    return "warm-up" if block < warm_up else f"block {block - warm_up + 1:,}"
+
+
+def is_percentage(ratio: float) -> bool:
+    """Whether a ratio is said in percent (``−92 %``, ``+87 %``), and not as a factor (``×4.7``)."""
+    return _PERCENT_FROM <= ratio <= _PERCENT_TO
+
+
+def factor(ratio: float) -> str:
+    """A ratio as a factor with three digits: ``×5.11``."""
+    if not math.isfinite(ratio):
+        return "×∞"
+    decimals = 2 - math.floor(math.log10(ratio)) if ratio > 0 else 0
+    return f"×{ratio:.3g}" if ratio >= 1e15 else f"×{ratio:,.{min(max(0, decimals), 15)}f}"
+
+
+def change(value: float | None, scale: Scale, unit: str, *, like: float | None = None) -> str:
+    """An effect as people say it: a ratio as ``−12.3 %`` or ``×5.11``, in the form that suits ``like`` if that is
+    given; a difference as ``+0.2 ms``; ``?`` where unbounded.
+    """
     if value is None:
         return "?"
+    if scale == "ratio" and not is_percentage(value if like is None else like):
+        return factor(value)
     if scale == "ratio":
         share = 100 * (value - 1)
         return f"{signed(share)} %" if abs(share) >= 0.005 else "0.00 %"
@@ -65,18 +90,34 @@ def change(value: float | None, scale: Scale, unit: str) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """A figure of its own in the unit that suits it: ``12.9 ms`` for 0.0129 s."""
+    """A figure of its own in the unit that suits it: ``12.9 ms`` for 0.0129 s, ``114 MiB`` for 119,727,718 B."""
     if unit in _OF_A_SECOND and 0 < abs(value) < math.inf:
         value, unit = value * _OF_A_SECOND[unit], "s"
     if unit == "s" and 0 < abs(value) < 1:
         power = 3 if abs(value) >= 1e-3 else 6 if abs(value) >= 1e-6 else 9
         return f"{number(value * 10**power)} {_PARTS_OF_SECONDS[power]}"
+    if unit == "B" and 1024 <= abs(value) < math.inf:
+        power = min(len(_OF_BYTES), int(math.log2(abs(value)) // 10))
+        return f"{number(value / 1024**power)} {_OF_BYTES[power - 1]}"
     return quantity(number(value), unit)
 
 
 def quantity(text: str, unit: str) -> str:
-    """A figure with its unit, if it has one (counts need none)."""
+    """A figure with its unit, if it has one (counts need none): ``7 ms``, ``7/s``."""
+    if unit.startswith("1/"):
+        return f"{text}{unit[1:]}"
     return f"{text} {unit}" if unit and unit not in ("1", "count") else text
+
+
+_BEFORE_UNITS: Final = re.compile(
+    r"(?<=\d) (?=(?:%|[nµm]?s|min|h|days|[kMG]?Hz|[KMGT]?i?B(?:/s)?|[mb]illion)(?:\W|$))|(?<=±) (?=\d)"
+)
+NO_BREAK: Final = "\u00a0"
+
+
+def unbroken(text: str, space: str = NO_BREAK) -> str:
+    """A text whose numbers stay on one line with their units; ``space`` is what stands between them."""
+    return _BEFORE_UNITS.sub(space, text)
 
 
 def in_sentence(title: str) -> str:

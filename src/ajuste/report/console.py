@@ -13,10 +13,20 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from ajuste.model.wording import visible
+from ajuste.model.wording import unbroken, visible
 
 if TYPE_CHECKING:
     from ajuste.model.verdict import Word
+
+
+_JOINT: Final = "\ue000"
+"""Stands for a blank where no line breaks: rich breaks at every kind of blank. It is of no script, and not printed."""
+
+
+def joined(text: Text) -> Text:
+    """``text`` for the console, which keeps its numbers on one line with their units."""
+    text.plain = unbroken(text.plain, _JOINT)
+    return text
 
 
 class Console(rich.console.Console):
@@ -43,7 +53,7 @@ class Console(rich.console.Console):
         self, renderable: rich.console.RenderableType, options: rich.console.ConsoleOptions | None = None
     ) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=visible(segment.text))
+            yield segment if segment.control else segment._replace(text=visible(segment.text.replace(_JOINT, " ")))
 
 
 class _Above:
@@ -116,15 +126,18 @@ class Sheet:
     def __init__(self, console: rich.console.Console) -> None:
         self.console = console
         self.width = console.width
+        self._begun = False
 
     def say(self, text: str | Text, style: str = "", indent: int = 0) -> None:
         """A paragraph, wrapped at words; a longer word is broken, never cut."""
-        said = Text(text, style=style) if isinstance(text, str) else text
+        self._begun = True
+        said = joined(Text(text, style=style) if isinstance(text, str) else text)
         for line in said.wrap(self.console, max(1, self.width - indent), overflow="fold"):
             self.console.print(Text(" " * indent) + line, soft_wrap=True)
 
     def line(self, text: str) -> None:
         """One line whatever its length, for what people copy: paths and commands."""
+        self._begun = True
         self.console.print(Text(text), soft_wrap=True)
 
     def heading(self, text: str) -> None:
@@ -132,9 +145,12 @@ class Sheet:
         self.say(text, style="bold underline" if self.console.is_terminal else "")
 
     def blank(self) -> None:
-        self.console.print()
+        """An empty line, but not as the first one."""
+        if self._begun:
+            self.console.print()
 
     def table(self, table: Table, indent: int = INDENT) -> None:
+        self._begun = True
         self.console.print(Padding(table, (0, 0, 0, indent), expand=False))
 
     def fits(self, table: Table, indent: int = INDENT) -> bool:
@@ -148,7 +164,7 @@ def sheet(console: rich.console.Console) -> Iterator[Sheet]:
     """A sheet that is written to ``console`` in one piece when it is done."""
     with console.capture() as capture:
         yield Sheet(console)
-    text = "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+    text = "".join(f"{line.rstrip()}\n" for line in capture.get().replace(_JOINT, " ").splitlines())
     encoding = console.encoding.lower().replace("_", "-")
     if not encoding.startswith("utf"):
         text = text.translate(_ASCII).encode(encoding, errors="backslashreplace").decode(encoding)

@@ -17,7 +17,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ajuste.model.wording import Ongoing, visible_line
-from ajuste.report.console import Console, errors_above
+from ajuste.report.console import Console, errors_above, joined
 from ajuste.report.format import duration
 
 _LOG: Final = logging.getLogger(__name__)
@@ -45,10 +45,10 @@ class _Facts:
         for fact in self._text.split(SEPARATOR):
             longer = f"{line}{SEPARATOR}{fact}" if line else fact
             if line and cell_len(longer) > options.max_width:
-                yield Text(line)
+                yield joined(Text(line))
                 longer = fact
             line = longer
-        yield Text(line)
+        yield joined(Text(line))
 
 
 class Display:
@@ -108,7 +108,7 @@ class Display:
     def _print(self, text: Text) -> None:
         """Broken between words on a terminal, in one line elsewhere."""
         with suppress(OSError, ValueError):  # Nobody reads it any more.
-            self._console.print(text, soft_wrap=not self._console.is_interactive)
+            self._console.print(joined(text), soft_wrap=not self._console.is_interactive)
 
     def lines(self) -> Sequence[str]:
         """What is said now, a text for each line, without tables."""

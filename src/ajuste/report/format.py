@@ -8,13 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from ajuste.model.wording import visible_line
+from ajuste.model.wording import quantity, visible_line
 
 if TYPE_CHECKING:
-    from ajuste.model.results import Measured, Results
-    from ajuste.model.trial import Factor
+    from ajuste.model.results import Explained, Measured, Results
+    from ajuste.model.trial import Configuration, Factor
+    from ajuste.study.resolved import ResolvedStudy
 
 MINUS: Final = "−"
 NOTHING: Final = "–"
@@ -32,9 +34,7 @@ _BYTES: Final = {
 }
 _BYTES_SHOWN: Final = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40))
 _COUNTS_SHOWN: Final = (("", 1.0), ("million", 1e6), ("billion", 1e9))
-_PERCENT_FROM: Final = 0.01
 _SHORTEST_PLURAL: Final = 3  # letters: ``requests``, ``pages``, not ``ms``
-_PERCENT_TO: Final = 2.0
 _SAME: Final = 1e-12  # relative: what is left of equal values after floating-point means
 
 _FEWEST_DIGITS_OF_LARGEST: Final = 4
@@ -62,7 +62,7 @@ class ShownNumber:
         return signed(self.scaled(value), self.decimals)
 
     def with_unit(self, value: float) -> str:
-        return f"{self.text(value)} {self.unit}".rstrip()
+        return quantity(self.text(value), self.unit)
 
 
 def in_unit(unit: str) -> str:
@@ -130,11 +130,6 @@ def decimals_for(values: Iterable[float], spreads: Iterable[float] = ()) -> int:
     return _clamp(min(wanted, *most), 9)
 
 
-def is_percentage(ratio: float) -> bool:
-    """Whether a ratio is said in percent (``−92 %``, ``+87 %``), and not as a factor (``×4.7``)."""
-    return _PERCENT_FROM <= ratio <= _PERCENT_TO
-
-
 def spread_percent(sd: float, mean: float) -> str:
     """A standard deviation as a percentage of the mean: ``± 1.2 %``."""
     if mean == 0:
@@ -178,6 +173,21 @@ def duration(seconds: float) -> str:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     hours, rest = divmod(whole, 3600)
     return f"{hours} h {rest // 60} min" if rest >= 60 else f"{hours} h"
+
+
+def ago(text: str) -> str:
+    """How long ago the time ``text`` (ISO 8601) was: ``5 min ago``, ``3 h ago``, or the day."""
+    try:
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()
+    except (ValueError, TypeError):
+        return text
+    if seconds < 90:
+        return "just now"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} min ago"
+    if seconds < 86400 * 1.5:
+        return f"{round(seconds / 3600)} h ago"
+    return f"{round(seconds / 86400)} days ago" if seconds < 86400 * 30 else text[:10]
 
 
 def _unit_for(largest: float, unit: str) -> tuple[str, float]:
@@ -224,12 +234,12 @@ class Labels:
     def level(self, factor: str, level: str) -> str:
         return self.levels.get(factor, {}).get(level) or visible_line(level)
 
-    def of(self, configuration: Measured) -> tuple[str, ...]:
+    def of(self, configuration: Measured | Configuration) -> tuple[str, ...]:
         """The levels of a configuration, in the factors' order."""
         shown = {factor.name for factor in self.factors}
         return tuple(self.level(name, level) for name, level in configuration.levels.items() if name in shown)
 
-    def short(self, configuration: Measured) -> str:
+    def short(self, configuration: Measured | Configuration) -> str:
         """All levels in one line; the configuration's name if it has none."""
         return ", ".join(self.of(configuration)) or visible_line(configuration.name)
 
@@ -237,7 +247,7 @@ class Labels:
         """As ``short``, and whether others are compared with it."""
         return f"{self.short(configuration)}{' (baseline)' if configuration.baseline else ''}"
 
-    def setting(self, configuration: Measured) -> str:
+    def setting(self, configuration: Measured | Configuration) -> str:
         """As it stands in a sentence: ``vm.swappiness = 10``; what speaks for itself without the factor's name."""
         said = [
             self.level(factor.name, configuration.levels[factor.name])
@@ -262,14 +272,30 @@ def labels_of(results: Results) -> Labels:
     """Labels for all factors of ``results``, with the units that the explanations give. Where a profile was taken apart
     configurations go by their names: which lines there are.
     """
-    units = {explained.name: explained.unit for explained in results.explained}
-    varied = tuple(factor for factor in results.factors if len(factor.levels) > 1)
+    return labels_for(results.factors, results.explained, by_name=bool(results.lines))
+
+
+def labels_for(factors: tuple[Factor, ...], explained: Iterable[Explained], *, by_name: bool = False) -> Labels:
+    """Labels for ``factors`` with the units of ``explained``; ``by_name`` configurations go by their names."""
+    units = {one.name: one.unit for one in explained}
+    varied = tuple(factor for factor in factors if len(factor.levels) > 1)
     return Labels(
-        factors=() if results.lines else varied or results.factors,
-        fixed=tuple(factor for factor in results.factors if len(factor.levels) == 1) if varied else (),
-        levels={factor.name: _levels(factor, units.get(factor.name, "")) for factor in results.factors},
+        factors=() if by_name else varied or factors,
+        fixed=tuple(factor for factor in factors if len(factor.levels) == 1) if varied else (),
+        levels={factor.name: _levels(factor, units.get(factor.name, "")) for factor in factors},
         units=units,
     )
+
+
+def labels_of_study(study: ResolvedStudy) -> Labels:
+    """Labels for what is measured now, as ``labels_of`` its results."""
+    return labels_for(study.factors, study.explained, by_name=study.study.design.combine == "ablation")
+
+
+def settings_of(study: ResolvedStudy) -> dict[str, str]:
+    """What each configuration of ``study`` sets, by its name, as it stands in a sentence."""
+    labels = labels_of_study(study)
+    return {one.name: labels.setting(one) for one in (own.configuration for own in study.configurations)}
 
 
 def fixed_levels(labels: Labels) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from markupsafe import Markup, escape
 
 from ajuste.machine.files import make_directory, replace_file
-from ajuste.model.wording import visible
+from ajuste.model.wording import unbroken, visible
 from ajuste.report.document import Cell, Column, Data, Entry, Report, Row, every, saved_pictures
 from ajuste.report.plots.plot import Figure, declarations, figure_json
 
@@ -166,14 +166,6 @@ def _breakable(name: str) -> Markup:
     return Markup(_BREAKS.sub(r"\1<wbr>", str(escape(visible(name)))))  # escaped just now
 
 
-_UNITS: Final = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|min|h|[kMG]?Hz|[kMGT]?i?B(?:/s)?)(?:\W|$))")
-
-
-def _unbroken(text: str) -> str:
-    """A sentence whose numbers stay on one line with their units."""
-    return _UNITS.sub("\u00a0", text)
-
-
 @cache
 def page_environment(*packages: str) -> jinja2.Environment:
     """For the templates of this package, and of further ``packages``; those may extend ours."""
@@ -201,6 +193,6 @@ def page_environment(*packages: str) -> jinja2.Environment:
     environment.filters["figures"] = _figures_of
     environment.filters["breakable"] = _breakable
     environment.filters["kind"] = lambda one: type(one).__name__
-    environment.filters["unbroken"] = _unbroken
+    environment.filters["unbroken"] = unbroken
     environment.filters["undrawn"] = _undrawn
     return environment

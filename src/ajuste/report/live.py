@@ -116,7 +116,7 @@ def _band(one: LiveSlice, size: float) -> dict[str, Any]:
 
 def live_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     """The section with the timeline; nothing of other experiments."""
-    if results.live is None:
+    if results.live is None or not results.live.slices:
         return ()
     pictures = (Picture(plot) for plot in live_plots(results, labels))
     return (Section("Over time", (*_sentences(results), *pictures), "live", "Over time"),)
@@ -126,9 +126,10 @@ def _sentences(results: Results) -> Iterator[Block]:
     live = results.live
     assert live is not None
     left = sum(bool(one.flag) for one in live.slices)
+    noun = "slice"
     yield Paragraph(
-        f"{count_of(len(live.slices), 'slice')} of {duration(live.slice_s)}; the first {duration(live.washout_s)} of "
-        f"each did not count. {count_of(left, 'slice')} left out of the verdicts."
+        f"{count_of(len(live.slices), noun)} of {duration(live.slice_s)}; the first {duration(live.washout_s)} of "
+        f"each did not count.{f' {count_of(left, noun)} left out of the verdicts.' if left else ''}"
     )
     for name, why in live.breaches.items():
         yield Paragraph(f"{visible_line(name)}: {visible_line(why)}. The old values were restored at once.")

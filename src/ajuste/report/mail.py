@@ -60,7 +60,12 @@ def mail(results: Results, metrics: Sequence[str] = (), study: str = "") -> str:
     """
     mentioned = metrics or sorted(deciding_metrics(results))
     text = mail_of(results, mentioned, list(_introduction(results, metrics)))
-    return f"{text}\nStudy, as a file for `ajuste run`:\n\n{_ascii_toml(study)}" if study else text
+    return f"{text}{attached(study)}" if study else text
+
+
+def attached(study: str, of: str = "") -> str:
+    """The text of a study file below a mail; ``of`` says what it is the study of."""
+    return f"\nStudy{f' of {ascii_of(of)}' if of else ''}, as a file for `ajuste run`:\n\n{_ascii_toml(study)}"
 
 
 def mail_of(results: Results, metrics: Sequence[str], introduction: Sequence[str], *, figures: bool = True) -> str:
@@ -130,7 +135,7 @@ def _introduction(results: Results, metrics: Sequence[str]) -> Iterator[str]:
         yield f"{blocks}{count_of(results.elsewhere.values, 'value')}, measured elsewhere."
         return
     yield from tested_on(results)
-    trials = count_of(results.tally.trials, "trial")
+    trials = results.tally.words()
     yield f"Run {results.run}: {blocks}{trials}, {clock_name(results)}, seed {results.seed}."
 
 

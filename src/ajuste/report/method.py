@@ -315,7 +315,7 @@ def left_out(results: Results) -> tuple[str, ...]:
     causes = list(dict.fromkeys(cause for reason in tally.reasons for cause in _causes(reason)))
     more = len(causes) - _MOST_CAUSES + tally.other_reasons
     words = [*causes[:_MOST_CAUSES], *([count_of(more, "other reason")] if more > 0 else [])]
-    return (f"{disturbed:,} of {tally.trials:,} {every} {became}{f': {listed(words)}' if words else ''}.",)
+    return (f"{disturbed:,} of {tally.counted:,} {every} {became}{f': {listed(words)}' if words else ''}.",)
 
 
 def _all_repeated(results: Results) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console as RichConsole
 from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
@@ -21,16 +21,43 @@ from ajuste.design.stopping import Remaining, remaining
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Status
 from ajuste.model.verdict import Finding
-from ajuste.model.wording import change, count_of, in_sentence, visible_line
+from ajuste.model.wording import block_name, change, count_of, in_sentence, visible_line
 from ajuste.report.console import INDENT, WORD_STYLES, Console
 from ajuste.report.display import SEPARATOR, Display
-from ajuste.report.format import duration
+from ajuste.report.format import duration, labels_of_study, settings_of
 from ajuste.report.verdicts import effect_style
+
+if TYPE_CHECKING:
+    from ajuste.study.resolved import ResolvedStudy
 
 _MOST_LINES: Final = 12  # configurations whose estimates are shown at once
 
 
-class Progress(Display):
+class _OfTrials(Display):
+    """Says configurations and blocks as people do."""
+
+    _names: Mapping[str, str] = {}
+    _short: Mapping[str, str] = {}
+    _heading = ""
+    _warm_up = 0
+
+    def study_begins(self, study: ResolvedStudy) -> None:
+        """``study`` is measured from now on; a search says it again when it has grown."""
+        labels = labels_of_study(study)
+        with self._lock:
+            self._names = settings_of(study)
+            self._short = {one.configuration.name: labels.short(one.configuration) for one in study.configurations}
+            self._heading = labels.heading
+            self._warm_up = study.study.design.warm_up
+
+    def _name(self, configuration: str) -> str:
+        return self._names.get(configuration) or visible_line(configuration)
+
+    def _in_block(self, configuration: str, block: int) -> str:
+        return f"{self._name(configuration)} ({block_name(block, self._warm_up)})"
+
+
+class Progress(_OfTrials):
     """A display on standard error, from entering to leaving. Safe to call from several threads.
 
     ``metric`` is the first deciding one: its estimates are shown. ``max_seconds`` is the budget of time, ``allocation``
@@ -55,14 +82,14 @@ class Progress(Display):
         self._metric = metric
         self._max_seconds = max_seconds
         self._allocation: Allocation = allocation
-        self._done = 0
         self._blocks: set[int] = set()
+        self._looked = 0  # blocks at the last look
         self._pace: float | None = None  # seconds for each second of trials: less than 1 where several run at once
         self._spent: dict[str, float] = {}
         self._trials: Counter[str] = Counter()
         self._started = clock()
         self._first_trial: float | None = None
-        self._last_block: float | None = None
+        self._last_look: float | None = None
         self._running: Counter[tuple[str, int]] = Counter()
         self._statuses: Counter[str] = Counter()
         self._findings: tuple[Finding, ...] = ()
@@ -85,32 +112,34 @@ class Progress(Display):
 
     def search_stands(self, standing: Standing) -> None: ...
 
-    def block_done(self, block: int, findings: Sequence[Finding]) -> None:
-        """A block that counts (no warm-up) is complete, and this is known after it."""
+    def block_done(self, block: int, findings: Sequence[Finding] | None) -> None:
+        """A block that counts (no warm-up) is complete, and this is known after it, if that is new."""
         with self._lock:
             self._blocks.add(block)
-            self._done = len(self._blocks)
-            self._last_block = self._clock()
+            if findings is None and self._last_look is not None:
+                return
+            self._looked = len(self._blocks)
+            self._last_look = self._clock()
             spent = sum(self._spent.values())
             if self._first_trial is not None and spent > 0:
-                self._pace = (self._last_block - self._first_trial) / spent
-            self._findings = tuple(findings)
+                self._pace = (self._last_look - self._first_trial) / spent
+            self._findings = tuple(findings or ())
 
     def seconds_left(self) -> float | None:
         """From what the open verdicts still need, and the mean time of a trial of each configuration; never more than
         the budget. ``None`` before the first block that was measured since entering.
         """
         with self._lock:
-            if self._pace is None or self._last_block is None:
+            if self._pace is None or self._last_look is None:
                 return None
-            since = self._clock() - self._last_block
+            since = self._clock() - self._last_look
             left = self._pace * self._remaining.seconds(self._mean_seconds) - since
             return max(0.0, min(left, self._budget_left))
 
     @property
     def _remaining(self) -> Remaining:
         return remaining(
-            self._done,
+            self._looked,
             self._findings,
             min_blocks=self._min_blocks,
             max_blocks=self._max_blocks,
@@ -132,12 +161,12 @@ class Progress(Display):
             return Group(super().renderable(), *self._estimates())
 
     def lines(self) -> Sequence[str]:
-        running = ", ".join(f"{visible_line(name)} (block {block})" for name, block in sorted(self._running))
-        has_begun = self._done or self._first_trial is not None
+        running = ", ".join(self._in_block(name, block) for name, block in sorted(self._running))
+        has_begun = self._blocks or self._first_trial is not None
         return [self._now(running), *([self._blocks_text()] if has_begun else [])]
 
     def _blocks_text(self) -> str:
-        parts = [f"{count_of(self._done, 'block')} done of at most {self._max_blocks:,}"]
+        parts = [f"{count_of(len(self._blocks), 'block')} done of at most {self._max_blocks:,}"]
         parts += [
             f"{count_of(self._statuses[status], 'trial')} {status}"
             for status in ("flagged", "failed")
@@ -165,10 +194,11 @@ class Progress(Display):
             style = styles[verdict.scale]
             more = ", not yet precise enough" if verdict.verdict != "undecided" and verdict.is_open else ""
             word = Text(f"{verdict.verdict}{more}", style=WORD_STYLES[verdict.verdict])
-            name = Text(visible_line(verdict.subject))
+            name = Text(self._short.get(verdict.subject) or visible_line(verdict.subject))
             rows.append((name, Text(style.estimate(verdict)), Text(style.interval(verdict)), word))
         rest = len(mine) - len(shown)
-        title = Text(f"{visible_line(self._metric.title)} so far", style="dim")
+        by = f", by {self._heading}" if self._heading else ""
+        title = Text(f"{visible_line(self._metric.title)} so far{by}", style="dim")
         return title, _Estimates(rows), *([Text(f"and {rest} more", style="dim")] if rest else [])
 
 
@@ -251,7 +281,7 @@ _DOING: Final = {
 }
 
 
-class SearchProgress(Display):
+class SearchProgress(_OfTrials):
     """A display on standard error, from entering to leaving: what is tried, the best so far, how many trials are left.
 
     Safe to call from several threads. ``clock`` gives seconds that only grow.
@@ -284,7 +314,7 @@ class SearchProgress(Display):
             self._running += Counter()  # forgets what has ended
             self._done += 1
 
-    def block_done(self, block: int, findings: Sequence[Finding]) -> None: ...
+    def block_done(self, block: int, findings: Sequence[Finding] | None) -> None: ...
 
     def search_stands(self, standing: Standing) -> None:
         """What is known after a block."""
@@ -292,7 +322,7 @@ class SearchProgress(Display):
             self._standing = standing
 
     def lines(self) -> Sequence[str]:
-        running = ", ".join(visible_line(name) for name in sorted(self._running))
+        running = ", ".join(self._name(name) for name in sorted(self._running))
         begun = [] if self._first is None else [self._trials()]
         best = [] if self._standing is None else [self._best(self._standing)]
         return [self._now(running), *begun, *best]
@@ -307,8 +337,7 @@ class SearchProgress(Display):
             parts.append(f"at most {duration(left)} left")
         return SEPARATOR.join(parts)
 
-    @staticmethod
-    def _best(stands: Standing) -> str:
+    def _best(self, stands: Standing) -> str:
         tried = f"{count_of(stands.tried, 'configuration')} tried"
         if stands.best is None or stands.change is None:
             return f"{tried}{SEPARATOR}none keeps the constraints yet" if stands.tried else tried
@@ -317,4 +346,4 @@ class SearchProgress(Display):
             change(math.exp(value), "ratio", "") if stands.as_ratio else change(value, "difference", stands.metric.unit)
         )
         title = visible_line(in_sentence(stands.metric.title))
-        return f"{tried}{SEPARATOR}best so far {visible_line(stands.best)}: {title} {said}, not checked yet"
+        return f"{tried}{SEPARATOR}best so far {self._name(stands.best)}: {title} {said}, not checked yet"

@@ -204,6 +204,7 @@ def _outline(edges: list[float], shares: list[float], own: Mark, words: str) -> 
 
 _PARTS: Final[dict[Part, str]] = {"workload": "the workload", "background": "the background load", "other": "others"}
 _MOST_LINES: Final = 8
+_MOST_CHANGED: Final = 10
 _QUANTILES: Final = (("median", "p50_ns", 1), ("p95", "p95_ns", 20), ("p99", "p99_ns", 100), ("longest", "max_ns", 1))
 """With how many values at least each says something."""
 
@@ -217,20 +218,35 @@ def scheduling_sections(results: Results, labels: Labels) -> tuple[Section, ...]
     )
 
 
-def explanation_report(results: Results, explanation: Explanation) -> Report:
-    """What is known of one configuration."""
+def explanation_report(results: Results, explanation: Explanation, *, verbose: bool = False) -> Report:
+    """What is known of one configuration: all of it if ``verbose``, or else a screenful."""
     labels = labels_of(results)
     explanation = _in_words(explanation, results, labels)
     section = _section(results, explanation, labels, "scheduling", several=False)
     costs = explanation.costs
     said = (*explanation.sentences, *(cost_sentences(costs) if costs else ()))
+    if not verbose:
+        said = (*explanation.sentences, *(costs.sentences[:1] if costs else ()))
     first, *others = said or explanation.notes or ("Nothing was recorded.",)
     lead = tuple(Paragraph(sentence) for sentence in others)
     tables = [table for block in section.blocks if isinstance(block, Folded) for table in block.blocks]
     tables += cost_tables(costs, called_in(results, explanation, labels)) if costs else ()
+    if not verbose:
+        return Report(results.title, first, (_changed(tables),), lead=lead)
     notes = tuple(Paragraph(note, "dim") for note in (*explanation.notes, *(costs.notes if costs else ())))
     sections = tuple(Section(table.title, (table,)) for table in tables if isinstance(table, Table))
     return Report(results.title, first, (*sections, Section("", notes)), lead=lead)
+
+
+def _changed(tables: Sequence[Block]) -> Section:
+    """The rows of the first table that differ."""
+    more = Paragraph("All tables with --verbose, pictures in the report.")
+    whole = next((table for table in tables if isinstance(table, Table)), None)
+    rows = [row for group in whole.groups for row in group.rows] if whole else []
+    changed = [row for row in rows if row.cells[1] != row.cells[2] and NOTHING not in row.cells]
+    if whole is None or not changed:
+        return Section("", (more,))
+    return Section(whole.title, (Table.of(whole.columns, tuple(changed[:_MOST_CHANGED])), more))
 
 
 def _section(results: Results, explanation: Explanation, labels: Labels, name: str, *, several: bool) -> Section:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from ajuste.analysis.suite import is_extreme
@@ -13,7 +14,7 @@ from ajuste.model.metric import Direction, Metric, Scale
 from ajuste.model.results import Measured
 from ajuste.model.suite import SuiteMean, SuiteMember, SuiteResult
 from ajuste.model.verdict import Verdict, Word
-from ajuste.model.wording import amount, change, count_of, listed, number, percent, visible_line
+from ajuste.model.wording import amount, change, count_of, listed, percent, visible_line
 from ajuste.report.document import (
     Block,
     Cell,
@@ -33,7 +34,7 @@ from ajuste.report.document import (
     Table,
 )
 from ajuste.report.format import NOTHING, Labels, labels_of
-from ajuste.report.mail import mail_of, tested_on
+from ajuste.report.mail import attached, mail_of, tested_on
 from ajuste.report.method import MOST_NOTES, clock_name, clock_notes, other_notes
 from ajuste.report.plots.forest import forest_plots
 from ajuste.report.verdicts import ORDER, verdict_text, word_badge
@@ -70,12 +71,15 @@ def suite_report(result: SuiteResult, pages: Path | None = None, page: Path | No
     )
 
 
-def suite_mail(result: SuiteResult) -> str:
-    """As plain text for a mail: the members in the tables of ``report.mail``."""
+def suite_mail(result: SuiteResult, studies: Mapping[str, str] = MappingProxyType({})) -> str:
+    """As plain text for a mail: the members in the tables of ``report.mail``, then the text of each one's study file
+    in ``studies``.
+    """
     sentences = [*_answers(result, labels_of(result.results)), *_notes(result), *clock_notes(result.results)]
     shown = [metric.name for metric in result.results.metrics]
     introduction = [result.results.title, *sentences, *tested_on(result.results), _facts(result)]
-    return mail_of(result.results, shown, introduction, figures=False)
+    text = mail_of(result.results, shown, introduction, figures=False)
+    return text + "".join(attached(study, name) for name, study in studies.items())
 
 
 def _answers(result: SuiteResult, labels: Labels) -> list[str]:
@@ -112,23 +116,25 @@ def _counted(word: Word, count: int) -> str:
 
 
 def _mean_words(mean: SuiteMean) -> str:
-    interval = _interval(mean.low, mean.high)
+    interval = _interval(mean.low, mean.high, like=mean.estimate)
     within = f" ({interval})" if interval else ""
     return f"{change(mean.estimate, 'ratio', '')}{within} where {_BETTER[mean.direction]}"
 
 
-def _interval(low: float | None, high: float | None, scale: Scale = "ratio", unit: str = "") -> str:
+def _interval(
+    low: float | None, high: float | None, scale: Scale = "ratio", unit: str = "", like: float | None = None
+) -> str:
     """Empty while it is not known."""
     if low is None or high is None:
         return ""
-    return f"{change(low, scale, unit)} to {change(high, scale, unit)}"
+    return f"{change(low, scale, unit, like=like)} to {change(high, scale, unit, like=like)}"
 
 
 def _facts(result: SuiteResult) -> str:
     results = result.results
     configurations = count_of(len(results.configurations), "configuration")
     members = count_of(sum(bool(one.metrics) for one in result.members), "member")
-    trials = count_of(results.tally.trials, "trial")
+    trials = results.tally.words()
     clock = (clock_name(results),) if results.clock else ()
     level = f"{percent(results.level)} intervals for all {result.comparisons} comparisons together"
     held = (level,) if result.comparisons else ()
@@ -179,14 +185,8 @@ def _row(metric: Metric, baseline: Measured, others: list[Measured], verdicts: d
         if verdict is None or verdict.estimate is None:
             cells += [NOTHING, verdict.verdict if verdict else ""]
         else:
-            cells += [_effect(verdict), word_badge(verdict.verdict)]
+            cells += [verdict.effect, word_badge(verdict.verdict)]
     return Row(tuple(cells))
-
-
-def _effect(verdict: Verdict) -> str:
-    if verdict.scale == "ratio" and verdict.estimate is not None and is_extreme(verdict.estimate):
-        return f"×{number(verdict.estimate)}"
-    return verdict.effect
 
 
 def _mean_row(result: SuiteResult, direction: Direction, others: list[Measured]) -> Row | None:
@@ -222,17 +222,18 @@ def _intervals(
             verdict = verdicts.get((metric.name, one.name))
             if verdict is None:
                 continue
-            interval = _interval(verdict.low, verdict.high, verdict.scale, verdict.unit) or NOTHING
+            interval = _interval(verdict.low, verdict.high, verdict.scale, verdict.unit, verdict.estimate) or NOTHING
             badge = word_badge(verdict.verdict, verdict_text(verdict, smallest))
             title = metric.title.partition(": ")[2]
-            rows.append(Row((metric.name, title, _effect(verdict), interval, badge), verdict.reason))
+            effect = NOTHING if verdict.estimate is None else verdict.effect
+            rows.append(Row((metric.name, title, effect, interval, badge), verdict.reason))
         rows += [
             Row(
                 (
                     f"mean ({mean.direction})",
                     "geometric mean",
                     change(mean.estimate, "ratio", ""),
-                    _interval(mean.low, mean.high) or NOTHING,
+                    _interval(mean.low, mean.high, like=mean.estimate) or NOTHING,
                     word_badge(mean.verdict),
                 )
             )

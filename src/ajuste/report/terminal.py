@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from ajuste.model.wording import count_of, visible, visible_line
-from ajuste.report.console import INDENT, WORD_STYLES, Sheet, plain_table, sheet
+from ajuste.report.console import INDENT, WORD_STYLES, Sheet, joined, plain_table, sheet
 from ajuste.report.document import (
     Badge,
     Block,
@@ -184,7 +184,7 @@ class _Printer:
         told.append(f"  {visible_line(fact.note)}" if fact.note else "", style="dim")
         for item in fact.items:
             told.append(f"{chr(10) if told.plain else ''}{visible_line(item)}")
-        return told
+        return joined(told)
 
     def _table(self, table: Table, indent: int) -> None:
         if table.brief and not self.verbose:
@@ -287,5 +287,5 @@ def _styled(entry: Entry, style: str = "") -> Text:
         return Text(visible_line(entry.text), style=WORD_STYLES[entry.word])
     if isinstance(entry, Cell):
         note = f" {visible_line(entry.note)}" if entry.note else ""
-        return Text.assemble((visible_line(entry.text), "dim" if entry.missing else style), (note, "dim"))
-    return Text(visible_line(entry), style=style)
+        return joined(Text.assemble((visible_line(entry.text), "dim" if entry.missing else style), (note, "dim")))
+    return joined(Text(visible_line(entry), style=style))

@@ -11,9 +11,9 @@ from typing import Final, Literal, get_args
 from ajuste.model.metric import Scale
 from ajuste.model.results import Results
 from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Role, Word
-from ajuste.model.wording import visible_line
+from ajuste.model.wording import factor, is_percentage, visible_line
 from ajuste.report.document import Badge
-from ajuste.report.format import NOTHING, Labels, ShownNumber, is_percentage, number, shown_as, signed, significant
+from ajuste.report.format import NOTHING, Labels, ShownNumber, number, shown_as, signed
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,8 @@ Kind = Literal["percent", "factor", "difference"]
 
 _NO_LIMITS: Final = "unknown until more blocks"
 _TELLING: Final = 1e6
-"""Limits of a factor that are further apart than this tell nothing."""
+_TELLING_AROUND_NONE: Final = 100.0
+"""Limits that are further apart than this factor tell nothing; the second holds where they include no effect."""
 
 
 @dataclass(frozen=True)
@@ -92,16 +93,22 @@ class EffectStyle:
         low, high = known(verdict.low), known(verdict.high)
         if low is None and high is None:
             return _NO_LIMITS
-        if self.kind == "factor" and low is not None and high is not None and high > _TELLING * low:
+        if low is not None and high is not None and self._tells_nothing(low, high, verdict):
             return _NO_LIMITS
         if low is None or high is None:
             return self._with_unit(f"at least {self.figure(low)}" if low is not None else self._at_most(high))
         return self._with_unit(f"{self.figure(low)} … {self.figure(high)}")
 
+    def _tells_nothing(self, low: float, high: float, verdict: Finding) -> bool:
+        if self.kind == "difference":
+            levels = [abs(level) for level in (verdict.old, verdict.new) if level]
+            return bool(levels) and low < 0 < high and high - low > _TELLING_AROUND_NONE * max(levels)
+        return high > (_TELLING_AROUND_NONE if low < 1 < high else _TELLING) * low
+
     def figure(self, value: float) -> str:
         """One ratio or difference without its unit."""
         if self.kind == "factor":
-            return f"×{significant(value, 3)}"
+            return factor(value)
         if self.kind == "percent":
             return signed(100 * (value - 1), self.shown.decimals)
         return self.shown.signed(value)

@@ -154,6 +154,12 @@ def goes_on(experiment: Experiment, store: Store) -> bool:
     return larger.get(kept.stopped, True)
 
 
+def ended_before(experiment: Experiment, store: Store) -> frozenset[str]:
+    """The runs of the very same that ended, by id: to be shown again."""
+    alike = store.runs_alike(experiment.fingerprint, experiment.resolved.study.design.seed)
+    return frozenset(run.id for run in alike if run.stopped)
+
+
 def conduct(
     experiment: Experiment, store: Store, watcher: Watcher, means: RunOptions, *, named: str, fresh: bool = False
 ) -> Run:

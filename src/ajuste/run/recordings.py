@@ -14,6 +14,7 @@ from ajuste.model.explanation import Recorded
 from ajuste.model.plan import Trace
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
+from ajuste.report.format import settings_of
 from ajuste.run.outcome import results_of
 from ajuste.run.runner import Executors
 from ajuste.study.resolved import ResolvedStudy
@@ -57,13 +58,14 @@ def record_trials(run: Run, names: Sequence[str], store: Store, executors: Execu
     instructions are counted, also what one costs that is not recorded.
     """
     study = ResolvedStudy.model_validate_json(run.resolved)
+    settings = settings_of(study)
     for name in names:
-        say(f"recording what the scheduler does under {name}")
+        say(f"recording what the scheduler does under {settings[name]}")
         request = executors.first_trial(study, name)._replace(trace=Trace(buffer_bytes=BUFFER_BYTES))
         may = not study.study.target.on_host or os.geteuid() == 0
         recorded = _recorded(request, _carried_out(request) if may else Observation(problem=NEEDS_ROOT))
         if study.study.target.clock == "virtual":
-            say(f"counting what {name} costs")
+            say(f"counting what {settings[name]} costs")
             recorded = recorded.model_copy(update=_costs(request._replace(trace=None)))
         store.keep_recorded(run, recorded)
 

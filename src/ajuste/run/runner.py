@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
@@ -46,6 +47,8 @@ class Watcher(BlockWatcher, Protocol):
     def say(self, text: str) -> None: ...
 
     def warn(self, text: str) -> None: ...
+
+    def study_begins(self, study: ResolvedStudy) -> None: ...
 
     def trial_started(self, configuration: str, block: int) -> None: ...
 
@@ -116,6 +119,7 @@ class Runner:
     look: RelevanceLook | None = None
     _schedule: Schedule = field(init=False)
     _history: TrialHistory = field(init=False)
+    _unfinished: set[int] = field(default_factory=set, init=False)  # blocks of those that are measured together
     _before: dict[str, dict[str, str]] = field(default_factory=dict, init=False)  # by machine
     _given: dict[str, list[Place]] = field(default_factory=dict, init=False)  # by who measured them, in this process
 
@@ -136,6 +140,7 @@ class Runner:
         self._history = TrialHistory(self.store.trials(self.run), self.store.machines(self.run))
         self._schedule = schedule = schedule_of(self.study, self._history, self.resolver)
         kept = 0 if self.resolver is None else len(ResolvedStudy.model_validate_json(self.run.resolved).legs)
+        self.watcher.study_begins(self.study)
         number = schedule.first
         while (stop := schedule.stop_before(number)) is None:
             self.study = schedule.study
@@ -172,6 +177,7 @@ class Runner:
     def _keep_study(self, study: ResolvedStudy) -> None:
         """So that the run can be read without suggesting its configurations again."""
         self.study = study
+        self.watcher.study_begins(study)
         self.run = self.store.go_on(self.run, named=self.run.named, resolved=study.model_dump_json())
 
     def _measure_blocks(self, first: int) -> int:
@@ -185,12 +191,19 @@ class Runner:
         parts = schedule.parts([slot for number in range(first, last + 1) for slot in schedule.block(number)])
         if first == schedule.first == 0 and self._fails_at_once(parts[0]):
             return last
+        self._unfinished = set(range(max(first, warm_up), last))
+        self._tell_finished(frozenset(self._unfinished))
         for slots in parts:
             for _ in range(MOST_ATTEMPTS):
                 self._measure([slot for slot in slots if self._is_wanted(slot)])
-        for number in range(max(first, warm_up), last):
-            self.watcher.block_done(number, schedule.found)
         return last
+
+    def _tell_finished(self, blocks: AbstractSet[int]) -> None:
+        """Tell which of ``blocks`` are complete, of those that end before the next look."""
+        for number in sorted(self._unfinished & blocks):
+            if not any(map(self._is_wanted, self._schedule.block(number))):
+                self._unfinished.remove(number)
+                self.watcher.block_done(number, None)
 
     def _fails_at_once(self, slots: Sequence[Slot]) -> bool:
         """Whether there is no point in going on, as the first trials show: as few at a time as keep all of the
@@ -234,6 +247,7 @@ class Runner:
         try:
             for done in requests[0].executor.carry_out(requests, self._begun):
                 self._keep(done)
+                self._tell_finished({one.request.slot.block for one in done})
         except Untrusted as untrusted:
             self.executors.told()
             self._drop(untrusted.where)

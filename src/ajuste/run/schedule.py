@@ -114,9 +114,9 @@ class Spans:
 
 
 class BlockWatcher(Protocol):
-    """Is told what is known after each block."""
+    """Is told what is known after each block; ``None`` where nothing new is."""
 
-    def block_done(self, block: int, findings: Sequence[Finding]) -> None: ...
+    def block_done(self, block: int, findings: Sequence[Finding] | None) -> None: ...
 
     def search_stands(self, standing: Standing) -> None: ...
 

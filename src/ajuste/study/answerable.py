@@ -17,8 +17,8 @@ from ajuste.study.problem import Problem
 from ajuste.study.schema import FactorTable, Study
 from ajuste.study.settings import KERNEL_ARGUMENTS, canonical, is_tunable, names_set, set_by
 
-FEWEST_ROUNDS: Final = 3
-"""Rounds of boots by default; a single comparison needs six for an interval."""
+FEWEST_ROUNDS: Final = 6
+"""Rounds of boots by default: no verdict comes before."""
 MOST_ROUNDS: Final = 12
 
 BOOT_SECONDS: Final = 60

@@ -22,7 +22,6 @@ from ajuste.analysis.diagnostics.residuals import (
     residuals_of,
 )
 from ajuste.analysis.pairs import Trials, clean_trials
-from ajuste.analysis.summary import FAR, MAD_SCALE, far_places, median
 from ajuste.model.diagnostic import Course, Diagnostic, Diagnostics, Naive
 from ajuste.model.measurements import different
 from ajuste.model.metric import Metric
@@ -134,9 +133,7 @@ def far_values(residuals: Residuals) -> DiagnosticFinding | None:
     groups = residuals.by_configuration
     if min(map(len, groups)) < FEWEST_VALUES_OF_EACH:
         return None
-    # Of many configurations with few values some have a small spread by chance: what is far must be so by that of all.
-    usual = MAD_SCALE * median(np.concatenate(residuals.from_median))
-    far = [[place for place in far_places(away) if away[place] > FAR * usual] for away in residuals.from_median]
+    far = residuals.far
     worst = max(range(len(groups)), key=lambda place: len(far[place]))
     count = sum(map(len, far))
     own, name = groups[worst], residuals.names[worst]

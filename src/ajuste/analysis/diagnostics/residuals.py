@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import nctdtr, stdtr, stdtrit
 
 from ajuste.analysis.pairs import Clean
-from ajuste.analysis.summary import distances_from_median
+from ajuste.analysis.summary import FAR, MAD_SCALE, distances_from_median, far_places, median
 from ajuste.model.diagnostic import Kind
-from ajuste.model.distributions import noncentral_student_cdf, student_cdf, student_quantile
 from ajuste.model.metric import Metric, Scale
-from ajuste.model.wording import change
+from ajuste.model.wording import change, count_of
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -69,6 +70,16 @@ class Residuals:
     def from_median(self) -> list[Floats]:
         """As ``by_configuration``: how far each is from its configuration's median."""
         return [distances_from_median(own) for own in self.by_configuration]
+
+    @cached_property
+    def far(self) -> list[list[int]]:
+        """Outliers: places in ``by_configuration``. None where a configuration has few values or most are alike."""
+        if min(map(len, self.from_median)) < FEWEST_OF_EACH:
+            return [[] for _ in self.names]
+        # Of many configurations with few values some have a small spread by chance: what is far must be so by that of
+        # all.
+        usual = MAD_SCALE * median(np.concatenate(self.from_median))
+        return [[place for place in far_places(away) if away[place] > FAR * usual] for away in self.from_median]
 
     @property
     def sd(self) -> float:
@@ -125,6 +136,32 @@ def _numbered(codes: NDArray[Any]) -> tuple[Whole, Whole]:
     return np.flatnonzero(there), (np.cumsum(there) - 1)[codes]
 
 
+FEWEST_OF_EACH: Final = 5
+"""Values of each configuration, before one of them is called an outlier."""
+
+
+def outlier_notes(clean: Clean, metrics: Sequence[Metric]) -> list[str]:
+    """A sentence for each of ``metrics`` and configuration that has outliers among its clean trials."""
+    found = (residuals_of(clean, metric) for metric in metrics)
+    return [note for residuals in found if residuals is not None for note in _outliers_of(residuals)]
+
+
+def _outliers_of(residuals: Residuals) -> Iterator[str]:
+    for place, far in enumerate(residuals.far):
+        if far:
+            blocks = residuals.numbers[residuals.block[residuals.configuration == place][far]]
+            named = ", ".join(str(block) for block in blocks[:MOST_BLOCKS])
+            which = f"in {'block' if len(far) == 1 else 'blocks'} {named}{' …' if len(far) > MOST_BLOCKS else ''}"
+            values = int(np.sum(residuals.configuration == place))
+            yield (
+                f"{residuals.metric.name} under {residuals.names[place]}: {count_of(len(far), 'outlier')} in "
+                f"{values:,} values ({which}); {'it stays' if len(far) == 1 else 'they stay'} in every figure."
+            )
+
+
+MOST_BLOCKS: Final = 5
+
+
 # A finding: what one diagnostic says of one metric, before all of them are weighed together.
 
 
@@ -157,7 +194,7 @@ BATCH: Final = 10
 LEVEL: Final = 0.05
 HARM: Final = 0.06
 """From this error rate on a defect counts as harmful: a fifth more than was promised."""
-_CRITICAL: Final = student_quantile(2 * BATCH - 2, 1 - LEVEL / 2)
+_CRITICAL: Final = stdtrit(2 * BATCH - 2, 1 - LEVEL / 2)
 _DRAWS: Final = 2_000
 _MOST_WINDOWS: Final = 5_000
 
@@ -170,7 +207,7 @@ def error_of_bias(bias: float, sd: float) -> float:
     if shift > 30:
         return 1.0
     freedom = 2 * BATCH - 2
-    return 1 - noncentral_student_cdf(freedom, shift, _CRITICAL) + noncentral_student_cdf(freedom, shift, -_CRITICAL)
+    return float(1 - nctdtr(freedom, shift, _CRITICAL) + nctdtr(freedom, shift, -_CRITICAL))
 
 
 def error_of_trend(slope: float, sd: float) -> float:
@@ -185,7 +222,7 @@ def error_of_autocorrelation(rho: float) -> float:
     The variance of the difference of means over what the formula claims, from the correlation matrix of the 2n trials;
     the t statistic is wider by its root.
     """
-    return 2 * student_cdf(2 * BATCH - 2, -_CRITICAL / math.sqrt(inflation(rho)))
+    return float(2 * stdtr(2 * BATCH - 2, -_CRITICAL / math.sqrt(inflation(rho))))
 
 
 def inflation(rho: float) -> float:
@@ -205,7 +242,7 @@ def error_of_unequal_spread(ratio: float) -> float:
     """
     q = ratio**2
     freedom = (BATCH - 1) * (1 + q) ** 2 / (1 + q**2)
-    return 2 * student_cdf(freedom, -_CRITICAL)
+    return float(2 * stdtr(freedom, -_CRITICAL))
 
 
 def error_of_shape(values: Floats) -> float:
@@ -230,36 +267,5 @@ def _significant(ones: Floats, others: Floats) -> NDArray[np.bool_]:
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = np.abs(ones.mean(axis=1) - others.mean(axis=1)) / np.sqrt(both)
         freedom = both**2 / ((first**2 + second**2) / (BATCH - 1))
-        found = statistic > critical_values(freedom)
+        found = statistic > stdtrit(freedom, 1 - LEVEL / 2)
     return np.asarray(np.where(both > 0, found, ones.mean(axis=1) != others.mean(axis=1)))
-
-
-def critical_values(freedom: Floats) -> Floats:
-    """The critical value for any of the degrees of freedom that Welch's test can have, to 10 digits: the sum of
-    ``_SERIES`` by Clenshaw's recurrence.
-    """
-    low, high = BATCH - 1, 2 * BATCH - 2
-    place = -(high + low) / (high - low) + 2 / (high - low) * freedom
-    before: Floats | float = _SERIES[-2]
-    last: Floats | float = _SERIES[-1]
-    for one in _SERIES[-3::-1]:
-        before, last = one - last, before + last * (2 * place)
-    return before + last * place
-
-
-_SERIES: Final = (
-    2.166387223669017,
-    -0.0777754193598066,
-    0.014620304933252384,
-    -0.002742715776236345,
-    0.0005135258655253338,
-    -9.597206390310156e-05,
-    1.7904795625228793e-05,
-    -3.3348346340382455e-06,
-    6.201482371856961e-07,
-    -1.1515055438747361e-07,
-    2.135019046817706e-08,
-    -3.94891055323258e-09,
-    7.061999266395983e-10,
-)
-"""The Chebyshev polynomials' coefficients that interpolate Student's quantile; a test computes them again."""

@@ -22,7 +22,8 @@ from ajuste.model.live import BREACH, END, LiveDesign, duration
 from ajuste.model.plan import Command, Plan
 from ajuste.model.trial import Observation, Slot, Trial
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import Ongoing, Say, amount, visible_line
+from ajuste.model.wording import Ongoing, Say, amount, block_name, visible_line
+from ajuste.report.format import settings_of
 from ajuste.run.live.guards import GuardWatch, beyond_load, longest_silence
 from ajuste.run.live.monitor import LOOK_SECONDS, SILENCE_SECONDS, Heart, LiveMonitor, slice_trial, why_no_watch
 from ajuste.run.live.prediction import Known, SlicesPrediction, longest, predictions
@@ -153,6 +154,7 @@ class Conductor:
     about: dict[str, Any] = field(default_factory=dict)
     known: Mapping[str, Known] = field(default_factory=dict)
     _begin_s: float = field(init=False)
+    _names: Mapping[str, str] = field(init=False)
     _earlier: dict[str, str] = field(default_factory=dict, init=False)
     _broken_in_a_row: int = field(default=0, init=False)
     _failed_in_a_row: int = field(default=0, init=False)
@@ -168,6 +170,7 @@ class Conductor:
         self._begin_s = so_far_s - monotonic_s
         for one in self.trials:
             self._note_silences(one)
+        self._names = settings_of(self.study)
         self._guards = GuardWatch(self._live, {name: source.fold for name, source in self.sources.items()})
 
     @property
@@ -189,9 +192,12 @@ class Conductor:
         number = max((one.slot.block for one in self.trials), default=0)
         self._predict()
         try:
-            while (stop := self._stop_before(number)) is None:
+            stop = self._stop_before(number)
+            while stop is None:
                 self._block(number)
                 self._learn(number)
+                stop = self._stop_before(number + 1)
+                self._tell_judged(number, is_last=stop is not None)
                 number += 1
         except StopAskedError:
             return Stop("time", f"stopped by ajuste live stop after {self._counted()}")
@@ -279,7 +285,9 @@ class Conductor:
         attempt = len(self._attempts(slot))
         live = self._live
         self.hooks.state(configuration=slot.configuration, slices=len(self.trials), block=slot.block, doing="measuring")
-        self.hooks.tell(Ongoing(f"Measuring {slot.configuration} (block {slot.block}) · {self._left()}"))
+        self.hooks.tell(
+            Ongoing(f"Measuring {self._names[slot.configuration]} ({block_name(slot.block)}) · {self._left()}")
+        )
         plan = plan_for(self.study, slot, attempt)
         assert plan.workload is not None
         command = watch_command(self.watch, self.heart, live.slice_s)
@@ -357,11 +365,10 @@ class Conductor:
             time.sleep(_PAUSE_SECONDS)
 
     def _learn(self, number: int) -> None:
-        """After a block: the wash-out, where it was not given and enough was seen, and what is known now."""
+        """After a block: the wash-out, where it was not given and enough was seen, and how many slices it takes."""
         if self._live.washout_s is None and is_estimated_after(number + 1):
             self._estimate_wash_out()
         self._predict()
-        self._tell_judged(number)
 
     def _estimate_wash_out(self) -> None:
         """The first time, and again as more is seen, where it turns out to be longer."""
@@ -374,12 +381,14 @@ class Conductor:
             self.hooks.note(self.about)
             self.hooks.tell(f"wash-out: {duration(found.seconds)} ({found.says})")
 
-    def _tell_judged(self, number: int) -> None:
+    def _tell_judged(self, number: int, *, is_last: bool) -> None:
+        """What is known after a block; after the last one the results say it."""
         judged = judge_live(self.study, self.trials)
         more = [one.more_slices for one in judged if one.more_slices]
         left = f" About {max(more):,} more slices." if more else ""
         said = live_answer(self.study, judged, self.trials)
-        self.hooks.tell(f"after {self._counted()}: {visible_line(said)}{left}")
+        if not is_last:
+            self.hooks.tell(f"after {self._counted()}: {visible_line(said)}{left}")
         self.hooks.state(slices=len(self.trials), block=number, said=said)
 
     def _predict(self) -> None:
@@ -403,8 +412,9 @@ class Conductor:
         flag = "" if found.status == "ok" else f" ({found.status}: {visible_line(found.reason)})"
         predicted = self._prediction.slices if self._prediction else None
         of = "" if predicted is None else f" ({predicted:,} predicted)"
-        where = f"slice {len(self.trials)}{of}, block {found.slot.block}"
-        self.hooks.tell(f"{where}: {found.slot.configuration}: {', '.join(values) or 'no value'}{flag}")
+        where = f"slice {len(self.trials)}{of}, {block_name(found.slot.block)}"
+        configuration = self._names[found.slot.configuration]
+        self.hooks.tell(f"{where}: {configuration}: {', '.join(values) or 'no value'}{flag}")
 
 
 def rebooted(about: Mapping[str, Any]) -> bool:
