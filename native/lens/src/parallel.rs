@@ -82,6 +82,8 @@ struct Parallel {
     is_on: AtomicBool,
     /// How many instructions had been carried out when the guest's time was set last.
     folded: AtomicI64,
+    /// The guest's time that follows from so many instructions.
+    followed: Cell<(i64, i64)>,
     /// Where the quantum ends.
     horizon: Cell<i64>,
     /// Whose turn it is, and how many instructions of it are in its local time already.
@@ -135,6 +137,7 @@ pub fn prepare(quantum_ns: u64, cpus: c_int) -> Result<(), String> {
         cpus: OnceLock::new(),
         is_on: AtomicBool::new(false),
         folded: AtomicI64::new(0),
+        followed: Cell::new((0, -1)),
         horizon: Cell::new(0),
         turn: Cell::new(0),
         turn_counted: Cell::new(0),
@@ -378,6 +381,7 @@ impl Parallel {
             cpu.local.set(now);
         }
         self.horizon.set(self.next_horizon(now));
+        self.followed.set((now, -1));
         self.turn.set(0);
         self.turn_counted.set(self.counted.load(Relaxed));
         self.has_paused.set(false);
@@ -467,7 +471,13 @@ impl Parallel {
     fn between_turns(&self) -> i64 {
         self.rests.store(false, Relaxed);
         self.settle();
-        let (now, due) = (self.guest_time(), self.next_timer());
+        let now = self.guest_time();
+        // QEMU asks twice in a row.
+        let known = (now, self.counted.load(Relaxed));
+        if self.followed.get() == known {
+            return now;
+        }
+        let due = self.next_timer();
         let behind = self.running_cpus().map(|cpu| cpu.local.get().max(now)).min();
         let end = self.horizon.get().min(due);
         match behind {
@@ -475,10 +485,14 @@ impl Parallel {
                 let reached = behind / self.quantum * self.quantum;
                 let time = due.min(reached.max(end));
                 self.set_guest_time(time);
+                self.followed.set((time, known.1));
                 self.horizon.set(self.next_horizon(time));
                 time
             }
-            _ => now,
+            _ => {
+                self.followed.set(known);
+                now
+            }
         }
     }
 
@@ -500,7 +514,7 @@ impl Parallel {
             // An idle guest was moved on.
             self.horizon.set(self.next_horizon(now));
         }
-        self.is_alone.set(self.running_cpus().count() == 1);
+        self.is_alone.set(self.running_cpus().all(|other| other.state == state));
         let end = if self.is_alone.get() { due } else { due.min(self.horizon.get()) };
         let local = cpu.local.get().max(now);
         cpu.local.set(local);

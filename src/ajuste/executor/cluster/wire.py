@@ -18,6 +18,7 @@ from pydantic import AfterValidator, Field, ValidationError
 from ajuste.executor.guest.emulator import choose_emulator
 from ajuste.executor.guest.guest import GuestOptions
 from ajuste.executor.guest.initramfs import GuestFiles, build_initramfs
+from ajuste.executor.guest.lens import why_not_at_once
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.base import BaseModel, ClosedModel, first_problem
 from ajuste.model.kernel import KernelImage
@@ -100,11 +101,14 @@ def pack_guest(image: KernelImage, files: GuestFiles, guest: GuestOptions, direc
     are missing or unsuitable.
     """
     archive = build_initramfs(files, image, directory / "initramfs", quiet_gate=guest["clock"] == "virtual")
+    emulator = choose_emulator(guest["clock"], guest["cpus"], guest["home"], guest["say"], topology=guest["topology"])
+    parallel = guest["parallel"]
+    if parallel is None and guest["clock"] == "virtual" and guest["cpus"] > 1:
+        # All workers have the same clock, or refuse.
+        parallel = not why_not_at_once(emulator)
     parcel = GuestJob(
         ajuste=ajuste_version(),
-        qemu=choose_emulator(
-            guest["clock"], guest["cpus"], guest["home"], guest["say"], topology=guest["topology"]
-        ).version,
+        qemu=emulator.version,
         spec=image.spec,
         release=image.release,
         package=image.package,
@@ -118,7 +122,7 @@ def pack_guest(image: KernelImage, files: GuestFiles, guest: GuestOptions, direc
         kernel_arguments=guest["kernel_arguments"],
         nodes=guest["nodes"],
         turn_us=guest["turn_us"],
-        parallel=guest["parallel"],
+        parallel=parallel,
         topology=guest["topology"],
         snapshot=guest["snapshot"],
     )
