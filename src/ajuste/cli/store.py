@@ -17,8 +17,8 @@ from ajuste.cli.options import Json, example, examples, help_if_alone
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import count_of, visible, visible_line
-from ajuste.store.database import shown
 from ajuste.store.head import PINNED, Head, RunNotes, valid_tags
+from ajuste.store.location import shown
 from ajuste.store.salvage import Findings, inspect_store
 from ajuste.store.salvage import salvage as salvage_store
 from ajuste.store.store import Store
@@ -49,9 +49,6 @@ def check(as_json: Json = False) -> None:
         typer.echo(f"{whole} in {shown(url)} are intact." if not found.damaged else f"{whole} are intact. Damaged:")
         for line in found.damaged:
             typer.echo(f"  {visible_line(line)}")
-        if found.unverified_before:
-            count = count_of(len(found.unverified_before), "run")
-            typer.echo(f"{count} are older than checksums; damage before the upgrade goes unnoticed.")
     if found.damaged:
         raise RunError(
             f"the store {shown(url)} is damaged", hint="run ajuste store salvage -o FILE to save all that is intact"

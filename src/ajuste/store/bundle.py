@@ -28,7 +28,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.explanation import Recorded
 from ajuste.model.results import Results
 from ajuste.model.trial import Trial
-from ajuste.store.database import require_new
+from ajuste.store.location import require_new
 
 if sys.version_info >= (3, 14):
     from compression import zstd

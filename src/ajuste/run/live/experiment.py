@@ -34,7 +34,7 @@ from ajuste.run.live.reading import Source
 from ajuste.run.live.sources import opened
 from ajuste.run.live.state import forget_stop, is_asked_to_stop, keep_state, own_state
 from ajuste.run.testbed import Experiment, RunOptions
-from ajuste.store.engine import lock_name, only_one
+from ajuste.store.location import lock_name, only_one
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
