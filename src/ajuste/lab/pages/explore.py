@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from starlette.requests import Request
@@ -17,8 +17,11 @@ from ajuste.model.error import RequestError
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
 from ajuste.report.format import labels_of
-from ajuste.store.store import Run, Store
+from ajuste.store.head import Run
 from ajuste.study.resolved import ResolvedStudy
+
+if TYPE_CHECKING:
+    from ajuste.store.store import Store
 
 _NAMED: Final = ("block", "position", "attempt")
 _VIEWS: Final = (
