@@ -8,7 +8,6 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Final
 
@@ -40,14 +39,14 @@ def back_up(url: str, file: Path) -> Findings:
     require_new(file)
     require_there(original)
     try:
-        _copy(original, file)
+        with closing(sqlite3.connect(original)) as source, closing(sqlite3.connect(file)) as copy:
+            source.backup(copy)
         give_to_caller(file)
-        with TemporaryDirectory(prefix="ajuste-backup-", dir=file.parent) as directory:
-            looked_at = Path(directory) / "store.sqlite"  # Opening one of an older layout would change it.
-            _copy(file, looked_at)
-            found = inspect_store(f"sqlite:///{looked_at}")
+        found = inspect_store(f"sqlite:///{file}")
         if found.damaged:
             raise unusable(url, DamageError(found.damaged[0]), "copied")
+        with closing(sqlite3.connect(file)) as copy:
+            copy.execute("PRAGMA journal_mode=DELETE")  # One file.
     except (sqlite3.Error, OSError) as error:
         remove_store(file)
         raise RunError(f"cannot copy the store to {file}: {error}", hint="check disk space and permissions") from error
@@ -89,12 +88,6 @@ def _held(run: Head, store: Store, home: Home) -> Iterator[None]:
         store.reserved(run.fingerprint, run.seed, what),
     ):
         yield
-
-
-def _copy(original: str | Path, file: Path) -> None:
-    with closing(sqlite3.connect(original)) as source, closing(sqlite3.connect(file)) as copy:
-        source.backup(copy)
-        copy.execute("PRAGMA journal_mode=DELETE")
 
 
 def _file(url: str, hint: str) -> Path:
