@@ -55,12 +55,12 @@ def test_the_interval_is_what_the_evidence_does_not_refute() -> None:
         )
 
 
-@pytest.mark.parametrize(("blocks", "share"), [(3, 0.63), (8, 0.31), (14, 0.19)])
+@pytest.mark.parametrize(("blocks", "share"), [(3, 0.63), (8, 0.31), (29, 0.098)])
 def test_what_so_many_blocks_cannot_see(blocks: int, share: float) -> None:
     assert blind_spot(blocks, 0.95) == pytest.approx(share, abs=0.005)
 
 
-@pytest.mark.parametrize(("seeds", "word"), [(3, "undecided"), (10, "undecided"), (14, "equivalent")])
+@pytest.mark.parametrize(("seeds", "word"), [(3, "undecided"), (28, "undecided"), (29, "equivalent")])
 def test_a_few_seeds_alike_are_not_equivalent_in_a_guest(
     configurations: Any, trials: Any, elapsed: Metric, seeds: int, word: str
 ) -> None:

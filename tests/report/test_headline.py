@@ -107,6 +107,18 @@ def test_a_run_without_figures_says_why(granularity: Results) -> None:
     assert said(found) == ["Nothing was measured: b: the workload exited with code 1."]
 
 
+def test_a_run_that_ended_before_anything_was_measured_says_so(granularity: Results) -> None:
+    found = results_of(granularity, ONE, [("undecided", 1.0)])
+    nothing = tuple(one.model_copy(update={"metrics": {}}) for one in found.configurations)
+    ended = {
+        "blocks": 0,
+        "stopped": "time",
+        "stopped_because": "stopped by ajuste live stop",
+        "configurations": nothing,
+    }
+    assert said(found.model_copy(update=ended)) == ["Nothing was measured: stopped by ajuste live stop."]
+
+
 def test_a_run_across_reboots_counts_rounds_of_boots(granularity: Results) -> None:
     found = results_of(granularity, ONE, [("undecided", 1.0)])
     verdicts = tuple(one.model_copy(update={"of_rounds": True, "more_blocks": 1}) for one in found.verdicts)

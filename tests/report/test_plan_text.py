@@ -94,8 +94,8 @@ def test_every_write_and_command_is_shown(plan: PlannedStudy) -> None:
 
 def test_the_order_of_the_first_blocks_is_shown_with_their_seeds(plan: PlannedStudy) -> None:
     text = printed(plan)
-    assert "block 0 (seed 100): 7.5 ms → 750 µs\n" in text
-    assert "block 1 (seed 101): 750 µs → 7.5 ms\n" in text
+    assert "block 1 (seed 100): 7.5 ms → 750 µs\n" in text
+    assert "block 2 (seed 101): 750 µs → 7.5 ms\n" in text
 
 
 def test_only_a_wall_clock_asks_how_quiet_the_machine_is(plan: PlannedStudy) -> None:

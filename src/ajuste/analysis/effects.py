@@ -10,11 +10,11 @@ from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
 
 from ajuste.analysis.pairs import Pairs, Trials, clean_trials, pairs
 from ajuste.analysis.sequence import Interval, interval_between, mean_interval, quantile_bounds
 from ajuste.analysis.signs import sign_interval
-from ajuste.model.distributions import student_cdf, student_quantile
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.trial import Configuration, Factor
 
@@ -210,7 +210,7 @@ class FixedContrast:
         """Half the width of the two-sided interval of confidence 1 − ``alpha``; infinite where nothing can be said."""
         if not math.isfinite(self.error) or self.freedom <= 0:
             return math.inf
-        return self.error * student_quantile(self.freedom, 1 - alpha / 2) if self.error > 0 else 0.0
+        return self.error * stdtrit(self.freedom, 1 - alpha / 2) if self.error > 0 else 0.0
 
     @property
     def p_value(self) -> float:
@@ -219,7 +219,7 @@ class FixedContrast:
             return math.nan
         if self.error == 0:
             return 1.0 if self.difference == 0 else 0.0
-        return 2 * student_cdf(self.freedom, -abs(self.difference) / self.error)
+        return float(2 * stdtr(self.freedom, -abs(self.difference) / self.error))
 
 
 def paired(baseline: Array, other: Array) -> FixedContrast:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
+from scipy.special import nctdtr, ndtri, stdtrit
 
 from ajuste.analysis.effects import (
     SMALLEST_RELATIVE_STEP,
@@ -27,7 +28,6 @@ from ajuste.analysis.effects import (
 )
 from ajuste.analysis.sequence import Interval
 from ajuste.analysis.verdict import of_effect, reason_of, unmeasured, word_of
-from ajuste.model.distributions import noncentral_student_cdf, normal_quantile, student_quantile
 from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.verdict import Verdict, Word
@@ -54,8 +54,8 @@ def values_needed(difference: float, spreads: tuple[float, ...], alpha: float, p
     variance = math.fsum(spread**2 for spread in spreads)
     if difference == 0 or variance == 0:
         return None
-    z = normal_quantile(1 - alpha / 2) + normal_quantile(power)
-    normal = variance * (z / difference) ** 2  # what it would take were the spread known
+    z = ndtri(1 - alpha / 2) + ndtri(power)
+    normal = float(variance * (z / difference) ** 2)  # what it would take were the spread known
     if normal > MOST_VALUES:
         return None
     share = variance**2 / math.fsum(spread**4 for spread in spreads)
@@ -67,8 +67,8 @@ def values_needed(difference: float, spreads: tuple[float, ...], alpha: float, p
 
 def _power(difference: float, variance: float, freedom: float, n: int, alpha: float) -> float:
     apart = abs(difference) / math.sqrt(variance / n)
-    critical = student_quantile(freedom, 1 - alpha / 2)
-    return 1 - noncentral_student_cdf(freedom, apart, critical)
+    critical = stdtrit(freedom, 1 - alpha / 2)
+    return float(1 - nctdtr(freedom, apart, critical))
 
 
 def not_evidence(

@@ -13,7 +13,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.plan import Sampler
 from ajuste.model.results import Clock
 from ajuste.model.trial import Factor, Slot
-from ajuste.model.wording import count_of, number
+from ajuste.model.wording import block_name, count_of, number
 from ajuste.report.document import Fact, Facts, Item, Listing, Notes, Paragraph, Report, Section, Subsection, facts_of
 from ajuste.report.format import duration, level_text
 from ajuste.report.method import VIRTUAL
@@ -267,9 +267,8 @@ def _order(plan: PlannedStudy) -> Iterator[Item]:
     for block, slots in groupby(plan.trials, key=lambda slot: slot.block):
         trials = list(slots)
         seeds = ", ".join(str(seed) for seed in dict.fromkeys(trial.seed for trial in trials))
-        warm_up = ", warm-up" if trials[0].warm_up else ""
         names = " → ".join(short.get(trial.configuration, trial.configuration) for trial in trials)
-        yield Item(f"block {block} (seed {seeds}{warm_up})", names)
+        yield Item(f"{block_name(block, plan.warm_up_blocks)} (seed {seeds})", names)
 
 
 def _short(configuration: PlannedConfiguration, plan: PlannedStudy) -> str:

@@ -115,7 +115,8 @@ def _ranked_summary(metric: Metric, ranking: Ranking, names: Mapping[str, str]) 
 
 
 def _names(results: Results, labels: Labels) -> dict[str, str]:
-    return {one.name: labels.setting(one) for one in results.configurations}
+    say = labels.setting if len(labels.factors) <= 1 else labels.short  # Of several factors the table has the names.
+    return {one.name: say(one) for one in results.configurations}
 
 
 def _badge(one: Ranked, smallest_effect: float) -> Badge:

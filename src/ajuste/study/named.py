@@ -72,6 +72,7 @@ PLAIN: Final = frozenset(
         *("TargetTable.modules", "TargetTable.packages", "TargetTable.kernel_arguments", "TargetTable.prove"),
         *("AnalysisTable.metrics", "AnalysisTable.describe", "AnalysisTable.prediction"),
         *("TuneTable.objectives", "TuneTable.constraints"),
+        *("ExpectTable.digest", "ExpectedFigure.metric", "ExpectedFigure.configuration"),
     }
 )
 """Fields of text that name nothing of this machine: words for people, names of the catalogue, and parts of a guest."""

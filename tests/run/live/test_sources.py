@@ -20,6 +20,7 @@ from ajuste.model.metric import Metric
 from ajuste.run.live.reading import NothingShownError, Reading, Shown, Source, level, look_at
 from ajuste.run.live.sources import open_metric
 from ajuste.run.live.sources import opened as opened_all
+from ajuste.study.command_line.live import LiveRequest, live_design
 
 PAGE = """\
 # TYPE took histogram
@@ -268,3 +269,13 @@ def test_what_is_not_there_yet_is_waited_for_as_long_as_is_patient(tmp_path: Pat
         assert sources["m"].read() == (7.0,)
     assert len(said) == 1
     assert said[0].startswith("waiting: ")
+
+
+def test_a_counter_of_a_command_is_a_rate(tmp_path: Path) -> None:
+    request = LiveRequest(set=(), slice="5s", metric=("commits,1/s,higher,counter=command:echo 5",))
+    (metric,) = live_design(request).metrics
+    assert (metric.metric.unit, metric.metric.direction) == ("1/s", "higher")
+    assert open_metric(metric).fold([Reading(0, (5.0,)), Reading(2, (9.0,))]) == 2.0
+    (log := tmp_path / "log").touch()
+    with pytest.raises(RequestError, match="counter does not apply to regex:"):
+        open_metric(metric.model_copy(update={"kind": "regex", "where": f"{log}#(.)"}))

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from scipy.special import stdtr
 
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP
 from ajuste.analysis.sequence import Interval
 from ajuste.analysis.signs import LONG, Floats, fewest_blocks, final_log_evidence, interval_around
-from ajuste.model.distributions import student_cdf
 from ajuste.model.live import Slice
 from ajuste.model.metric import Metric, Scale
 
@@ -110,7 +110,7 @@ class CarryOver:
             return 1.0
         if self.error == 0:
             return 0.0 if self.size else 1.0
-        return 2 * student_cdf(self.freedom, -abs(self.size) / self.error)
+        return float(2 * stdtr(self.freedom, -abs(self.size) / self.error))
 
 
 _EACH: Final = 2

@@ -12,10 +12,10 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri, ndtri
 
 from ajuste.analysis.switchback.evidence import block_differences, blocks_needed
 from ajuste.design.switchback import order_of_block, slices_a_block
-from ajuste.model.distributions import chi_squared_quantile, normal_quantile
 from ajuste.model.live import Slice, SwitchbackOrder
 from ajuste.model.metric import Metric, Scale
 
@@ -66,11 +66,10 @@ def plan_of_noise(noise: BlockNoise, effect: float, alpha: float, block_slices: 
         found = blocks_needed(times * noise.values, effect, alpha, shortfall=shortfall)
         return None if found is None else found * block_slices
 
-    most = normal_quantile(FOUND)
+    most = ndtri(FOUND)
     freedom = max(1, noise.blocks - 1)
     low, high = (
-        slices(most, math.sqrt(freedom / chi_squared_quantile(freedom, share)))
-        for share in ((1 + SURE) / 2, (1 - SURE) / 2)
+        slices(most, math.sqrt(freedom / chdtri(freedom, 1 - share))) for share in ((1 + SURE) / 2, (1 - SURE) / 2)
     )
     return SwitchbackPlan(slices(most), slices(0.0), low, high)
 

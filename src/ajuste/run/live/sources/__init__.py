@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 from typing import Final
@@ -14,7 +15,7 @@ from ajuste.model.base import modules_of
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.live import LiveDesign, LiveMetric
 from ajuste.model.wording import Say, visible_line
-from ajuste.run.live.reading import NothingShownError, Source, look_at
+from ajuste.run.live.reading import NothingShownError, Source, level, look_at, rate
 
 _PAUSE_SECONDS: Final = 1.0
 
@@ -64,6 +65,12 @@ def open_metric(metric: LiveMetric) -> Source:
         source = known[metric.kind](metric.where)
     except RequestError as failure:
         raise failure.at(place) from None
+    if metric.counter:
+        if source.fold is not level:
+            source.close()
+            what = f"counter does not apply to {metric.kind}:{metric.where}, whose figure is no level"
+            raise RequestError(what, hint="remove the word counter", place=place)
+        source = replace(source, fold=rate)
     try:
         look_at(source)
     except NothingShownError as nothing:

@@ -1,4 +1,5 @@
-"""``command:COMMAND``: the last number that a command prints, run again each time. It is averaged.
+"""``command:COMMAND``: the last number that a command prints, run again each time. It is averaged; with the word
+``counter`` before the ``=`` its growth by second is the figure.
 
 No shell reads the command; for a pipe, call one: ``command:sh -c '…'``. Under sudo it runs as the caller, as the
 commands of a study do.
