@@ -42,7 +42,7 @@ from ajuste.study.schema import Study
 if TYPE_CHECKING:
     from ajuste.store.store import Store
 
-Anew = Callable[[Experiment, Store], bool]
+Anew = Callable[[Experiment, "Store"], bool]
 
 
 def across_boots(
