@@ -31,6 +31,8 @@ Place: TypeAlias = tuple[int, int, int]
 OF_STUDY: Final = ("named", "resolved", "environment", "stopped_because")
 _ALWAYS: Final = frozenset({"taken_up", "answer", "tags", "deleted", "recorded"})
 """What of a run may change after its end: no part of what it measured or said."""
+_HEAD: Final = RUNS.select().where(RUNS.c.id == sa.bindparam("run_id"))
+_TO_CHANGE: Final = _HEAD.with_for_update()
 _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 
@@ -45,8 +47,7 @@ def heads(connection: sa.Connection) -> list[Head]:
 
 def head_of(connection: sa.Connection, run_id: str, *, to_change: bool = False) -> Head:
     """Read one of them; ``to_change`` has others who want to change it wait. Raises DamageError where it is missing."""
-    query = RUNS.select().where(RUNS.c.id == run_id)
-    row = connection.execute(query.with_for_update() if to_change else query).first()
+    row = connection.execute(_TO_CHANGE if to_change else _HEAD, {"run_id": run_id}).first()
     if row is None:
         raise DamageError(f"run {run_id} is missing")
     return Head(*verified(RUNS, row))

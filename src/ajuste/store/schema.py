@@ -6,6 +6,7 @@ Each row ends with its checksum, of all values before it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, get_type_hints
 
@@ -102,8 +103,13 @@ def keep(connection: sa.Connection, table: sa.Table, rows: Sequence[Sequence[Any
 def replace(connection: sa.Connection, table: sa.Table, row: Sequence[Any]) -> None:
     """Put a row with its checksum in the place of that with the same key, which others may wait for."""
     values = dict(zip(table.c.keys(), row, strict=True))
-    key = (column == values.pop(column.name) for column in table.primary_key)
-    connection.execute(table.update().where(*key).values(values))
+    same = {f"same_{column.name}": values[column.name] for column in table.primary_key}
+    connection.execute(_replacing(table), values | same)
+
+
+@cache
+def _replacing(table: sa.Table) -> sa.Update:
+    return table.update().where(*(column == sa.bindparam(f"same_{column.name}") for column in table.primary_key))
 
 
 def verified(table: sa.Table, row: Any) -> Any:
