@@ -207,6 +207,7 @@ def _compare_values(first: Values, second: Values, metric: Metric, alpha: float)
         _effect(contrast, scale, metric, alpha, means),
         baseline_level=typical,
         means_ratio=math.log(means[1] / means[0]) if scale == "ratio" else None,
+        trials=(one, other),
     )
     return Comparison(effect, contrast, basis, (len(left), len(right)), spreads, left_out, level)
 
@@ -323,7 +324,7 @@ def one_unit_notes(comparisons: Mapping[tuple[str, str], Comparison], deciding: 
 
 
 def _one_unit(found: Comparison) -> str:
-    of = {"fork": "-f 5", "process": "several processes"}.get(found.level, f"several {found.level}s")
+    of = {"fork": "-f 5", "process": "several runs, each a process"}.get(found.level, f"several {found.level}s")
     return f"only one {found.level}: what differs from {found.level} to {found.level} is unknown (measure with {of})"
 
 

@@ -229,7 +229,14 @@ class _Subject:
     def _not_settled(self, others: Sequence[str]) -> str:
         """``Not settled between A and B after 12 blocks``."""
         after = f" after {self.results.counted_blocks}" if self.results.blocks else ""
-        return f"Not settled between {self._baseline} and {self._count_or_name(others)}{after}"
+        other = self._level_alone(others[0]) if len(others) == 1 else ""
+        return f"Not settled between {self._baseline} and {other or self._count_or_name(others)}{after}"
+
+    def _level_alone(self, name: str) -> str:
+        """The level of the only factor, whose name stands before it."""
+        found = next((one for one in self.results.configurations if one.name == name), None)
+        is_named = len(self.labels.factors) == 1 and not self.labels.factors[0].speaks_for_itself
+        return self.labels.short(found) if found is not None and is_named else ""
 
     def _count_or_name(self, configurations: Sequence[str]) -> str:
         if len(configurations) > 1:

@@ -102,6 +102,7 @@ class PlannedStudy(ClosedModel):
     """``target`` describes in a line where trials would run. ``trials`` are those of the first blocks, in order;
     later blocks are drawn in the same way from ``seed``. ``once`` is what runs before the first and after the last
     trial. ``design`` says in sentences how they are ordered. ``units`` are the factors' units, where they have one.
+    All guests boot with ``kernel_arguments`` and load ``modules``. ``disk`` may be overwritten.
     """
 
     schema_version: int = 1
@@ -132,6 +133,9 @@ class PlannedStudy(ClosedModel):
     correction: str = ""
     needed: tuple[PlannedNeed, ...] = ()
     notes: tuple[str, ...] = ()
+    kernel_arguments: tuple[str, ...] = Field(default=(), exclude_if=lambda words: not words)
+    modules: tuple[str, ...] = Field(default=(), exclude_if=lambda modules: not modules)
+    disk: str = Field(default="", exclude_if=lambda disk: not disk)
     packages: PlannedPackageSet | None = Field(default=None, exclude_if=lambda packages: packages is None)
     reboots: PlannedReboots | None = Field(default=None, exclude_if=lambda reboots: reboots is None)
 
@@ -168,6 +172,9 @@ def _frame(plan: PlannedStudy) -> tuple[Fact, ...]:
     return facts_of(
         ("Target", plan.target),
         ("Packages", _packages(plan.packages) if plan.packages else ""),
+        ("Boots with", " ".join(plan.kernel_arguments)),
+        ("Modules", ", ".join(plan.modules)),
+        ("Disk", plan.disk),
         ("Clock", plan.clock),
         ("Seed", str(plan.seed)),
         ("Blocks", blocks),

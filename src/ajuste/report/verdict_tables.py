@@ -67,11 +67,12 @@ def ranking_sentence(metric: Metric, ranking: Ranking, names: Mapping[str, str])
     title = in_sentence(visible_line(metric.title))
     if all(one.low is None and one.high is None for one in ranking.others):
         return f"By {title}, {winner} has the best mean so far; there are too few blocks for intervals."
+    luck = f" {ranking.luck}" if ranking.luck else ""
     if not rest:
         others = "both others" if len(ranking.others) == 2 else f"all {len(ranking.others)} others"
-        return f"By {title}, {winner} is best: {others} are worse for certain."
+        return f"By {title}, {winner} is best: {others} are worse for certain.{luck}"
     said = rest if len(rest) <= _MOST_NAMED else [*rest[: _MOST_NAMED - 1], f"{len(rest) - _MOST_NAMED + 1} more"]
-    return f"By {title}, {winner} has the best mean; {listed(said)} cannot be distinguished from it."
+    return f"By {title}, {winner} has the best mean; {listed(said)} cannot be distinguished from it.{luck}"
 
 
 def _ranked_group(results: Results, metric: Metric, ranking: Ranking, labels: Labels) -> RowGroup:

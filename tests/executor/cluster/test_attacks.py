@@ -7,6 +7,8 @@ import pickle
 import socket
 import ssl
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -383,3 +385,27 @@ def test_keys_that_are_not_valid_now_are_refused_with_both_dates(
     monkeypatch.setattr("ajuste.executor.cluster.channel.datetime", Mock(wraps=datetime, now=lambda _: now))
     with pytest.raises(RequestError, match=f"clock says {now:%Y-%m-%d}"):
         context_of(tmp_path / "keys", "worker")
+
+
+NURSERY = """\
+from multiprocessing import get_context
+from ajuste.executor.cluster.serving import begin_nursery
+
+if __name__ == "__main__":
+    begin_nursery()
+    child = get_context("forkserver").Process(target=print)
+    child.start()
+    child.join()
+"""
+
+
+def test_workers_import_nothing_of_the_present_directory(tmp_path: Path, mark: Path) -> None:
+    """Root may be in a directory that everybody can write."""
+    program, stranger = tmp_path / "own" / "program.py", tmp_path / "stranger"
+    for directory in (program.parent, stranger):
+        directory.mkdir()
+    program.write_text(NURSERY)
+    for name in ("random", "socket", "signal", "ajuste"):
+        (stranger / f"{name}.py").write_text(f"open({str(mark)!r}, 'w')\n")
+    subprocess.run([sys.executable, program], cwd=stranger, capture_output=True, timeout=60, check=False)
+    assert not mark.exists()

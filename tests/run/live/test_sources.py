@@ -6,12 +6,14 @@ import json
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import psutil
 import pytest
 
 from ajuste.model.error import RequestError
@@ -21,6 +23,7 @@ from ajuste.run.live.reading import NothingShownError, Reading, Shown, Source, l
 from ajuste.run.live.sources import open_metric
 from ajuste.run.live.sources import opened as opened_all
 from ajuste.study.command_line.live import LiveRequest, live_design
+from mutation import bounded
 
 PAGE = """\
 # TYPE took histogram
@@ -146,6 +149,8 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
 class Answers:
     """An endpoint that answers with these bytes, and closes."""
 
+    drips = False
+
     def __init__(self) -> None:
         self.said = HEAD + b"Content-Length: %d\r\n\r\n" % len(WHOLE) + WHOLE
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -161,6 +166,9 @@ class Answers:
             with connection, suppress(OSError):
                 connection.recv(4096)
                 connection.sendall(self.said)
+                while self.drips:
+                    connection.sendall(b"X: y\r\n")
+                    time.sleep(0.01)
 
     def close(self) -> None:
         self._listening.close()
@@ -224,6 +232,41 @@ def test_logs_are_followed_also_when_they_are_rotated(tmp_path: Path) -> None:
 
     assert between(numbers, write) == 2
     assert pointers.read() == (5.0,)
+
+
+@pytest.mark.timeout(30)
+def test_a_pattern_that_backtracks_without_end_shows_nothing(tmp_path: Path) -> None:
+    """Who writes the log must not keep Ajuste from its guards."""
+    log = tmp_path / "x.log"
+    log.touch()
+    source = opened("regex", f"{log}#(a+)+(1)$")
+    log.write_text("a" * 60 + "b\n")
+    with pytest.raises(NothingShownError, match="backtrack"):
+        source.read()
+    log.write_text("aa1\n")
+    assert source.read() == ()
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("endless", ["yes 1", "sh -c 'sleep 321 & wait'"])
+def test_a_command_that_does_not_end_is_ended_with_all_that_it_has_started(
+    endless: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ajuste.run.live.sources.command.READ_SECONDS", 0.3)
+    with bounded(), pytest.raises(RequestError, match="took longer than"):
+        opened("command", endless)
+    left = [one.info["cmdline"] for one in psutil.process_iter(["cmdline"])]
+    assert ["sleep", "321"] not in left
+    assert ["yes", "1"] not in left
+
+
+@pytest.mark.timeout(30)
+def test_an_endpoint_whose_headers_never_end_is_left(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ajuste.run.live.sources.PAST_SECONDS", 0.5)
+    answers.said = HEAD
+    answers.drips = True
+    with pytest.raises(RequestError, match="shows nothing within"):
+        opened("prometheus", f"{answers.url}#heat")
 
 
 def test_commands_and_files_of_the_kernel() -> None:

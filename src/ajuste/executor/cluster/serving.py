@@ -41,7 +41,15 @@ def begin_nursery() -> None:
     from multiprocessing import forkserver, set_forkserver_preload  # Takes long to load, and few come here.
 
     set_forkserver_preload(list(_LOADED))
-    forkserver.ensure_running()
+    # It is started with -c, and would import modules of the present directory, which may be a stranger's.
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        forkserver.ensure_running()
+    finally:
+        del os.environ["PYTHONSAFEPATH"]
+        if before is not None:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 class LocalWorkers:
@@ -58,6 +66,7 @@ class LocalWorkers:
         self._ended = False
 
     async def start(self) -> None:
+        begin_nursery()
         for _ in range(self._count):
             await self._start_one()
 
