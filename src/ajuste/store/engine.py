@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +28,9 @@ _NOT_ALLOWED: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3
 _PRAGMAS: Final = ("journal_mode=WAL", "synchronous=FULL", "cell_size_check=ON", "trusted_schema=OFF")
 _ACTS: Final = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') OR sql LIKE 'CREATE VIRTUAL%'"
 _DRIVER: Final = "postgresql+psycopg"
+
+
+logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())  # A lost connection is told once, by ``unusable``.
 
 
 class Database:
