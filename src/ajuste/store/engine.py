@@ -15,7 +15,7 @@ from ajuste.machine.files import give_to_caller, make_directory
 from ajuste.machine.installation import lacking
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.store.checks import UNREADABLE, DamageError
-from ajuste.store.location import OTHER_PLACE, STORE_URLS, file_of, going_on, lock_number, shown
+from ajuste.store.location import OTHER_PLACE, STORE_URLS, file_of, going_on, lock_number, redact_password
 from ajuste.store.schema import LAYOUT, METADATA, STORE, keep, sealed, verified
 
 CHECKED_BYTES: Final = 16 << 20
@@ -176,9 +176,9 @@ def require_sound(database: Database) -> None:
     if database.file is None:
         return
     with database.reader.connect() as connection:
-        found = [str(text) for text in connection.exec_driver_sql("PRAGMA quick_check(3)").scalars()]
-    if found != ["ok"]:
-        raise DamageError("its file is malformed: " + "; ".join(line for text in found for line in text.splitlines()))
+        faults = [str(text) for text in connection.exec_driver_sql("PRAGMA quick_check(3)").scalars()]
+    if faults != ["ok"]:
+        raise DamageError("its file is malformed: " + "; ".join(line for text in faults for line in text.splitlines()))
 
 
 def require_plain(connection: sa.Connection) -> None:
@@ -203,7 +203,7 @@ def _layout(connection: sa.Connection, url: str) -> int:
         raise DamageError(f"it has two layouts, {version} and {layout}")
     if layout > LAYOUT:
         raise RequestError(
-            f"the store {shown(url)} has layout {layout}; expected at most {LAYOUT}",
+            f"the store {redact_password(url)} has layout {layout}; expected at most {LAYOUT}",
             hint="use a newer version of Ajuste",
         )
     return layout
@@ -228,17 +228,19 @@ def unusable(url: str, error: Exception, what: str) -> AjusteError:
     if isinstance(error, UnicodeError):  # The database quotes a damaged text in its message.
         error = DamageError(f"it has invalid text: {error}")
     if isinstance(error, DamageError):
-        return RunError(f"the store {shown(url)} is damaged: {error}", hint=RECOVER)
+        return RunError(f"the store {redact_password(url)} is damaged: {error}", hint=RECOVER)
     message = str(error).strip()
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in _DAMAGED:
-        return RunError(f"the store {shown(url)} cannot be {what}, its file is damaged: {message}", hint=RECOVER)
+        return RunError(
+            f"the store {redact_password(url)} cannot be {what}, its file is damaged: {message}", hint=RECOVER
+        )
     if what == "opened" and (code in _NOT_ALLOWED or not code):
-        return RequestError(f"the store {shown(url)} cannot be {what}: {message}", hint=OTHER_PLACE)
+        return RequestError(f"the store {redact_password(url)} cannot be {what}: {message}", hint=OTHER_PLACE)
     if file_of(url) is None:
         message = message.partition("\n")[0]
         hint = "check that the server runs; earlier measurements are kept: run the same command again to resume"
-        return RunError(f"the store {shown(url)} cannot be {what}: {message}", hint=hint)
+        return RunError(f"the store {redact_password(url)} cannot be {what}: {message}", hint=hint)
     full = what == "written" or code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
     hint = "check disk space and the database; earlier measurements are kept" if full else RECOVER
-    return RunError(f"the store {shown(url)} cannot be {what}: {message}", hint=hint)
+    return RunError(f"the store {redact_password(url)} cannot be {what}: {message}", hint=hint)

@@ -71,8 +71,8 @@ class RunFollower:
         query = sa.select(TRIALS.c.number, TRIALS.c.figures).where(TRIALS.c.number > number).order_by(TRIALS.c.number)
         with self._database.reading() as connection:
             owners = [head.id for head in runs.owners(connection, run_id)]
-            found = connection.execute(query.where(TRIALS.c.run_id.in_(owners))).all()
-            return [_new_trial(row.number, row.figures) for row in found]
+            added = connection.execute(query.where(TRIALS.c.run_id.in_(owners))).all()
+            return [_new_trial(row.number, row.figures) for row in added]
 
     def stopped(self, run_id: str) -> tuple[str, str] | None:
         """Return why a run ended, also in words; empty while it goes on. None where it is gone."""
@@ -90,13 +90,13 @@ class RunFollower:
                 c.run_id.in_(run_ids[start : start + _AT_ONCE]), c.kind.in_((STUDY, RESULTS))
             )
             with self._database.reading() as connection:
-                found = {(run_id, kind): content for run_id, kind, content in connection.execute(query)}
-            for run_id, kind in found:
+                contents = {(run_id, kind): content for run_id, kind, content in connection.execute(query)}
+            for run_id, kind in contents:
                 if kind == STUDY:
                     with suppress(zlib.error, ValueError, LookupError, TypeError):
-                        results = found.get((run_id, RESULTS))
+                        results = contents.get((run_id, RESULTS))
                         text = zlib.decompress(results).decode() if results else ""
-                        yield run_id, json.loads(found[run_id, STUDY])["resolved"], text
+                        yield run_id, json.loads(contents[run_id, STUDY])["resolved"], text
 
 
 def _new_trial(number: int, content: bytes) -> NewTrial:

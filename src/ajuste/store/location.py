@@ -23,7 +23,7 @@ def file_of(url: str) -> Path | None:
     return Path(url.removeprefix(_FILE)) if url.startswith(_FILE) and url != _FILE else None
 
 
-def shown(url: str) -> str:
+def redact_password(url: str) -> str:
     """Return ``url`` as people may see it: without a password."""
     if url.startswith(_FILE):
         return url

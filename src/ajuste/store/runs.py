@@ -38,11 +38,11 @@ _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 def heads(connection: sa.Connection) -> list[Head]:
     """Read what is listed of all runs, the one begun last first. Raises DamageError, also where one is missing."""
-    found = [Head(*verified(RUNS, row)) for row in connection.execute(RUNS.select())]
+    listed = [Head(*verified(RUNS, row)) for row in connection.execute(RUNS.select())]
     counted = verified(STORE, connection.execute(STORE.select()).first()).runs
-    if counted != len(found):
-        raise DamageError(f"the store has {len(found)} of {counted} runs")
-    return sorted(found, key=lambda head: (head.begun, head.id), reverse=True)
+    if counted != len(listed):
+        raise DamageError(f"the store has {len(listed)} of {counted} runs")
+    return sorted(listed, key=lambda head: (head.begun, head.id), reverse=True)
 
 
 def head_of(connection: sa.Connection, run_id: str, *, to_change: bool = False) -> Head:
@@ -55,17 +55,17 @@ def head_of(connection: sa.Connection, run_id: str, *, to_change: bool = False) 
 
 def owners(connection: sa.Connection, run_id: str) -> list[Head]:
     """Read the runs whose trials a run has: those it is based on, the first one first, and itself."""
-    found = [head_of(connection, run_id)]
-    while found[0].base:
-        if found[0].base in {head.id for head in found}:
-            raise DamageError(f"run {found[0].base} is based on itself")
-        found.insert(0, head_of(connection, found[0].base))
-    return found
+    chain = [head_of(connection, run_id)]
+    while chain[0].base:
+        if chain[0].base in {head.id for head in chain}:
+            raise DamageError(f"run {chain[0].base} is based on itself")
+        chain.insert(0, head_of(connection, chain[0].base))
+    return chain
 
 
-def known_of(found: Collection[Head]) -> str:
+def known_of(runs: Collection[Head]) -> str:
     """Return what tells all trials that runs have from all others."""
-    return f"{sum(head.trials for head in found)} {sum(head.total for head in found)}"
+    return f"{sum(head.trials for head in runs)} {sum(head.total for head in runs)}"
 
 
 def next_turn(connection: sa.Connection) -> int:
@@ -133,8 +133,8 @@ def study_of(connection: sa.Connection, run_id: str) -> dict[str, Any]:
     content = document(connection, run_id, STUDY)
     if content is None:
         raise DamageError(f"the record of run {run_id} is missing")
-    found: dict[str, Any] = json.loads(content)
-    return found
+    study: dict[str, Any] = json.loads(content)
+    return study
 
 
 def recorded_of(connection: sa.Connection, run: Head) -> dict[str, bytes]:
@@ -162,9 +162,9 @@ def forget(connection: sa.Connection, run_id: str) -> None:
 def forget_deleted(connection: sa.Connection) -> None:
     """Remove the runs that were deleted, as far as no other run has their trials."""
     while True:
-        found = heads(connection)
-        bases = {head.base for head in found}
-        unused = [head.id for head in found if head.deleted and head.id not in bases]
+        listed = heads(connection)
+        bases = {head.base for head in listed}
+        unused = [head.id for head in listed if head.deleted and head.id not in bases]
         for run_id in unused:
             forget(connection, run_id)
         if not unused:

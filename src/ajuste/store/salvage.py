@@ -56,10 +56,10 @@ class Remains:
         """Note what the database itself finds: pages and indexes. A server checks its own files."""
         if self.source.dialect.name == "sqlite":
             try:
-                found = self.source.exec_driver_sql(f"PRAGMA integrity_check({_MOST})").scalars().all()
+                faults = self.source.exec_driver_sql(f"PRAGMA integrity_check({_MOST})").scalars().all()
             except (*FAILURES, UnicodeError) as error:
-                found = [_message(error)]
-            self.damaged += [f"the file: {line}" for text in found if text != "ok" for line in str(text).splitlines()]
+                faults = [_message(error)]
+            self.damaged += [f"the file: {line}" for text in faults if text != "ok" for line in str(text).splitlines()]
 
     def each(self, table: sa.Table) -> Iterator[Any]:
         """Read the rows of a table that verify; the number of a trial is no part of them."""
@@ -111,28 +111,28 @@ def inspect_store(url: str) -> Findings:
     file = file_of(url)
     if file is not None:
         require_there(file)
-    found = Findings()
+    findings = Findings()
     try:
         database = open_database(url)
     except RunError as error:
-        found.damaged.append(str(error))
+        findings.damaged.append(str(error))
         database = Database(url)
     try:
         with database.reader.connect() as source:
             require_plain(source)
-            _inspect(Remains(source, found.damaged), found)
+            _inspect(Remains(source, findings.damaged), findings)
     except (*FAILURES, UnicodeError, DamageError) as error:
-        found.damaged.append(_message(error))
+        findings.damaged.append(_message(error))
     finally:
         database.close()
-    found.damaged = list(dict.fromkeys(found.damaged))
-    return found
+    findings.damaged = list(dict.fromkeys(findings.damaged))
+    return findings
 
 
-def _inspect(remains: Remains, found: Findings) -> None:
+def _inspect(remains: Remains, findings: Findings) -> None:
     remains.check_file()
     heads = {row[0]: Head(*row) for row in remains.each(RUNS)}
-    found.runs = sum(not head.deleted for head in heads.values())
+    findings.runs = sum(not head.deleted for head in heads.values())
     trials, totals, recorded = Counter[str](), Counter[str](), Counter[str]()
     for row in remains.each(TRIALS):
         trials[row.run_id] += 1
@@ -143,8 +143,8 @@ def _inspect(remains: Remains, found: Findings) -> None:
             studies.add(row.run_id)
         elif row.kind == RECORDED:
             recorded[row.run_id] += row.check
-        found.suites += row.kind == SUITE
-    found.trials = trials.total()
+        findings.suites += row.kind == SUITE
+    findings.trials = trials.total()
     damaged = remains.damaged
     for head in heads.values():
         if head.base and head.base not in heads:
@@ -196,8 +196,8 @@ def salvage(url: str, file: Path) -> Salvaged:
 
 def _copy(remains: Remains, table: sa.Table, copied: sa.Connection) -> None:
     rows = remains.each(table)
-    while some := list(islice(rows, _AT_ONCE)):
-        keep(copied, table, some, instead="OR IGNORE")  # Pages that refer to the wrong ones may show a row twice.
+    while batch := list(islice(rows, _AT_ONCE)):
+        keep(copied, table, batch, instead="OR IGNORE")  # Pages that refer to the wrong ones may show a row twice.
 
 
 def _settle(copied: sa.Connection, done: Salvaged, counted: int | None) -> None:
@@ -206,12 +206,12 @@ def _settle(copied: sa.Connection, done: Salvaged, counted: int | None) -> None:
     copied.execute(RUNS.delete().where(RUNS.c.id.not_in(asked)))
     runs = sa.select(RUNS.c.id)
     columns = (sa.func.count(), sa.func.sum(TRIALS.c.check))
-    found = {row[0]: row[1:] for row in copied.execute(sa.select(TRIALS.c.run_id, *columns).group_by(TRIALS.c.run_id))}
+    intact = {row[0]: row[1:] for row in copied.execute(sa.select(TRIALS.c.run_id, *columns).group_by(TRIALS.c.run_id))}
     copied.execute(TRIALS.delete().where(TRIALS.c.run_id.not_in(runs)))
     copied.execute(DOCUMENTS.delete().where(DOCUMENTS.c.kind != SUITE, DOCUMENTS.c.run_id.not_in(runs)))
     whole: set[str] = set()
     for head in (Head(*row) for row in copied.execute(RUNS.select().order_by(RUNS.c.begun)).all()):
-        trials, total = found.pop(head.id, (0, 0))
+        trials, total = intact.pop(head.id, (0, 0))
         recordings = documents(copied, RECORDED, head.id)
         now = head._replace(trials=trials, total=total, recorded=sum(row.check for row in recordings))
         if now.recorded != head.recorded:
@@ -227,7 +227,7 @@ def _settle(copied: sa.Connection, done: Salvaged, counted: int | None) -> None:
             keep_study(copied, head.id, stopped_because="")
         replace(copied, RUNS, sealed(*now[:-1]))
         done.runs, done.trials = done.runs + 1, done.trials + trials
-    done.lost += [f"{count} trials of run {run_id}, which itself is lost" for run_id, (count, _) in found.items()]
+    done.lost += [f"{count} trials of run {run_id}, which itself is lost" for run_id, (count, _) in intact.items()]
     if counted is not None and counted != done.runs:
         done.lost.append(f"{counted - done.runs} of {counted} runs")
     count_runs(copied, done.runs)

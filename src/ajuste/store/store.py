@@ -17,7 +17,7 @@ from ajuste.model.error import RequestError
 from ajuste.store import runs as rows
 from ajuste.store.engine import open_database, require_sound
 from ajuste.store.head import Head, Run, run_named
-from ajuste.store.location import shown
+from ajuste.store.location import redact_password
 from ajuste.store.runs import Place, keep_document
 from ajuste.store.schema import DIGEST, RECORDED, RESULTS, RUNS, SUITE, TRIALS, keep, sealed
 
@@ -39,7 +39,7 @@ class Store:
         self.url = url
         self._now = now
         self._database = open_database(url)
-        self.name = shown(url)
+        self.name = redact_password(url)
 
     def __enter__(self) -> Self:
         return self
@@ -129,9 +129,9 @@ class Store:
         shown instead of being measured again. Raises RequestError.
         """
         with self._database.reading() as connection:
-            found = run_named(rows.heads(connection), text)
-            if found is not None:
-                return _run(connection, found)
+            head = run_named(rows.heads(connection), text)
+            if head is not None:
+                return _run(connection, head)
         raise RequestError(f"run {text!r} not found in the store", hint="list runs with ajuste report")
 
     def runs(self) -> list[Head]:
@@ -149,8 +149,8 @@ class Store:
     def results(self, run: Run) -> str | None:
         """Return what was said of a run that ended, as a document, if it has all that was known then and no more."""
         with self._database.reading() as connection:
-            kept = rows.document(connection, run.id, RESULTS, _known(connection, run.id))
-            return None if kept is None else zlib.decompress(kept).decode()
+            content = rows.document(connection, run.id, RESULTS, _known(connection, run.id))
+            return None if content is None else zlib.decompress(content).decode()
 
     def keep_results(self, run: Run, answer: str, document: str) -> None:
         """Keep what a run that ended has said: all of it, and the answer for lists."""
@@ -219,10 +219,10 @@ class Store:
         query = sa.select(c.block, c.machine).where(c.machine != sa.text("''")).order_by(c.number)
         with self._database.reading() as connection:
             names = [head.id for head in rows.owners(connection, run.id)]
-            found: list[Any] = []
+            machines: list[Any] = []
             for name in names:
-                found += connection.execute(query.where(c.run_id == name)).all()
-        return dict(found)
+                machines += connection.execute(query.where(c.run_id == name)).all()
+        return dict(machines)
 
     def trials(self, run: Run | Head) -> list[Trial]:
         """Return all trials of a run in design order: block, position, attempt."""
@@ -262,8 +262,8 @@ class Store:
         """Return the digest that was kept of a run, if it is of all the trials that it has, which are so many."""
         with self._database.reading() as connection:
             known = rows.known_of(rows.owners(connection, run.id))
-            kept = rows.document(connection, run.id, DIGEST, known) if known.startswith(f"{trials} ") else None
-            return None if kept is None else kept.decode()
+            content = rows.document(connection, run.id, DIGEST, known) if known.startswith(f"{trials} ") else None
+            return None if content is None else content.decode()
 
     def keep_digest(self, run: Run, digest: str, trials: int) -> None:
         """Keep the digest of all trials of a run, if it still has so many."""
@@ -284,12 +284,12 @@ class Store:
     def recorded(self, run: Run) -> dict[str, Recorded]:
         """Return the recorded trials of a run by configuration."""
         with self._database.reading() as connection:
-            found: dict[str, bytes] = {}
+            documents: dict[str, bytes] = {}
             for head in rows.owners(connection, run.id):
-                found |= rows.recorded_of(connection, head)
-        if found:
+                documents |= rows.recorded_of(connection, head)
+        if documents:
             from ajuste.model.explanation import Recorded
-        return {name: Recorded.model_validate_json(content) for name, content in found.items()}
+        return {name: Recorded.model_validate_json(content) for name, content in documents.items()}
 
     def keep_suite(self, suite_id: str, document: str) -> None:
         """Keep the record of a suite, instead of an earlier one with the same id."""
@@ -312,7 +312,7 @@ class Store:
         first = base.partition(".")[0]
         with self._database.reading() as connection:
             taken = {head.id for head in rows.heads(connection)}
-        return next(one for number in count(2) if (one := f"{first}.{number}") not in taken)
+        return next(run_id for number in count(2) if (run_id := f"{first}.{number}") not in taken)
 
 
 def _run(connection: sa.Connection, head: Head) -> Run:

@@ -46,16 +46,16 @@ def drop_trials(connection: sa.Connection, run_id: str, places: Sequence[Place])
 
 def trials_at(connection: sa.Connection, run_id: str, places: Sequence[Place]) -> list[Trial]:
     """Read the trials of a run at these places, in their order. Raises DamageError."""
-    c, found = TRIALS.c, dict[Place, Trial]()
+    c, trials = TRIALS.c, dict[Place, Trial]()
     for owner in owners(connection, run_id):
         for start in range(0, len(places), _AT_ONCE):
             some = sa.tuple_(c.block, c.position, c.attempt).in_(places[start : start + _AT_ONCE])
             for row in connection.execute(sa.select(*OF_TRIAL).where(c.run_id == owner.id, some)):
-                found[_place(row)] = trial_of(verified(TRIALS, row))
+                trials[_place(row)] = trial_of(verified(TRIALS, row))
     for place in places:
-        if place not in found:
+        if place not in trials:
             raise DamageError(f"{called(TRIALS, (run_id, *place))} is missing")
-    return [found[place] for place in places]
+    return [trials[place] for place in places]
 
 
 def trial_of(row: Any) -> Trial:
@@ -74,8 +74,8 @@ def _parts(connection: sa.Connection, run_id: str, trials: int, total: int) -> I
     query = sa.select(*OF_TRIAL).where(TRIALS.c.run_id == run_id)
     query = query.order_by(TRIALS.c.block, TRIALS.c.position, TRIALS.c.attempt)
     counted, summed = 0, 0
-    with connection.execute(query, execution_options={"yield_per": _AT_ONCE}) as found:
-        for part in found.partitions():
+    with connection.execute(query, execution_options={"yield_per": _AT_ONCE}) as result:
+        for part in result.partitions():
             for row in part:
                 verified(TRIALS, row)
             counted, summed = counted + len(part), summed + sum(row[-1] for row in part)
@@ -102,19 +102,19 @@ def read_measurements(connection: sa.Connection, run_id: str) -> Measurements:
     for owner in owners(connection, run_id):
         for rows in _parts(connection, owner.id, owner.trials, owner.total):
             figures = from_json(b"[" + b",".join([row.figures for row in rows]) + b"]")
-            slots = [own["slot"] for own in figures]
+            slots = [trial["slot"] for trial in figures]
             gathering.extend(
                 block=[slot["block"] for slot in slots],
                 position=[slot["position"] for slot in slots],
-                attempt=[own["attempt"] for own in figures],
+                attempt=[trial["attempt"] for trial in figures],
                 seed=[slot["seed"] for slot in slots],
                 warm_up=[slot["warm_up"] for slot in slots],
-                metrics=[own["metrics"] for own in figures],
+                metrics=[trial["metrics"] for trial in figures],
                 configuration=[slot["configuration"] for slot in slots],
-                status=[own["status"] for own in figures],
-                reason=[own["reason"] for own in figures],
-                written=[_key(own["written"]) for own in figures],
-                not_supported=[tuple(own["not_supported"].items()) for own in figures],
+                status=[trial["status"] for trial in figures],
+                reason=[trial["reason"] for trial in figures],
+                written=[_key(trial["written"]) for trial in figures],
+                not_supported=[tuple(trial["not_supported"].items()) for trial in figures],
             )
     return gathering.measurements()
 

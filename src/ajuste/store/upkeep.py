@@ -20,7 +20,15 @@ from ajuste.store import runs as rows
 from ajuste.store.checks import DamageError
 from ajuste.store.engine import FAILURES, open_database, unusable
 from ajuste.store.head import Head, RunNotes
-from ajuste.store.location import file_of, lock_name, only_one, remove_store, require_new, require_there, shown
+from ajuste.store.location import (
+    file_of,
+    lock_name,
+    only_one,
+    redact_password,
+    remove_store,
+    require_new,
+    require_there,
+)
 from ajuste.store.salvage import Findings, inspect_store
 from ajuste.store.schema import DOCUMENTS, RECORDED, RESULTS, STUDY, TRIALS
 from ajuste.store.store import Store
@@ -35,16 +43,16 @@ def back_up(url: str, file: Path) -> Findings:
     Raises RequestError if ``file`` is there already and for a server, RunError where the copy cannot be written or is
     not sound: then there is none.
     """
-    original = _file(url, f"back it up with pg_dump --format=custom --file={file} --dbname={shown(url)}")
+    original = _file(url, f"back it up with pg_dump --format=custom --file={file} --dbname={redact_password(url)}")
     require_new(file)
     require_there(original)
     try:
         with closing(sqlite3.connect(original)) as source, closing(sqlite3.connect(file)) as copy:
             source.backup(copy)
         give_to_caller(file)
-        found = inspect_store(f"sqlite:///{file}")
-        if found.damaged:
-            raise unusable(url, DamageError(found.damaged[0]), "copied")
+        findings = inspect_store(f"sqlite:///{file}")
+        if findings.damaged:
+            raise unusable(url, DamageError(findings.damaged[0]), "copied")
         with closing(sqlite3.connect(file)) as copy:
             copy.execute("PRAGMA journal_mode=DELETE")  # One file.
     except (sqlite3.Error, OSError) as error:
@@ -53,7 +61,7 @@ def back_up(url: str, file: Path) -> Findings:
     except BaseException:
         remove_store(file)
         raise
-    return found
+    return findings
 
 
 def forget(runs: Sequence[Head], store: Store, home: Home) -> None:
@@ -93,7 +101,7 @@ def _held(run: Head, store: Store, home: Home) -> Iterator[None]:
 def _file(url: str, hint: str) -> Path:
     file = file_of(url)
     if file is None:
-        raise RequestError(f"the store {shown(url)} is on a server; expected a file", hint=hint)
+        raise RequestError(f"the store {redact_password(url)} is on a server; expected a file", hint=hint)
     return file
 
 
@@ -109,17 +117,17 @@ def sizes(url: str) -> Sizes:
     """What takes how much room."""
     c = DOCUMENTS.c
     documents = sa.select(c.run_id, c.kind, sa.func.sum(sa.func.length(c.document))).group_by(c.run_id, c.kind)
-    own = (sa.func.sum(sa.func.length(column)) for column in (TRIALS.c.outputs, TRIALS.c.figures))
-    trials = sa.select(TRIALS.c.run_id, *own).group_by(TRIALS.c.run_id)
+    lengths = (sa.func.sum(sa.func.length(column)) for column in (TRIALS.c.outputs, TRIALS.c.figures))
+    trials = sa.select(TRIALS.c.run_id, *lengths).group_by(TRIALS.c.run_id)
     with closing(open_database(url)) as database, database.reading() as connection:
-        found: dict[str, dict[str, int]] = {head.id: {} for head in rows.heads(connection)}
+        by_run: dict[str, dict[str, int]] = {head.id: {} for head in rows.heads(connection)}
         for run_id, outputs, figures in connection.execute(trials):
-            found.setdefault(run_id, {}).update(outputs=int(outputs), figures=int(figures))
+            by_run.setdefault(run_id, {}).update(outputs=int(outputs), figures=int(figures))
         for run_id, kind, size in connection.execute(documents):
             if kind in _KINDS:
-                found.setdefault(run_id, {})[_KINDS[kind]] = int(size)
+                by_run.setdefault(run_id, {})[_KINDS[kind]] = int(size)
     parts = (Path(f"{database.file}{end}") for end in ("", "-wal"))
-    return Sizes(found, sum(part.stat().st_size for part in parts if part.is_file()) if database.file else 0)
+    return Sizes(by_run, sum(part.stat().st_size for part in parts if part.is_file()) if database.file else 0)
 
 
 @dataclass(frozen=True)
