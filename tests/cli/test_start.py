@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from ajuste.cli.command_line import help_text
 from ajuste.cli.main import application
 
-SLOW = ("scipy", "sklearn", "optuna", "cmaes", "matplotlib", "plotly", "cryptography")
+SLOW = ("sklearn", "optuna", "cmaes", "matplotlib", "plotly", "cryptography")
 LARGE = ("numpy", "sqlalchemy", "rich.table", "jinja2")
 OF_GUESTS = ("ajuste.executor.guest.guest", "qemu", "elftools")
 
