@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.cli.choice import chosen_channel, chosen_cluster
+from ajuste.cli.choice import chosen_cluster, cluster_of
 from ajuste.model.error import RequestError
 from ajuste.study.read import parse_study
 from ajuste.study.schema import Study
@@ -17,21 +17,21 @@ def study(**target: str) -> Study:
 
 
 def test_nowhere_else_is_asked_for() -> None:
-    assert chosen_cluster(study(kind="host"), None, None, jobs=2) is None
+    assert chosen_cluster(study(kind="host"), None, None) is None
 
 
-def test_workers_here_or_a_scheduler_elsewhere() -> None:
+def test_workers_here_are_no_cluster() -> None:
     guest = study(kernel="debian:5.10")
-    here, there = chosen_cluster(guest, None, 2), chosen_cluster(guest, "tls://lab1:8786", None)
-    assert (str(here), str(there)) == ("2 workers on this machine", "the cluster tls://lab1:8786")
+    assert chosen_cluster(guest, None, 2) is None
+    assert str(chosen_cluster(guest, "tls://lab1:8786", None)) == "the cluster tls://lab1:8786"
 
 
 def test_what_contradicts_itself_is_refused() -> None:
     guest = study(kernel="debian:5.10")
     with pytest.raises(RequestError, match="--cluster and --workers"):
         chosen_cluster(guest, "tls://lab1:8786", 2)
-    with pytest.raises(RequestError, match="--jobs conflicts with --cluster and --workers"):
-        chosen_cluster(guest, None, 2, jobs=2)
+    with pytest.raises(RequestError, match="require --cluster"):
+        chosen_cluster(guest, None, 2, insecure=True)
 
 
 @pytest.mark.parametrize("target", [{"kind": "host"}, {"kernel": "debian:5.10", "clock": "wall"}])
@@ -52,4 +52,4 @@ def test_machines_measure_themselves_and_not_guests_by_their_clocks() -> None:
 )
 def test_an_address_is_one_of_a_scheduler(address: str) -> None:
     with pytest.raises(RequestError, match="expected the address of a scheduler, such as tls://host:8786"):
-        chosen_channel("--cluster", address, None, insecure=False)
+        cluster_of("--cluster", address, None, insecure=False)
