@@ -101,7 +101,9 @@ class Measuring:
                 done = [said.model_copy(update={"lines": self._wrong(said.lines)}) for said in answered.done or ()]
                 return answered.model_copy(update={"done": tuple(done)}) if done else answered
             case _:
-                return dict(survey=self.workplace.survey, open=self.workplace.open, close=self.workplace.close)[ask](job)
+                return dict(survey=self.workplace.survey, open=self.workplace.open, close=self.workplace.close)[ask](
+                    job
+                )
 
     def _wrong(self, lines: str) -> str:
         return re.sub(

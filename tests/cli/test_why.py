@@ -45,9 +45,7 @@ def test_a_trace_that_cannot_be_is_refused_before_anything_is_read(
 @pytest.mark.slow
 def test_a_trace_for_perfetto_has_what_is_told(tmp_path: Path, ajuste_home: Path) -> None:
     shell = Shell(tmp_path, ajuste_home)
-    (tmp_path / "small.toml").write_text(
-        small(1, 1)
-    )
+    (tmp_path / "small.toml").write_text(small(1, 1))
     shell("run", "small.toml", "--quiet")
     told = shell.json("why", "small", "--divergence")
     assert shell.json("why", "small", "--divergence", "--perfetto", "small.pftrace") == told

@@ -12,16 +12,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import distributed
 import pytest
 from distributed.diagnostics.plugin import WorkerPlugin
 
+from ajuste.executor.cluster import connection
 from ajuste.executor.cluster.connection import Connection
 from ajuste.executor.cluster.keys import KEY, Cluster, cluster_at, make_key
 from ajuste.executor.cluster.messages import Answer, Ask, answer
 from ajuste.executor.cluster.worker import NAME
 from ajuste.model.error import RequestError, RunError
-from clusters import Lab, lab
+from clusters import Lab, lab, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +43,8 @@ class Calm:
 
 
 def opened(cluster: Cluster) -> None:
-    with Connection(cluster, lambda _: None) as connection:
-        connection.open()
+    with Connection(cluster, lambda _: None) as entered:
+        entered.open()
 
 
 def at(secure: Lab, key: Path | None) -> Cluster:
@@ -53,14 +53,14 @@ def at(secure: Lab, key: Path | None) -> Cluster:
 
 def test_who_has_the_key_gets_in_and_workers_answer(secure: Lab) -> None:
     worker = secure.worker(Calm())
-    with secure.connection as connection:
-        connection.open()
-        assert connection.workers() == {worker.address: 1}
-        assert connection.ask("survey", "{}", workers=[worker.address])[worker.address].refusal == "asked to survey"
+    with secure.connection as opened:
+        opened.open()
+        assert opened.workers() == {worker.address: 1}
+        assert opened.ask("survey", "{}", workers=[worker.address])[worker.address].refusal == "asked to survey"
 
 
 def test_another_key_does_not_get_in(secure: Lab, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="cannot reach the scheduler .*another key"):
+    with pytest.raises(RequestError, match=r"cannot reach the scheduler .*another key"):
         opened(at(secure, make_key(tmp_path / "other")))
 
 
@@ -93,7 +93,7 @@ def test_what_does_not_answer_or_speak_tls_is_named(keys: Path) -> None:
 
 
 def test_another_version_of_dask_is_named(secure: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distributed, "__version__", "1900.1.0")
+    monkeypatch.setattr(connection, "version", lambda _: "1900.1.0")
     with pytest.raises(RequestError, match=r"has Dask \S+ instead of 1900.1.0"):
         opened(secure.cluster)
 
@@ -117,14 +117,14 @@ def test_what_a_worker_returns_is_never_unpickled(keys: Path, tmp_path: Path, ha
         def do(self, *_: object) -> Any:
             return returned
 
-    with lab(keys) as place, place.connection as connection:
+    with lab(keys) as place, place.connection as opened:
         place.run(place.worker(None).plugin_add(Station(), NAME))
-        connection.open()
+        opened.open()
         ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        connection.submit("carry-out", "{}", [[]], ended, None)
+        opened.submit("carry-out", "{}", [[]], ended, None)
+        wait_for(lambda: not ended.empty())
         with pytest.raises(RunError, match="answer of a worker"):
-            while not connection.taken(ended):
-                pass
+            opened.taken(ended)
     assert not mark.exists()
 
 

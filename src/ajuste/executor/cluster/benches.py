@@ -25,6 +25,7 @@ from ajuste.model.wording import Say, visible_line
 from ajuste.study.resolved import ResolvedStudy
 
 if TYPE_CHECKING:
+    from dask.typing import Key
     from distributed import Future
 
 MOST_LOST: Final = 3
@@ -77,7 +78,7 @@ class BenchExecutor(Executor):
         self._known: dict[str, dict[str, Any]] = {}
         self._names: dict[str, str] = {}
         self._refused: dict[str, str] = {}
-        self._flying: dict[str, _Flight] = {}
+        self._flying: dict[Key, _Flight] = {}
         self._lost: Counter[int] = Counter()
         self._looked = 0.0
         self._absence = Absence()
@@ -167,9 +168,7 @@ class BenchExecutor(Executor):
         observed = read_observations(flight.plans, answer.done or (), restores=True)
         return [
             TrialDone(request, plan, started, observation, machine=flight.machine.name)
-            for request, plan, (started, observation) in zip(
-                flight.block.requests, flight.plans, observed, strict=True
-            )
+            for request, plan, (started, observation) in zip(flight.block.requests, flight.plans, observed, strict=True)
         ]
 
     def _give_up(self, flight: _Flight, waiting: deque[_Block]) -> None:

@@ -23,6 +23,7 @@ from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
 
 if TYPE_CHECKING:
+    from dask.typing import Key
     from distributed import Future
 
 AHEAD: Final = 2
@@ -131,7 +132,7 @@ class ClusterExecutor(Executor):
 
     def _share_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
         ended: Ended = queue.SimpleQueue()
-        flying: dict[str, _Flight] = {}
+        flying: dict[Key, _Flight] = {}
         waiting = (_begun(request, begun) for request in requests)
         try:
             while True:
@@ -146,7 +147,7 @@ class ClusterExecutor(Executor):
         finally:
             self._connection.cancel([flight.future for flight in flying.values() if flight.future is not None])
 
-    def _send(self, flights: Sequence[_Flight], flying: dict[str, _Flight], ended: Ended) -> None:
+    def _send(self, flights: Sequence[_Flight], flying: dict[Key, _Flight], ended: Ended) -> None:
         """Submit those that any worker may do together, and each that may not by itself."""
         anywhere = None if not self._refused else set(self._fitting)
         for flight in flights:
@@ -160,7 +161,7 @@ class ClusterExecutor(Executor):
                 flight.future = future
                 flying[future.key] = flight
 
-    def _received(self, flying: dict[str, _Flight], ended: Ended) -> list[TrialDone]:
+    def _received(self, flying: dict[Key, _Flight], ended: Ended) -> list[TrialDone]:
         done: list[TrialDone] = []
         again: list[_Flight] = []
         unfit = False
@@ -189,7 +190,7 @@ class ClusterExecutor(Executor):
             self._admit(self._connection.workers())
         return done + self._resend(again, flying, ended)
 
-    def _resend(self, flights: Sequence[_Flight], flying: dict[str, _Flight], ended: Ended) -> list[TrialDone]:
+    def _resend(self, flights: Sequence[_Flight], flying: dict[Key, _Flight], ended: Ended) -> list[TrialDone]:
         """Send ``flights`` once more; repeat here what no other worker can."""
         here = [flight for flight in flights if flight.first and self._fitting.keys() <= {flight.first.done.by}]
         self._send([flight for flight in flights if flight not in here], flying, ended)
@@ -225,7 +226,7 @@ class ClusterExecutor(Executor):
             raise Untrusted(wrong)
         return [done]
 
-    def _look(self, flying: dict[str, _Flight], ended: Ended) -> list[TrialDone]:
+    def _look(self, flying: dict[Key, _Flight], ended: Ended) -> list[TrialDone]:
         """Now and then: which workers there are. What waits for one that is gone is sent to another."""
         self._connection.require_alive()
         if time.monotonic() - self._looked < LOOK_SECONDS:

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from pydantic import ValidationError
@@ -82,11 +83,12 @@ class Connection:
         except (OSError, ValueError, TypeError, ImportError) as error:
             raise self.cluster.unreachable(visible_line(str(error)[:500])) from None
         self._client = client
-        there = client.get_versions()["scheduler"]["packages"]["distributed"]
-        if there != distributed.__version__:
+        versions: Any = client.get_versions()
+        there, here = versions["scheduler"]["packages"]["distributed"], version("distributed")
+        if there != here:
             self.__exit__()
             raise RequestError(
-                f"{self.cluster} has Dask {there} instead of {distributed.__version__}",
+                f"{self.cluster} has Dask {there} instead of {here}",
                 hint="install the same version of distributed on every machine",
             )
 
@@ -167,7 +169,7 @@ class Connection:
         finished = [future for future in futures if future.status == "finished"]
         try:
             said = {future.key: body for future, body in zip(finished, self._running.gather(finished), strict=True)}
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever a worker returned instead of bytes
             self.require_alive()
             reason = visible_line(str(error).partition("\n")[0][:500])
             raise RunError(f"cannot read the answer of a worker of {self.cluster}: {reason}") from None

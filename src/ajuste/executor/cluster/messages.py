@@ -106,7 +106,7 @@ def pack_guest(image: KernelImage, files: GuestFiles, guest: GuestOptions, direc
         package=image.package,
         kernel=image.sha256,
         initramfs=archive.sha256,
-        **options,  # type: ignore[arg-type]
+        **options,
     )
     return PackedGuest(job, {image.sha256: image.vmlinuz, archive.sha256: archive.path})
 

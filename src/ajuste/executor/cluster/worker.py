@@ -79,7 +79,7 @@ class Station(WorkerPlugin):
 
 def work(ask: Ask, job: str, body: bytes = b"") -> bytes:
     """Do what takes a trial's time: a Dask task."""
-    station = distributed.get_worker().plugins.get(NAME)
+    station: Any = distributed.get_worker().plugins.get(NAME)
     # A worker that joined since the last survey has no plug-in: its answer has the coordinator ask.
     return station.do(ask, job, body) if station else answer().model_dump_json().encode()
 

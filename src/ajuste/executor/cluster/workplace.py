@@ -166,9 +166,7 @@ class Workplace:
 
     def _executor(self, job: GuestJob) -> GuestExecutor:
         kernel, archive = self._file(job.kernel), self._file(job.initramfs)
-        image = KernelImage(
-            spec=job.spec, release=job.release, package=job.package, vmlinuz=kernel, sha256=job.kernel
-        )
+        image = KernelImage(spec=job.spec, release=job.release, package=job.package, vmlinuz=kernel, sha256=job.kernel)
         return GuestExecutor(
             image,
             clock=job.clock,
