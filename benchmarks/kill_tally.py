@@ -5,10 +5,19 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from itertools import chain, combinations
 
-PARTS = ("agent", "guardian", "orchestrator")
+PARTS = {
+    "compare": ("agent", "guardian", "orchestrator"),
+    "live": ("agent", "guardian", "watch", "orchestrator"),
+}
+"""The processes of each command."""
 NOBODY = "nobody"
 """Only the disk was spoiled."""
-SUBSETS = tuple(chain.from_iterable(combinations(PARTS, size) for size in (1, 2, 3)))
+
+
+def subsets(command: str) -> tuple[tuple[str, ...], ...]:
+    """Each part alone, and each set of them together."""
+    parts = PARTS[command]
+    return tuple(chain.from_iterable(combinations(parts, size) for size in range(1, len(parts) + 1)))
 
 
 @dataclass
@@ -33,7 +42,7 @@ class Tally:
 class Outcome:
     """``trials_lost`` and ``trials_doubled`` are of all ``studies`` that were taken to their ends."""
 
-    tallies: dict[str, Tally] = field(default_factory=lambda: {" + ".join(parts): Tally() for parts in SUBSETS})
+    tallies: dict[str, Tally]
     studies: int = 0
     trials: int = 0
     trials_lost: int = 0

@@ -1,7 +1,8 @@
 """Kill an experiment on this machine in every way, at random moments, and look at what is left.
 
 ``python -m benchmarks.kills --kills 500`` needs root. Ten tunables are changed in every trial of a study. The agent,
-its guardian and the orchestrator are killed (SIGKILL), each alone and together; then nothing may be left changed, no
+its guardian and the orchestrator, with ``--command live`` also the watch of a live experiment, are killed (SIGKILL),
+each alone and together; then nothing may be left changed, no
 journal may be lost or left, no process may live on, and the study, taken up again and again, must end with exactly the
 trials that it was to have. The orchestrator is a process forked from this one, so that it need not load Python anew.
 
@@ -28,25 +29,38 @@ from pathlib import Path
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.edge import exit_code
+from ajuste.cli.main import application
 from ajuste.cli.restore import restore
 from ajuste.executor.host.journals import journals_in, scope_of
 from ajuste.machine.home import Home
 from ajuste.machine.lock import locked
+from ajuste.model.error import RunError
 from ajuste.report.progress import Progress
 from ajuste.run.experiment import conduct, prepare
 from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Store
 from ajuste.study.read import read_study
 from benchmarks.bad_disk import KINDS, BadDisk, bad_disk
-from benchmarks.kill_tally import NOBODY, SUBSETS, Outcome, Tally, table
-from benchmarks.victims import LONGEST_SECONDS, SLEEP, ended, exit_of, holder_named, machine_free, survivors
+from benchmarks.kill_tally import NOBODY, PARTS, Outcome, Tally, subsets, table
+from benchmarks.victims import (
+    LONGEST_SECONDS,
+    SLEEP,
+    child_named,
+    ended,
+    exit_of,
+    holder_named,
+    machine_free,
+    survivors,
+)
 
 TESTS_LOCK = Path("/run/lock/ajuste-tests")
 """Whoever changes settings of this machine in a test holds it."""
 
 TURN_SECONDS = 0.3
-SPAN_SECONDS = 0.8
+SPAN_SECONDS = {"compare": 0.8, "live": 6.0}
 """A kill falls somewhere within this after the agent has begun."""
+MOST_REFUSED = 600
+"""Times in a row that an experiment may be refused: somebody else may have the machine."""
 
 CHANGES = {
     "vm.dirty_expire_centisecs": ("3100", "1500"),
@@ -62,6 +76,11 @@ CHANGES = {
 }
 BLOCKS = 6
 CONFIGURATIONS = 4
+LIVE = (
+    *("live", "--one-at-a-time", "--slice", "2s", "--washout", "0", "--for", "8s", "--accept-risk", "--quiet"),
+    *("--metric", "dirty,B,lower=proc:meminfo.Dirty"),
+    *(word for name, levels in CHANGES.items() for word in ("--set", f"{name}={','.join(levels)}")),
+)
 
 
 def study_text() -> str:
@@ -92,6 +111,7 @@ class Place:
     study: Path
     kept: Path
     """``AJUSTE_HOME``."""
+    command: str = "compare"
 
     @property
     def home(self) -> Home:
@@ -109,13 +129,18 @@ class Place:
             log = os.open(self.root / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             os.dup2(log, 1)
             os.dup2(log, 2)
-            os.environ["AJUSTE_HOME"] = str(self.kept)
+            os.environ |= {"AJUSTE_HOME": str(self.kept), "AJUSTE_STORE": self.home.store_url}
             os._exit(exit_code(work))
         finally:
             os._exit(70)
 
     def carry_out(self, seed: int) -> None:
-        """What `ajuste run` does, without its report."""
+        """What `ajuste run` does, without its report; or a whole `ajuste live`."""
+        if self.command == "live":
+            words = [*LIVE, "--name", f"killed-{seed}"]
+            if code := application(words)(words, standalone_mode=False):
+                raise RunError(f"exit code {code}")
+            return
         known = catalogue()
         study = read_study(self.study, known).with_choices(seed=seed)
         means = RunOptions(self.home)
@@ -147,7 +172,8 @@ class Killer:
         self.place = place
         self.generator = generator
         self.disk = disk
-        self.outcome = Outcome()
+        self.subsets = subsets(place.command)
+        self.outcome = Outcome({" + ".join(parts): Tally() for parts in self.subsets})
         if disk is not None:
             self.outcome.tallies[NOBODY] = Tally()
         self._queue: list[tuple[str, ...]] = []
@@ -156,16 +182,17 @@ class Killer:
     def one_study(self, seed: int, most: int) -> None:
         """At most ``most`` kills, until the study has come to its end."""
         with machine_free():
-            before, kills = values(), 0
+            before, kills, refused = values(), 0, 0
         while True:
             orchestrator = self.place.begin(lambda: self.place.carry_out(seed))
             parts = self._next_parts() if kills < most else ()
             killed = self._kill(orchestrator, parts)
             code = exit_of(orchestrator)
             if not killed and not self._spoiled:
-                if code == 0:
+                if code == 0 or (code == 1 and self.place.command == "live"):  # On a busy machine slices may fail.
                     break
-                if code != 2:  # Somebody else may have the machine.
+                refused += 1
+                if code != 2 or refused > MOST_REFUSED:
                     raise RuntimeError(f"the study ended with {code}; see {self.place.root / 'log'}")
                 time.sleep(0.5)
                 continue
@@ -175,7 +202,7 @@ class Killer:
 
     def _next_parts(self) -> tuple[str, ...]:
         if not self._queue:
-            self._queue = list(SUBSETS)
+            self._queue = list(self.subsets)
             self.generator.shuffle(self._queue)
         return self._queue[-1]
 
@@ -183,7 +210,7 @@ class Killer:
         """Kill these parts at a random moment. Nobody is killed if the study ended before."""
         if not parts:
             return {}
-        moment = self.generator.uniform(0, SPAN_SECONDS)
+        moment = self.generator.uniform(0, SPAN_SECONDS[self.place.command])
         spoils = self.generator.uniform(-moment / 4, moment) if self.disk is not None else float("inf")
         found: dict[str, int] = {"orchestrator": orchestrator}
         began = None
@@ -192,6 +219,10 @@ class Killer:
                 if part not in found and (pid := holder_named(f"ajuste-{part}")):
                     found[part] = pid
                     began = began or time.monotonic()
+            if "watch" in PARTS[self.place.command] and ended(found.get("watch", 0)):  # Each slice has its own.
+                found.pop("watch", None)
+                if pid := child_named("ajuste-watch", found.get("agent")):
+                    found["watch"] = pid
             if self.disk is not None and began is not None and time.monotonic() > began + spoils and not self._spoiled:
                 kind = self.generator.choice(KINDS)
                 self._spoiled = kind
@@ -216,7 +247,7 @@ class Killer:
         tally.kills += bool(parts)
         tally.faults += bool(spoiled)
         about = f"{what}, {spoiled} disk" if spoiled else what
-        expected = {-signal.SIGKILL} if "orchestrator" in parts else {0, 1} if "agent" in parts else {0}
+        expected = {-signal.SIGKILL} if "orchestrator" in parts else {0, 1} if {"agent", "watch"} & {*parts} else {0}
         if code not in expected | ({1} if spoiled and "orchestrator" not in parts else set()):
             tally.wrong_ends += 1
             self.outcome.notes.append(f"{about}: the orchestrator ended with {code}")
@@ -254,6 +285,12 @@ class Killer:
     def _count_trials(self) -> None:
         with Store(self.place.home.store_url) as store:
             trials = store.trials(store.runs()[0])
+        if self.place.command == "live":  # Its blocks depend on the time that was left.
+            slots = Counter((t.slot.block, t.slot.position) for t in trials if t.status == "ok")
+            self.outcome.studies += 1
+            self.outcome.trials += len(trials)
+            self.outcome.trials_doubled += sum(n > 1 for n in slots.values())
+            return
         clean = Counter((t.slot.block, t.slot.position) for t in trials if t.status == "ok")
         tries = Counter((t.slot.block, t.slot.position, t.attempt) for t in trials)
         wanted = {(block, position) for block in range(BLOCKS) for position in range(CONFIGURATIONS)}
@@ -264,14 +301,16 @@ class Killer:
         self.outcome.trials_doubled += len(seen - wanted) + sum(n > 1 for n in (*clean.values(), *tries.values()))
 
 
-def kill(kills: int, seed: int, say: Callable[[str], None], *, faults: bool = False) -> Outcome:
+def kill(
+    kills: int, seed: int, say: Callable[[str], None], *, command: str = "compare", faults: bool = False
+) -> Outcome:
     """Kill so many times. Every tunable is as it was in the end, or the outcome says so."""
     generator = random.Random(seed)
     catalogue()
     root = Path(tempfile.mkdtemp(prefix="ajuste-kills-"))
     with ExitStack() as stack:
         disk = stack.enter_context(bad_disk(root)) if faults else None
-        place = Place(root, root / "killed.toml", disk.place if disk is not None else root)
+        place = Place(root, root / "killed.toml", disk.place if disk is not None else root, command)
         place.study.write_text(study_text())
         killer = Killer(place, generator, disk)
         try:
@@ -291,6 +330,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--command", choices=PARTS, default="compare", help="what is killed (default: compare)")
     parser.add_argument("--faults", action="store_true", help="spoil the disk with the home before most of the kills")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
@@ -302,7 +342,7 @@ def main() -> int:
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
-    outcome = kill(chosen.kills, chosen.seed, say, faults=chosen.faults)
+    outcome = kill(chosen.kills, chosen.seed, say, command=chosen.command, faults=chosen.faults)
     print(json.dumps(asdict(outcome) | {"clean": outcome.clean}, indent=2) if chosen.json else table(outcome))
     return 0 if outcome.clean else 1
 

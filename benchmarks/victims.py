@@ -37,6 +37,15 @@ def holder_named(name: str) -> int | None:
     return None
 
 
+def child_named(name: str, parent: int | None) -> int | None:
+    """The process of that name which ``parent`` has begun."""
+    for path in Path("/proc").glob("[0-9]*"):
+        found = stat_of(int(path.name))
+        if found and found[0] == name and found[1] != "Z" and found[2] == parent:
+            return int(path.name)
+    return None
+
+
 def _has_open(process: Path, file: Path) -> bool:
     """Whether it has this very file open: a process with a /run of its own has another one of the same name."""
     with suppress(OSError):

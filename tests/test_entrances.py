@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -66,14 +67,41 @@ def by_worker(document: dict[str, Any], service: LabService) -> str:
     return ""
 
 
+def by_study_file(document: dict[str, Any], service: LabService) -> str:
+    """``ajuste run FILE`` without an option."""
+    return _by_command(document, service, "run")
+
+
+def by_gate(document: dict[str, Any], service: LabService) -> str:
+    """``ajuste gate`` with a benchmark that says all that the study says, in fields of that name."""
+    workload, target = dict(document["workload"]), document["target"]
+    kernels = [one for factor in document["factor"] if factor["name"] == "kernel" for one in factor["levels"]]
+    kernel = kernels[-1:] or ([target["kernel"]] if "kernel" in target else [])
+    benchmark = {"name": "asked", "command": "true", "metric": "elapsed", "limit": "1%"} | workload
+    benchmark |= {"kernel": kernel[0]} if kernel else {}
+    benchmark |= {name: table for name, table in document.items() if name in ("scratch", "disk", "factor")}
+    directory = service.home.data / "project"
+    directory.mkdir()
+    subprocess.run(["git", "init", "--quiet", directory], check=True)
+    (directory / "ajuste.toml").write_text(tomlkit.dumps({"benchmark": [json.loads(json.dumps(benchmark))]}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(directory)
+        return Commands(service.home.data.parent / "own", patch).run("gate", "--base", "HEAD")[2]
+
+
 def by_child(document: dict[str, Any], service: LabService) -> str:
     """The command line of a process that works for an agent."""
+    return _by_command(document, service, "plan", AJUSTE_ASKED_BY="agent:vm.swappiness")
+
+
+def _by_command(document: dict[str, Any], service: LabService, command: str, **variables: str) -> str:
     file = service.home.data / "study.toml"
     file.write_text(tomlkit.dumps(json.loads(json.dumps(document | {"schema": 1}))), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         commands = Commands(service.home.data.parent / "own", patch)
-        patch.setenv("AJUSTE_ASKED_BY", "agent:vm.swappiness")
-        return commands.run("plan", str(file))[2]
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        return commands.run(command, str(file))[2]
 
 
 Entrance = Callable[[dict[str, Any], LabService], str]
@@ -83,28 +111,37 @@ ENTRANCES: Final[dict[str, tuple[Asker, Entrance]]] = {
     "page": ("page", by_page),
     "worker": ("worker", by_worker),
     "child process": ("agent", by_child),
+    "study file": ("study file", by_study_file),
+    "gate": ("project file", by_gate),
 }
-_FIRST: Final = ("not found", "outside the directory", "service", "variant", "cannot read", "is required")
+OPTIONS: Final = ("--accept-risk", "--reboots")
+"""A study file is refused without them."""
+STUDIES: Final = HARMFUL | {
+    "a place": ("place", HOST | {"factor": [{"name": "kernel.core_pattern", "levels": ["a", "b"]}]})
+}
+_FIRST: Final = (
+    *("not found", "outside the directory", "service", "variant", "cannot read", "is required", "unknown field"),
+)
 """What is wrong with a study anyway may be said first, but for agents: they learn nothing of this machine."""
 
 
 def pairs() -> Iterator[tuple[str, str]]:
     """Each harmful study at each entrance; a worker gets guests by their digests, and nothing else of them."""
-    for name, (_, tables) in HARMFUL.items():
+    for name, (_, tables) in STUDIES.items():
         on_host = (BASE | tables)["target"].get("kind") == "host"
         yield from ((name, entrance) for entrance, (asker, _) in ENTRANCES.items() if asker != "worker" or on_host)
 
 
 @pytest.mark.parametrize(("name", "entrance"), list(pairs()))
 def test_an_entrance_refuses_what_the_table_refuses(name: str, entrance: str, service: LabService) -> None:
-    kind, tables = HARMFUL[name]
+    kind, tables = STUDIES[name]
     asker, ask = ENTRANCES[entrance]
     document = BASE | tables
     refused = rule(asker, kind) != "yes"
     if not refused:
         return
     said = ask(document, service)
-    expected = REFUSES if asker == "agent" and entrance != "child process" else (*REFUSES, *_FIRST)
+    expected = REFUSES if asker == "agent" and entrance != "child process" else (*REFUSES, *OPTIONS, *_FIRST)
     assert any(words in said for words in expected), said
 
 

@@ -22,7 +22,9 @@ import pytest
 
 import ajuste
 from ajuste.analysis.analysed import Wanted, analyse_table
+from ajuste.catalogue.loader import catalogue
 from ajuste.executor.stream import read_boot, read_trial
+from ajuste.kernel.building.configuration import read_config_file
 from ajuste.kernel.building.patch import read_patches
 from ajuste.kernel.kconfig.config_file import parse_config
 from ajuste.model.error import AjusteError, RequestError
@@ -33,7 +35,7 @@ from ajuste.outputs.format import ResultSource
 from ajuste.outputs.programs import parsers
 from ajuste.profile.profile import MachineFacts
 from ajuste.profile.source import Sources, TunedTree, read_profile
-from ajuste.profile.tuned import Folders
+from ajuste.profile.tuned import Folders, read_text
 from ajuste.report.console import Console
 from ajuste.report.html import render_html
 from ajuste.report.markdown import markdown
@@ -230,3 +232,22 @@ def test_values_of_json_may_be_as_deep_as_they_like(tmp_path: Path) -> None:
         for name in ("events", "output of workloads"):
             file, read, _ = READERS[name]
             judge(read, tmp_path / file, json.dumps({"event": 1})[:-1] + f', "a": {text}}}\n')
+
+
+NAMED: dict[str, Callable[[Path], object]] = {
+    "study": read_study,
+    "machine": lambda path: catalogue().find_machine(path.name, path.parent),
+    "patch": lambda path: read_patches([path]),
+    "config": read_config_file,
+    "profile": lambda path: read_text(path),
+}
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("name", NAMED)
+def test_a_reader_of_a_named_file_never_waits_for_a_writer(name: str, tmp_path: Path) -> None:
+    """A stranger's directory may have a FIFO where a study names a file."""
+    fifo = tmp_path / "named.toml"
+    os.mkfifo(fifo)
+    with pytest.raises(RequestError):
+        NAMED[name](fifo)

@@ -63,6 +63,8 @@ TABLES: Final = {
     "DesignTable": "[design]",
     "BudgetTable": "[budget]",
     "TuneTable": "[tune]",
+    "ExpectTable": "[expect]",
+    "ExpectedFigure": "[[expect.figure]]",
 }
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from ajuste.analysis.campaign import ErrorBudget, improvement_log_value, is_promoted
 from ajuste.model.campaign import Campaign
-from ajuste.model.distributions import student_quantile
 from benchmarks.campaigns.played import CHEATS, GUESSED, HONEST, NOISE, promoted
 from benchmarks.comparison import Comparison
 
@@ -71,7 +71,7 @@ def play(
     tested, ups = np.zeros(campaigns, int), np.zeros(campaigns, int)
     if t_tests:
         scores = mean / np.sqrt(variance / (RULES.confirm - 1))
-        better = scores > student_quantile(RULES.confirm - 1, 1 - RULES.error_rate)
+        better = scores > stdtrit(RULES.confirm - 1, 1 - RULES.error_rate)
         return PlayedCampaigns(better & (explored > 0), planted if improvement else None)
     found = np.zeros((campaigns, PROPOSALS), bool)
     for number in range(PROPOSALS):

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from ajuste.analysis.switchback.plan import noise_of_pilot, plan_of_noise
-from ajuste.design.switchback import slices_a_block
-from ajuste.model.live import SwitchbackOrder
 from benchmarks.switchback.experiments import (
     A_BLOCK,
     ALPHA,
@@ -123,16 +121,8 @@ def _planned(
 
 
 def _planned_slices(pilot: NDArray[np.float64]) -> int | None:
-    """In the random order, or in the mirrored one where that takes fewer."""
-
-    def slices(order: SwitchbackOrder) -> int | None:
-        noise = noise_of_pilot(pilot, 2, order, ratio=True)
-        if noise is None:
-            return None
-        return plan_of_noise(noise, float(np.log1p(EFFECT)), ALPHA, slices_a_block(2, order)).slices
-
-    one, other = slices("random"), slices("mirrored")
-    return one if one is None or other is None else min(one, other)
+    noise = noise_of_pilot(pilot, 2, "random", ratio=True)
+    return None if noise is None else plan_of_noise(noise, float(np.log1p(EFFECT)), ALPHA, 2, "random").slices
 
 
 def _slices_until_found(run: Run, *, at_equal_load: bool) -> NDArray[np.float64]:

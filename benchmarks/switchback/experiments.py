@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from ajuste.analysis.signs import log_evidence
-from ajuste.analysis.switchback.evidence import adjusted
-from ajuste.analysis.switchback.judge import ALPHA_OF_CONTROL
+from ajuste.analysis.switchback.evidence import TURNS, adjusted
+from ajuste.analysis.switchback.judge import ALPHA_OF_CONTROL, CARRIES
 from benchmarks.switchback.services import Array, Random, SimulatedService
 
 Flags = NDArray[np.bool_]
@@ -96,7 +96,35 @@ def ajuste(run: Run, *, at_equal_load: bool) -> Looks:
         mean = mean - slope[:, None] * np.cumsum(control, axis=1) / np.arange(1, values.shape[1] + 1)
     none, above, below = refuted
     equivalent = above & below & (np.abs(mean) < zone)
-    return Looks(none & (mean > 0) & ~equivalent, none & (mean < 0) & ~equivalent, equivalent)
+    carries, settled = _carry_over(run, values, control if at_equal_load else None, zone)
+    higher, lower = (none & (side * mean > 0) & ~equivalent & ~carries & (side * settled > 0) for side in (1, -1))
+    return Looks(higher, lower, equivalent & ~carries)
+
+
+def _carry_over(run: Run, values: Array, control: Array | None, zone: float) -> tuple[Flags, Array]:
+    """As ``analysis.switchback.evidence.carry_over``, after each block: whether it withholds any verdict, and the sign
+    of the effect that stays, 0 where that is not certain.
+    """
+    before = np.concatenate([np.full((len(values), 1), np.nan), run.other[:, :-1]], axis=1)
+    follows = differences(run, before)
+    known = ~np.isnan(follows)
+    load = np.zeros_like(values) if control is None else control
+    n, (f, d, x) = np.cumsum(known, axis=1), (np.where(known, one, 0.0) for one in (follows, values, load))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = _about_means(x, d, n) / _about_means(x, x, n) if control is not None else np.zeros_like(d)
+        mean_f, mean = np.cumsum(f, axis=1) / n, np.cumsum(d, axis=1) / n - slope * np.cumsum(x, axis=1) / n
+        squares, both = _about_means(f, f, n), _about_means(f, d, n) - slope * _about_means(f, x, n)
+        whole = _about_means(d, d, n) - slope * _about_means(x, d, n)
+        size = both / squares
+        freedom = np.maximum(n - 2, 1)
+        variance = np.maximum(whole - size * both, 0) / freedom
+        p = 2 * stats.t.cdf(-np.abs(size) / np.sqrt(variance / squares), freedom)
+        settled = mean + (1 - mean_f) * size
+        error = np.sqrt(variance * (1 / n + (1 - mean_f) ** 2 / squares))
+        certain = np.abs(settled) > stats.t.ppf(1 - TURNS, freedom) * error
+    fewer = np.minimum(np.cumsum(known & (f < 0), axis=1), np.cumsum(known & (f == 0), axis=1))
+    carries = (n < 5) | (fewer < 2) | ((p < CARRIES) & (np.abs(size) > zone))
+    return carries, np.where(certain, np.sign(settled), 0.0)
 
 
 def _refuted(values: Array, control: Array) -> Flags:
@@ -106,6 +134,12 @@ def _refuted(values: Array, control: Array) -> Flags:
     changed = np.maximum.accumulate(log_evidence(control), axis=1) >= -math.log(ALPHA_OF_CONTROL * ALPHA)
     both = np.logaddexp(plain, also) - math.log(2)
     return np.asarray(np.where(changed, plain, both) >= -math.log(alpha))
+
+
+def _about_means(one: Array, other: Array, n: NDArray[np.int64]) -> Array:
+    """The sum of products about the means of the first n, for every n."""
+    sums = [np.cumsum(each, axis=1) for each in (one * other, one, other)]
+    return np.asarray(sums[0] - sums[1] * sums[2] / n)
 
 
 def welch(run: Run) -> tuple[Flags, Flags]:

@@ -22,6 +22,8 @@ from benchmarks.verdicts.cases import (
 )
 from benchmarks.verdicts.cells import Cell, simulate
 from benchmarks.verdicts.counts import counts
+from benchmarks.verdicts.estimates import estimate_tables, reported, winners
+from benchmarks.verdicts.factors import factor_table, simulate_factors
 from benchmarks.verdicts.methods import ALPHA, METHODS, PAIRS
 from benchmarks.verdicts.noise import NOISES
 from benchmarks.verdicts.page import tables, write
@@ -39,6 +41,7 @@ NINE_OF_TEN: Final = 1.6
 def measure() -> tuple[Comparison, ...]:
     """Simulates everything (about a minute), and writes tables, picture and ``results/verdict-cells.json``."""
     cells, planned, counted, cased, taken = simulate(), plans(), counts(), simulate_cases(), efficiency()
+    told, best, factors = reported(), winners(), simulate_factors()
     RESULTS.mkdir(exist_ok=True)
     document = {
         "cells": [c.model_dump() for c in cells],
@@ -46,9 +49,16 @@ def measure() -> tuple[Comparison, ...]:
         "counts": [c.model_dump() for c in counted],
         "cases": [c.model_dump() for c in cased],
         "efficiency": [e.model_dump() for e in taken],
+        "reported": [r.model_dump() for r in told],
+        "winners": [w.model_dump() for w in best],
+        "factors": [f.model_dump() for f in factors],
     }
     (RESULTS / "verdict-cells.json").write_text(json.dumps(document, indent=1) + "\n")
-    write(tables(cells, planned, counted) + "\n" + case_tables(cased, taken))
+    write(
+        tables(cells, planned, counted)
+        + "\n"
+        + "\n".join((case_tables(cased, taken), factor_table(factors), estimate_tables(told, best)))
+    )
     PICTURE.write_text(picture(cells))
     return (*judged(cells), *judged_cases(cased, taken))
 

@@ -34,8 +34,8 @@ from benchmarks.verdicts.methods import (
     NOTHING,
     PEEK_FROM,
     Flags,
+    ajuste_words,
     mixture_evidence,
-    product_evidence,
     words,
 )
 from benchmarks.verdicts.noise import WHITE, Array
@@ -194,14 +194,15 @@ def simulate_cases(studies: int = STUDIES, most: int = MOST_BLOCKS) -> tuple[Cas
     found = []
     for number, case in enumerate(cases()):
         baseline, other = case.draw(np.random.default_rng((SEED, 97, number)), (studies, most))
-        signs = product_evidence(baseline, other)
-        for method, evidence, least in (("signs", signs, 1), ("mixture", mixture_evidence, PEEK_FROM)):
-            word, held = words(other - baseline, case.truth, math.log1p(case.zone), evidence)
-            word[:, : least - 1] = NOTHING
-            if case.of_seeds and method == "signs":
-                early = word[:, : seeds_needed() - 1]
-                early[early == EQUIVALENT] = NOTHING
-            found.append(_cell(case, method, word, held))
+        zone = math.log1p(case.zone)
+        word, held = ajuste_words(baseline, other, case.truth, zone, of_seeds=case.of_seeds)
+        if case.of_seeds:
+            early = word[:, : seeds_needed() - 1]
+            early[early == EQUIVALENT] = NOTHING
+        found.append(_cell(case, "signs", word, held))
+        word, held = words(other - baseline, case.truth, zone, mixture_evidence)
+        word[:, : PEEK_FROM - 1] = NOTHING
+        found.append(_cell(case, "mixture", word, held))
     return (*found, *_forks(studies))
 
 
@@ -262,10 +263,9 @@ def efficiency(studies: int = STUDIES, most: int = MOST_BLOCKS) -> tuple[Efficie
             one, other = noise * random.standard_normal((2, studies, most))
             other = other + size
             case = Case("normal", "", _drawn(one, other), size)
-            own, normal = (
-                _cell(case, method, *words(other - one, size, math.log1p(case.zone), evidence))
-                for method, evidence in (("signs", product_evidence(one, other)), ("mixture", _from_third))
-            )
+            zone = math.log1p(case.zone)
+            own = _cell(case, "signs", *ajuste_words(one, other, size, zone))
+            normal = _cell(case, "mixture", *words(other - one, size, zone, _from_third))
             found.append(
                 Efficiency(
                     noise=noise,

@@ -7,7 +7,7 @@ Ajuste's figures come from the product's own ``log_evidence``; a test shows that
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +17,7 @@ from scipy.special import ndtr, stdtr, stdtrit
 
 from ajuste.analysis.effects import ALSO, UNLIKE
 from ajuste.analysis.sequence import MIXTURE
-from ajuste.analysis.signs import SHORT, log_evidence
+from ajuste.analysis.signs import FEWEST_IN_TIME, SHORT, log_evidence, wider_in_time
 from ajuste.analysis.three_sigma import SIGMAS
 from ajuste.study.schema import BudgetTable
 from benchmarks.verdicts.noise import Array
@@ -62,8 +62,7 @@ class Method:
 
 def ajuste(studies: Studies) -> Outcome:
     """Blocks in random order; a look after each until a verdict is in."""
-    runs = studies.in_blocks()
-    return _judged(runs, studies.effect, product_evidence(runs.baseline, runs.other))
+    return _judged(studies.in_blocks(), studies.effect)
 
 
 def normal_mixture(studies: Studies) -> Outcome:
@@ -99,10 +98,13 @@ def mixture_evidence(differences: Array) -> Array:
         return np.asarray(0.5 * np.log(MIXTURE / whole) - n / 2 * np.log1p(-(total**2) / squares / whole))
 
 
-def _judged(runs: Runs, effect: float, evidence: Evidence, *, least: int = 1) -> Outcome:
-    """Words from the evidence against no effect, both edges of the zone, and the truth, in both orders."""
-    zone = float(np.log1p(SMALLEST_EFFECT))
-    word, held = words(runs.other - runs.baseline, float(np.log1p(effect)), zone, evidence)
+def _judged(runs: Runs, effect: float, evidence: Evidence | None = None, *, least: int = 1) -> Outcome:
+    """Words after each block in both orders; without ``evidence`` Ajuste's."""
+    zone, truth = float(np.log1p(SMALLEST_EFFECT)), float(np.log1p(effect))
+    if evidence is None:
+        word, held = ajuste_words(runs.baseline, runs.other, truth, zone)
+    else:
+        word, held = words(runs.other - runs.baseline, truth, zone, evidence)
     blocks = np.arange(1, word.shape[1] + 1)
     firsts = np.cumsum(runs.baseline_first, axis=1)
     in_one_order = (firsts == 0) | (firsts == blocks)
@@ -111,13 +113,50 @@ def _judged(runs: Runs, effect: float, evidence: Evidence, *, least: int = 1) ->
 
 
 def words(differences: Array, truth: float, zone: float, evidence: Evidence) -> tuple[NDArray[np.int64], Flags]:
-    """What is said after each block, and whether the true mean is not refuted then."""
+    """What is said after each block, from the evidence against no effect and both edges of the zone; and whether the
+    true mean is not refuted then.
+    """
+    against = {at: evidence(differences - at) for at in (0.0, zone, -zone, truth)}
+    return _words(differences, truth, zone, against)
+
+
+def ajuste_words(
+    baseline: Array, other: Array, truth: float, zone: float, *, of_seeds: bool = False
+) -> tuple[NDArray[np.int64], Flags]:
+    """Ajuste's: intervals are wider where neighbouring blocks resemble each other, unless they are seeds; and nothing
+    is said where means disagree with typical trials.
+    """
+    differences = other - baseline
+    evidence = product_evidence(baseline, other)
+    against = {at: evidence(differences - at) for at in (0.0, zone, -zone, truth)}
+    for blocks in () if of_seeds else range(FEWEST_IN_TIME, differences.shape[1] + 1):
+        until = differences[:, :blocks]
+        wider = wider_in_time(until)
+        rows = np.flatnonzero(wider > 1)
+        if not len(rows):
+            continue
+        own = product_evidence(baseline[rows, :blocks], other[rows, :blocks])
+        mean = np.mean(until[rows], axis=1)
+        for at, found in against.items():
+            shift = mean + (at - mean) / wider[rows]
+            found[rows, blocks - 1] = own(until[rows] - shift[:, None])[:, -1]
+    word, held = _words(differences, truth, zone, against)
+    n = np.arange(1, differences.shape[1] + 1)
+    means, typical = (np.cumsum(np.exp(side), axis=1) / n for side in (other, baseline))
+    ratio, mean = np.log(means / typical), np.cumsum(differences, axis=1) / n
+    word[((word == HIGHER) | (word == LOWER)) & (ratio * mean < 0)] = NOTHING
+    word[(word == EQUIVALENT) & (np.abs(ratio) > zone)] = NOTHING
+    return word, held
+
+
+def _words(
+    differences: Array, truth: float, zone: float, against: Mapping[float, Array]
+) -> tuple[NDArray[np.int64], Flags]:
     limit = -math.log(ALPHA)
     mean = np.cumsum(differences, axis=1) / np.arange(1, differences.shape[1] + 1)
-    word = np.where(evidence(differences) >= limit, np.where(mean > 0, HIGHER, LOWER), NOTHING)
-    within = (evidence(differences - zone) >= limit) & (evidence(differences + zone) >= limit) & (abs(mean) < zone)
-    word[within] = EQUIVALENT
-    return word, np.asarray(evidence(differences - truth) < limit)
+    word = np.where(against[0.0] >= limit, np.where(mean > 0, HIGHER, LOWER), NOTHING)
+    word[(against[zone] >= limit) & (against[-zone] >= limit) & (abs(mean) < zone)] = EQUIVALENT
+    return word, np.asarray(against[truth] < limit)
 
 
 def three_sigma_values(peeking: bool) -> Callable[[Studies], Outcome]:

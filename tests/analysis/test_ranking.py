@@ -179,3 +179,39 @@ def test_there_is_none_of_two_of_too_many_without_a_direction_or_where_machines_
         says="",
     )
     assert number(3, across=[disputed]) == 0
+
+
+def test_the_luck_of_the_best_of_many_equal_ones_is_taken_off(configurations: Any, trials: Any) -> None:
+    """Nine settings that all save 5 %: the best of them looks like 8 %."""
+    names = [str(number) for number in range(10)]
+    looks, expected = [], []
+    for seed in range(60):
+        noise = np.random.default_rng([seed, 11]).normal(0, 0.05, (10, 6))
+        values = {
+            f"knob={name}": (1.0 if name == "0" else 0.95) * np.exp(own) for name, own in zip(names, noise, strict=True)
+        }
+        made, clean = configurations(*names), clean_trials(trials(values))
+        (found,) = rankings(made, clean, [ELAPSED], confidence=0.95, smallest_effect=0.02)
+        base = values["knob=0"]
+        naive = math.exp(float(np.mean(np.log(values[found.winner] / base))))
+        assert found.looks is None or found.looks == pytest.approx(naive)
+        if found.winner != "knob=0":
+            looks.append(naive)
+            expected.append(naive if found.expected is None else found.expected)
+    assert np.mean(looks) < 0.925
+    assert np.mean(expected) == pytest.approx(0.945, abs=0.006)
+
+
+def test_nothing_is_taken_off_where_differences_are_far_beyond_chance(ranked: Ranked) -> None:
+    assert ranked(simulated(np.random.default_rng(3), (2.0, 1.0, 1.3, 3.0), 12, 0.01)).luck == ""
+    same = {f"knob={level}": np.full(8, 1.0 if level == "1" else 0.9) for level in LEVELS}
+    assert ranked(same).luck == ""
+
+
+def test_luck_is_said_beside_the_winner(ranked: Ranked) -> None:
+    found = ranked(simulated(np.random.default_rng(2), (1.0, 0.96, 0.96, 0.96), 8, 0.05))
+    assert found.looks is not None
+    assert found.expected is not None
+    assert found.looks < found.expected
+    assert "best of 4" in found.luck
+    assert f"{100 * (1 - found.expected):.1f}"[:2] in found.luck

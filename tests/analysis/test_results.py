@@ -52,7 +52,7 @@ def made(resolved: ResolvedStudy, trials: list[Trial]) -> Results:
 
 
 def test_the_answer_and_verdicts_are_those_that_were_put_in(granularity: ResolvedStudy) -> None:
-    found = made(granularity, simulate(granularity, 14))
+    found = made(granularity, simulate(granularity, 29))
     assert found.answer.startswith(
         "Involuntary context switches: each increase of sched_min_granularity_ns lowers it: 135 at 750 µs, "
     )
@@ -60,9 +60,9 @@ def test_the_answer_and_verdicts_are_those_that_were_put_in(granularity: Resolve
     assert [v.verdict for v in own] == ["differs"] * 3
     assert [v.estimate for v in own] == pytest.approx([-67, -123, -134], abs=1.5)
     assert {v.verdict for v in found.verdicts if v.metric == "elapsed"} == {"equivalent"}
-    assert found.blocks == 14
+    assert found.blocks == 29
     assert "3 comparisons" in found.correction
-    assert len(found.trials) == 56
+    assert len(found.trials) == 116
     assert [m.name for m in found.metrics] == ["involuntary-switches", "elapsed", "cycles"]
     assert found.configurations[2].read_back == {"sched_min_granularity_ns": "75000000"}
     assert found.configurations[0].not_supported == {"cycles": "no PMU"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from ajuste.analysis.analysed import Wanted, analyse_table
 from ajuste.analysis.elsewhere import compare
 from ajuste.model.measurements import MeasuredTable, Values
 from ajuste.model.metric import Metric
+from ajuste.model.verdict import Verdict
 from ajuste.outputs.files import FileRequest, read_files
 from ajuste.report.console import Console
 from ajuste.report.results import report_of
@@ -103,3 +105,46 @@ def test_the_figures_of_a_sentence_agree_with_its_percentage() -> None:
     assert results.verdicts[0].means_disagree
     assert "3.2 s with old" in said
     assert "2.2 s with new (−29" in said
+
+
+def go(path: Path, runs: list[list[float]]) -> Path:
+    said = ["goos: linux\npkg: x\n" + "".join(f"BenchmarkSort \t100\t{value} ns/op\n" for value in run) for run in runs]
+    path.write_text("PASS\n".join(said))
+    return path
+
+
+def criterion(path: Path, runs: list[list[float]]) -> Path:
+    kept = [{"reason": "benchmark-complete", "id": "sort", "unit": "ns", "iteration_count": [1] * len(run),
+             "measured_values": run} for run in runs]  # fmt: skip
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in kept))
+    return path
+
+
+def pytest_benchmark(path: Path, runs: list[list[float]]) -> Path:
+    (only,) = runs
+    test = {"name": "test_sort", "fullname": "t.py::test_sort", "stats": {"data": only}}
+    path.write_text(json.dumps({"benchmarks": [test]}))
+    return path
+
+
+@pytest.mark.parametrize("write", [go, criterion, pytest_benchmark])
+def test_rounds_of_one_process_cannot_judge_and_those_of_several_runs_can(
+    tmp_path: Path, write: Callable[[Path, list[list[float]]], Path]
+) -> None:
+    def verdict(*paths: Path) -> Verdict:
+        return analyse_table(read_files(paths, (), FileRequest()), Wanted()).verdicts[0]
+
+    rounds = {"old": [10.0, 10.1, 9.9, 10.05], "new": [12.0, 12.1, 11.9, 12.05]}
+    alone = verdict(*(write(tmp_path / f"{name}.json", [values]) for name, values in rounds.items()))
+    assert (alone.verdict, alone.values) == ("undecided", (1, 1))
+    assert "only one process" in alone.reason
+    for name, values in rounds.items():
+        (tmp_path / name).mkdir()
+        for number, value in enumerate(values):
+            write(tmp_path / name / f"{number}.json", [[value, 1.001 * value]])
+    several = verdict(*(tmp_path / name for name in rounds))
+    assert (several.verdict, several.values) == ("worsens", (4, 4))
+    if write is not pytest_benchmark:
+        runs = {name: [[value, 1.001 * value] for value in values] for name, values in rounds.items()}
+        one_file = verdict(*(write(tmp_path / f"{name}.txt", own) for name, own in runs.items()))
+        assert (one_file.verdict, one_file.values) == ("worsens", (4, 4))

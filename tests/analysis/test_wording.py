@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.model.wording import change, listed, number, percent, signed
+from ajuste.model.wording import amount, block_name, change, listed, number, percent, signed
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,20 @@ def test_effects_are_said_as_people_do() -> None:
     assert signed(0) == "0"
     assert percent(0.05) == "5 %"
     assert percent(1 - 0.05 / 3) == "98.33 %"
+
+
+def test_a_ratio_is_a_factor_where_percentages_say_little() -> None:
+    assert [change(ratio, "ratio", "s") for ratio in (5.11, 0.0021, 1.87)] == ["×5.11", "×0.00210", "+87 %"]
+    assert change(3.0, "ratio", "s", like=1.5) == "+200 %"
+
+
+def test_an_amount_has_the_unit_that_suits_it() -> None:
+    said = [amount(value, unit) for value, unit in ((119_727_718, "B"), (900, "B"), (0.0129, "s"), (19_208, "1/s"))]
+    assert said == ["114 MiB", "900 B", "12.9 ms", "19,208/s"]
+
+
+def test_blocks_are_counted_from_the_first_that_counts() -> None:
+    assert [block_name(block, 1) for block in range(3)] == ["warm-up", "block 1", "block 2"]
 
 
 def test_lists_read_like_lists() -> None:

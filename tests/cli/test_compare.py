@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 from shell import Shell
+from small_stores import Commands
 
 EXPIRE = Path("/proc/sys/vm/dirty_expire_centisecs")
 
@@ -125,6 +128,20 @@ def test_a_dry_run_does_nothing_and_a_saved_study_would_do_the_same(ajuste: Shel
     assert ajuste("plan", "saved.toml")[0] == said
     assert not (ajuste.directory / "done").exists()
     assert ajuste.json("report") == []
+
+
+@pytest.mark.usefixtures("machine_lock")
+@pytest.mark.parametrize("step_s", [3600, -3600])
+def test_a_clock_that_is_set_changes_no_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step_s: int) -> None:
+    """An hour forward or back after it was first asked."""
+    real, asked = time.time, itertools.chain([0], itertools.repeat(step_s))
+    monkeypatch.setattr("time.time", lambda: real() + next(asked))
+    monkeypatch.setattr("time.time_ns", lambda: round(1e9 * time.time()))
+    code, said, complained = Commands(tmp_path, monkeypatch).run(
+        *("compare", "--blocks", "4", "--max-time", "1h", "--json", "--", "true")
+    )
+    assert code == 0, complained
+    assert json.loads(said)["blocks"] == 4
 
 
 @pytest.mark.vm

@@ -337,3 +337,63 @@ def test_the_template_leaves_a_code_quality_report_for_gitlab(project: Project) 
     assert "Regression in job: took +2 %" in done.stderr
     assert project.left == []
     assert run_script(project, script, **variables).returncode == 3, "its own home is no part of the project"
+
+
+PLACED = '#!/bin/sh\ncase $PWD in */head*) echo "took 100.5 ms" ;; *) echo "took 100 ms" ;; esac\n'
+
+
+@pytest.mark.usefixtures("machine_lock")
+def test_a_revision_against_itself_says_how_often_nothing_is_called_a_change(project: Project) -> None:
+    # What differs by the directory is called changed each time.
+    placed = PROJECT.replace('"job"', '"placed"').replace('"./job"', '"./placed"').replace("build.sh", "placed.sh")
+    build = "cp job.txt placed\nchmod +x placed\n"
+    project.commit("two", ajuste_toml=f"{PROJECT}\n{placed}", placed_sh=build, job_txt=PLACED)
+    found = json.loads(project.ajuste("gate", "--noop", "5", "--json", expect=3)[0])
+    same, other = found["benchmarks"]
+    assert (same["runs"], same["changed"], same["regressions"], same["undecided"], same["largest"]) == (5, 0, 0, 0, 1)
+    assert (same["low"], same["too_often"]) == (pytest.approx(0, abs=1e-12), False)
+    assert same["high"] == pytest.approx(0.434, abs=0.001), "Wilson's interval of none in five"
+    assert (other["changed"], other["regressions"], other["too_often"]) == (5, 0, True)
+    assert project.left == []
+
+
+LAYOUTS = """\
+[[benchmark]]
+name = "slower"
+build = "sh build.sh {layout} slower.txt"
+command = "./job"
+metric = "took,ms,lower=regex:took ([0-9.]+) ms"
+limit = "1%"
+layouts = 6
+
+[[benchmark]]
+name = "moved"
+build = "sh build.sh {layout} moved.txt"
+command = "./job"
+metric = "took,ms,lower=regex:took ([0-9.]+) ms"
+limit = "1%"
+layouts = 6
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("machine_lock")
+def test_with_layouts_builds_are_compared_and_not_trials_of_one(project: Project) -> None:
+    # A figure for each layout: what depends on the layout alone is no regression, though all trials of a build agree.
+    build = "test ! -e job && set -- $1 $(cat $2) && shift $1\n"
+    build += 'printf "#!/bin/sh\\necho took $1 ms\\n" >job && chmod +x job\n'
+    steady, other = "100 101 99 100 101 99\n", "104 97 103 98 102 100\n"
+    project.commit("two", ajuste_toml=LAYOUTS, build_sh=build, slower_txt=steady, moved_txt=steady)
+    project.commit("three", slower_txt="105 106 104 105 105 104\n", moved_txt=other)
+    slower, moved = project.gate(expect=3)["benchmarks"]
+    assert (slower["verdict"], slower["blocks"], slower["layouts"]) == ("regression", 6, True)
+    assert (slower["base"], slower["head"]) == (pytest.approx(100, abs=0.5), pytest.approx(104.8, abs=0.5))
+    assert (moved["verdict"], moved["blocks"]) == ("undecided", 6)
+    assert "measured 6 layouts" in moved["reason"]
+    assert project.left == []
+
+
+@pytest.mark.parametrize("words", [("--base", "HEAD"), ("--bisect",), ("--junit", "j.xml")])
+def test_a_revision_against_itself_has_no_base(project: Project, words: tuple[str, ...]) -> None:
+    _, said = project.ajuste("gate", "--noop", "5", *words, expect=2)
+    assert f"--noop and {words[0]} are mutually exclusive" in said

@@ -103,3 +103,18 @@ def test_a_wrong_request_measures_nothing(project: Project, words: tuple[str, ..
     _, complaint = project.ajuste("history", *words, expect=2)
     assert said in complaint
     assert project.left == []
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("machine_lock")
+def test_with_layouts_commits_are_compared_by_the_means_of_their_builds(ajuste: Shell) -> None:
+    project = Project(ajuste)
+    table = PROJECT.replace("sh build.sh", "sh build.sh {layout}") + "layouts = 6\n"
+    build = 'set -- $1 $(cat job.txt) && shift $1 && printf "#!/bin/sh\\necho took $1 ms\\n" >job && chmod +x job\n'
+    project.commit("one", ajuste_toml=table, build_sh=build, job_txt="100 102 98 101 99 100\n")
+    project.commit("moved", job_txt="98 100 101 99 102 100\n")
+    project.commit("slower", job_txt="105 107 103 106 104 105\n")
+    (found,) = history(project)
+    assert [point["value"] for point in found["points"]] == pytest.approx([100, 100, 105], abs=0.1)
+    assert [one["after"]["subject"] for one in found["changes"]] == ["slower"]
+    assert found["blocks"] == 6

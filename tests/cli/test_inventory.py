@@ -13,8 +13,9 @@ from shell import Shell
 
 def test_the_page_has_every_area(ajuste: Shell) -> None:
     said, _ = ajuste("inventory")
+    assert said.startswith("CPU\n"), "no empty line"
     for title in ("CPU", "NUMA", "Mitigations", "Kernel", "Memory", "Disks", "Mounts", "Network interfaces", "Limits"):
-        assert f"\n{title}\n" in said
+        assert f"\n{title}\n" in f"\n{said}"
     assert platform.release() in said
     assert max(map(len, said.splitlines())) <= 100
 

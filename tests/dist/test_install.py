@@ -162,12 +162,13 @@ def test_root_installs_for_all_users_where_sudo_finds_it(user: User) -> None:
     """In a /usr/local of its own."""
     script = f"""set -eu
     mount -t tmpfs -o mode=0755 none /usr/local
+    mkdir -p /usr/local/bin /usr/local/share/man
     sh "$1"/install "$1"/ajuste-*.whl
     env -i PATH={SUDO_PATH} ajuste --version --verbose
     find /usr/local/lib/ajuste -name "__init__.*.pyc" -path "*/ajuste/__pycache__/*" | grep -q .
     setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups ajuste --version
     sh "$1"/install remove
-    find /usr/local ! -type d
+    find /usr/local | sort | tr '\\n' ' '
     """
     done = subprocess.run(
         ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", user.home / "downloads"],
@@ -180,7 +181,9 @@ def test_root_installs_for_all_users_where_sudo_finds_it(user: User) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("ajuste 0.1.0\n") == 3
     assert "setup/install, in /usr/local/lib/ajuste" in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("Ajuste is removed")
+    *_, removed, left = done.stdout.splitlines()
+    assert removed.startswith("Ajuste is removed")
+    assert left.split() == ["/usr/local", "/usr/local/bin", "/usr/local/share", "/usr/local/share/man"]
 
 
 @pytest.mark.vm

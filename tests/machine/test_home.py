@@ -163,6 +163,31 @@ class TestOfSeveralUsers:
         with pytest.raises(RequestError, match=f"is a link owned by the user {pwd.getpwuid(ADA).pw_name}"):
             at(ada / "lab", SUDO_UID=str(ADA), SUDO_GID=str(ADA))
 
+    @pytest.mark.parametrize("below", ["data/reports", "data/cluster-keys", "data/store.sqlite"])
+    def test_nor_one_below_it(self, place: Path, below: str) -> None:
+        given(place / "ada", ADA)
+        given(place / "ada/lab", ADA)
+        given(place / "ada/lab/data", ADA)
+        link = place / "ada/lab" / below
+        link.symlink_to("/etc")
+        os.chown(link, ADA, ADA, follow_symlinks=False)
+        with pytest.raises(RequestError, match=f"{link} is a link owned by"):
+            at(place / "ada/lab", SUDO_UID=str(ADA), SUDO_GID=str(ADA))
+
+    def test_root_writes_no_files_into_a_directory_by_the_link_of_another(self, place: Path) -> None:
+        link = given(place / "bob", BOB, 0o755) / "pictures"
+        link.symlink_to("/etc")
+        os.chown(link, BOB, BOB, follow_symlinks=False)
+        for directory in (link, link / "runs"):
+            with pytest.raises(RequestError, match=f"{link} is a link owned by the user {BOB}"):
+                make_directory(directory)
+        assert not Path("/etc/runs").exists()
+
+    def test_root_opens_no_store_of_another(self, place: Path) -> None:
+        given(place / "bob", BOB, 0o755)
+        with pytest.raises(RequestError, match=f"{place / 'bob'} belongs to the user {BOB}"):
+            at(place / "lab", AJUSTE_STORE=f"sqlite:///{place / 'bob/store.sqlite'}")
+
     @pytest.mark.parametrize("what", ["link", "file", "dangling", "fifo"])
     def test_root_writes_no_report_where_another_has_put_something(self, place: Path, what: str) -> None:
         shared, victim = given(place / "shared", 0, 0o1777), place / "victim"

@@ -35,6 +35,8 @@ def verdict(estimate: float | None, low: float | None, high: float | None, scale
         (verdict(0.9, None, 1.2), "−10.0 %", "at most +20.0 %"),
         (verdict(1.0, None, None), "0.0 %", "unknown until more blocks"),
         (verdict(99.7, 1e-20, 2.8e23), "×99.7", "unknown until more blocks"),
+        (verdict(1.2, 0.05, 30.0), "+20.0 %", "unknown until more blocks"),
+        (verdict(1.2, 0.5, 3.0), "+20.0 %", "−50.0 … +200.0 %"),
         (verdict(None, None, None), "–", "unknown until more blocks"),
         (verdict(float("nan"), 0.9, float("inf")), "–", "at least −10.0 %"),
         (verdict(-0.0021, -0.0031, -0.0011, "difference"), "−2.1 ms", "−3.1 … −1.1 ms"),

@@ -14,11 +14,12 @@ from ajuste.model.results import Results
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
 from ajuste.report.document import Table, Verdicts
 from ajuste.report.format import labels_of
+from ajuste.report.headline import headlines
 from ajuste.report.html import render_html
 from ajuste.report.plots.factor_effects import interaction_plots, pareto_plots
 from ajuste.report.results import report_of
 from ajuste.report.terminal import print_report
-from ajuste.report.verdicts import effect_name
+from ajuste.report.verdicts import effect_name, effects_of
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
@@ -157,3 +158,16 @@ def test_the_names_of_factors_are_text_in_html(grid: Results) -> None:
     assert HOSTILE not in text
     assert "<img" not in text
     assert "What each factor does" in text
+
+
+def test_where_a_factor_is_a_condition_the_setting_alone_is_recommended(factorial: Results) -> None:
+    setting, condition = factorial.factors
+    explained = [one.model_copy(update={"condition": one.name == condition.name}) for one in factorial.explained]
+    found = factorial.model_copy(update={"explained": tuple(explained), "clock": "wall"})
+    effects = [
+        one for one in effects_of(found, found.metrics[0].name) if one.kind == "main" and one.factors[0] == setting.name
+    ]
+    best = max((one for one in effects if one.verdict == "improves"), key=lambda one: one.size)
+    sentence = headlines(found, labels_of(found))[0].sentence
+    assert sentence.startswith(f"Use {setting.name} = {labels_of(found).level(setting.name, best.levels[0])}: it cuts ")
+    assert sentence.endswith(f" on average over 5 levels of {condition.name}.")

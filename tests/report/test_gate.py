@@ -12,9 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.model.gate import GateFigure, GateResult, GateRevision, GrownCall, GrownFunction, worst
+from ajuste.model.gate import (
+    GateFigure,
+    GateResult,
+    GateRevision,
+    GrownCall,
+    GrownFunction,
+    NoopFigure,
+    NoopResult,
+    worst,
+)
 from ajuste.report.console import Console
-from ajuste.report.gate import badge, gate_report, github, gitlab, headline, junit, sentence_of
+from ajuste.report.gate import badge, gate_report, github, gitlab, headline, junit, noop_report, sentence_of
 from ajuste.report.markdown import markdown
 from ajuste.report.terminal import print_report
 
@@ -164,3 +173,21 @@ def test_hostile_text_stays_text(metric: str, reason: str, function: str, verdic
     assert not re.search(r"(?<!\\)<", page)
     assert len([one for one in page.splitlines() if one.startswith("| job")]) == 1
     assert "\x1b" not in page + line + gitlab(found, "fail") + junit(found, "fail")
+
+
+def test_a_revision_against_itself_is_told_by_its_worst_benchmark() -> None:
+    fine = NoopFigure(name="job", metric="took", limit=0.01, runs=20, changed=1, low=0.009, high=0.236, largest=1.002)
+    bad = fine.model_copy(update={"name": "other", "changed": 9, "too_often": True})
+    revision = GateRevision(revision="", commit="2" * 40)
+
+    def said(*figures: NoopFigure) -> tuple[int, str]:
+        found = NoopResult(file="ajuste.toml", revision=revision, promised=0.05, benchmarks=figures)
+        return found.exit_code, markdown(noop_report(found))
+
+    code, text = said(fine)
+    assert (code, "0.9 % to 23.6 %" in text) == (0, True)
+    assert "Of 20 comparisons of one revision with itself, 1 calls it changed" in text
+    code, text = said(fine, bad)
+    assert (code, "9 of 20 runs of one revision against itself call it changed" in text) == (3, True)
+    code, text = said(fine, NoopFigure(name="broken", metric="took", limit=0.01, reason="it does not build\nmore"))
+    assert (code, "1 benchmark could not be measured: broken" in text, "\nmore" in text) == (1, True, False)

@@ -88,7 +88,7 @@ ONE = {"60": 8.1, "10": 7.1}
         (("equivalent", 1.0), "vm.swappiness = 10 does not matter: elapsed time stays within ±5 %."),
         (
             ("undecided", 1.0),
-            "Not settled between vm.swappiness = 60 and vm.swappiness = 10 after 12 blocks: elapsed time.",
+            "Not settled between vm.swappiness = 60 and 10 after 12 blocks: elapsed time.",
         ),
     ],
 )
@@ -98,13 +98,25 @@ def test_one_alternative(granularity: Results, words: tuple[Word, float], senten
 
 def test_values_without_blocks_are_not_counted_in_blocks(granularity: Results) -> None:
     found = results_of(granularity, ONE, [("undecided", 1.0)]).model_copy(update={"blocks": 0})
-    assert said(found)[0] == "Not settled between vm.swappiness = 60 and vm.swappiness = 10: elapsed time."
+    assert said(found)[0] == "Not settled between vm.swappiness = 60 and 10: elapsed time."
 
 
 def test_a_run_without_figures_says_why(granularity: Results) -> None:
     failed = {"blocks": 0, "stopped": "failed", "stopped_because": "b: the workload exited with code 1"}
     found = results_of(granularity, ONE, [("undecided", 1.0)]).model_copy(update=failed)
     assert said(found) == ["Nothing was measured: b: the workload exited with code 1."]
+
+
+def test_a_run_that_ended_before_anything_was_measured_says_so(granularity: Results) -> None:
+    found = results_of(granularity, ONE, [("undecided", 1.0)])
+    nothing = tuple(one.model_copy(update={"metrics": {}}) for one in found.configurations)
+    ended = {
+        "blocks": 0,
+        "stopped": "time",
+        "stopped_because": "stopped by ajuste live stop",
+        "configurations": nothing,
+    }
+    assert said(found.model_copy(update=ended)) == ["Nothing was measured: stopped by ajuste live stop."]
 
 
 def test_a_run_across_reboots_counts_rounds_of_boots(granularity: Results) -> None:
@@ -136,7 +148,7 @@ def test_the_baseline_is_not_kept_while_another_may_be_better(granularity: Resul
     words: list[tuple[Word, float]] = [("worsens", 1.2), ("undecided", 1.0), ("worsens", 1.3)]
     (sentence,) = said(results_of(granularity, {"60": 8.0, "10": 9.6, "1": 8.0, "100": 10.4}, words))
     assert "Keep" not in sentence
-    assert sentence.startswith("Not settled between vm.swappiness = 60 and vm.swappiness = 1 after")
+    assert sentence.startswith("Not settled between vm.swappiness = 60 and 1 after")
     assert sentence.endswith("2 of 3 alternatives raise elapsed time.")
 
 

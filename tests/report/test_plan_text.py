@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import re
 import shlex
+from pathlib import Path
 
 import pytest
+import tomlkit
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -22,6 +25,8 @@ from ajuste.report.plan import (
     plan_report,
 )
 from ajuste.report.terminal import print_report
+from harmful import BASE, HOST
+from small_stores import Commands
 
 KNOB = "sched_min_granularity_ns"
 PATH = f"/proc/sys/kernel/{KNOB}"
@@ -92,10 +97,26 @@ def test_every_write_and_command_is_shown(plan: PlannedStudy) -> None:
     assert "No setting was changed and nothing was run." in text
 
 
+def test_what_a_guest_boots_with_and_loads_is_shown(plan: PlannedStudy) -> None:
+    text = printed(plan.model_copy(update={"kernel_arguments": ("nosmt",), "modules": ("null_blk gb=1",)}))
+    assert re.search(r"Boots with: +nosmt", text)
+    assert re.search(r"Modules: +null_blk gb=1", text)
+
+
+def test_the_file_system_of_a_study_is_shown_as_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root formats and mounts it, with arguments that a stranger may have written."""
+    study = tmp_path / "study.toml"
+    made = {"directory": "/var/tmp", "make_options": ["-N", "64"], "mount_options": "noatime"}
+    study.write_text(tomlkit.dumps({"schema": 1, **BASE, **HOST, "scratch": made}))
+    said = " ".join(Commands(tmp_path / "home", monkeypatch).run("plan", str(study))[1].split())
+    for words in ("mkfs.ext4 -q -F -N 64 '/dev/loop…'", "with noatime", "256 MiB in /var/tmp"):
+        assert words in said, said
+
+
 def test_the_order_of_the_first_blocks_is_shown_with_their_seeds(plan: PlannedStudy) -> None:
     text = printed(plan)
-    assert "block 0 (seed 100): 7.5 ms → 750 µs\n" in text
-    assert "block 1 (seed 101): 750 µs → 7.5 ms\n" in text
+    assert "block 1 (seed 100): 7.5 ms → 750 µs\n" in text
+    assert "block 2 (seed 101): 750 µs → 7.5 ms\n" in text
 
 
 def test_only_a_wall_clock_asks_how_quiet_the_machine_is(plan: PlannedStudy) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ajuste.model.results import Results
+from ajuste.model.wording import NO_BREAK
 from ajuste.report.html import write_report
 from ajuste.report.results import report_of
 from ajuste.report.trials import trials_csv
@@ -22,6 +23,11 @@ pytestmark = pytest.mark.browser
 
 Open = Callable[..., Any]
 NAMES = ("granularity", "grid", "undecided", "hostile", "timed")
+
+
+def plain(place: Any) -> str:
+    """The text there; a number and its unit are held together by spaces that do not break."""
+    return str(place.text_content()).replace(NO_BREAK, " ")
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +104,7 @@ def test_it_fits_and_draws_every_trial(
     results = request.getfixturevalue(name)
     page = opened(name, width, theme)
     assert page.locator(".answer .badge").first.is_visible()
-    assert results.answer.replace("\x1b", "\\x1b") in page.locator("#answer").text_content()
+    assert results.answer.replace("\x1b", "\\x1b") in plain(page.locator("#answer"))
     assert marks(page, "metric-0-trials") == len(results.trials)
     assert page.locator("[id^=metric-0-forest] .js-line").count() >= len(results.configurations) - 1
     with all_details_open(page):
@@ -217,7 +223,7 @@ def test_hovering_says_what_a_trial_was(opened: Open) -> None:
 
 def test_text_and_tables_need_no_script(opened: Open, granularity: Results) -> None:
     page = opened("granularity", 390, script=False)
-    assert page.locator("#answer").text_content() == granularity.answer
+    assert plain(page.locator("#answer")) == granularity.answer
     assert page.locator("#verdicts tbody tr:not(.group):not(.remark)").count() == 8
     assert page.locator("#verdicts .badge").first.is_visible()
     assert not page.locator("[data-figure]").first.is_visible()
@@ -231,7 +237,7 @@ def test_a_browser_that_cannot_unpack_says_so(opened: Open, granularity: Results
     page.wait_for_selector("html[data-drawn=yes]")
     assert page.locator("[data-figure]").first.text_content() == "Plots require a browser from 2023 or later."
     assert page.locator("[data-source=trials-csv]").is_disabled()
-    assert page.locator("#answer").text_content() == granularity.answer
+    assert plain(page.locator("#answer")) == granularity.answer
 
 
 def test_it_prints_light_and_without_buttons(opened: Open) -> None:

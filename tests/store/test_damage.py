@@ -173,3 +173,22 @@ def test_a_run_does_not_go_on_in_a_malformed_store(commands: Commands) -> None:
     commands.put(commands.store, bytes(content))
     code, _, complained = commands.run("report")
     assert (code, "malformed" in complained) == (1, True)
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE TRIGGER sly AFTER INSERT ON runs BEGIN DELETE FROM trials; END",
+        "CREATE VIEW sly AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT * FROM n",
+        "ALTER TABLE trials RENAME TO hidden; CREATE VIEW trials AS "
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT i AS run_id FROM n",
+    ],
+)
+def test_a_store_that_acts_when_it_is_read_or_written_is_refused(commands: Commands, tmp_path: Path, made: str) -> None:
+    with closing(sqlite3.connect(commands.store)) as connection, connection:
+        connection.executescript(made)
+    assert commands.run("store", "check")[0] == 1
+    assert commands.run("store", "salvage", "-o", str(tmp_path / "new.sqlite"))[0] in (0, 1)
+    _, _, complained = commands.run("report")
+    assert "which Ajuste did not make" in complained

@@ -28,6 +28,10 @@ CASES = {
         SMALL.replace(LEVELS, f"[{'1,' * 33_000}]"),
         r"study.toml:7: factor.*has 33000 elements",
     ),
+    "a range of many levels": (
+        SMALL.replace(LEVELS, '"100000..1000000000"\nstep = 1'),
+        r"study.toml:8: factor.*makes 999900001 levels",
+    ),
     "many values": (
         "\n".join(f"[t{n}]\na = [1,2,3,4,5,6,7,8,9]" for n in range(900)),
         r"study.toml: has more than 5000 values",

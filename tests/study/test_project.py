@@ -149,6 +149,8 @@ def test_anything_else_is_none(value: Any) -> None:
         (changed("ms,lower", "ms,none"), '5: benchmark[1].metric[1]: metric "time" has no better direction'),
         (WHOLE + 'kernel = "debian"\n', "16: benchmark[2].kernel: "),
         (WHOLE + 'kernel = "build:debian:6.1+NUMA=n"\n', '16: benchmark[2].kernel: "build:debian:6.1+NUMA='),
+        (changed('timeout = "90s"', "layouts = 8"), "1: benchmark[1]: layouts requires {layout} in build"),
+        (changed("my dir", "{layout}").replace('"elapsed"]', '"instructions"]\nlayouts = 8'), "layouts applies only"),
         ("", "benchmark: is required"),
         ("benchmark = []", "1: benchmark: is empty; expected at least one"),
         ("[[benchmark]\n", "1: not valid TOML"),

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.analysis.sequence import fewest, mean_interval
+from ajuste.analysis.signs import blind_spot
 from ajuste.analysis.verdict import figures_of, more_blocks, reason_of, word_of
 from ajuste.design.combinations import ORDERS, Subset, is_exact, of_block, order_of, subsets, way
 from ajuste.model.metric import Metric, Scale
@@ -285,6 +286,7 @@ def _finding(
         level=rates.confidence,
         blocks=own.interval.n if own else 0,
         more_blocks=more_blocks(own, zone, alpha) if own and word == "undecided" else None,
+        unseen=blind_spot(own.interval.n, rates.confidence) if own else None,
         reason=reason,
     )
 

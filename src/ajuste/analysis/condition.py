@@ -1,4 +1,4 @@
-"""Whether a configuration is proved to worsen, for scripts that must fail then.
+"""What scripts must fail for: a configuration is proved to worsen, or something else came out than was expected.
 
 The intervals of all verdicts hold together at the confidence of the study, whenever it stopped. So does every answer
 here: it follows from the intervals alone.
@@ -7,12 +7,13 @@ here: it follows from the intervals alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ajuste.model.results import Results
+from ajuste.model.results import Measured, Results
 from ajuste.model.verdict import FailCondition, Verdict
+from ajuste.study.schema import ExpectedFigure, ExpectTable
 
 Outcome = Literal["worsens", "undecided", "holds"]
 
@@ -72,3 +73,53 @@ def _share(difference: float, size: float) -> float:
     if size > 0 or difference == 0:
         return difference / size if size > 0 else 0.0
     return math.copysign(math.inf, difference)
+
+
+# What a study expects of its results.
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """``what`` is expected, and what was ``found``."""
+
+    what: str
+    found: str
+    holds: bool
+
+
+def expectations(expected: ExpectTable, results: Results, *, changed: bool) -> tuple[Expectation, ...]:
+    """Each of what is ``expected`` beside ``results``. A study that was ``changed`` has a digest of its own."""
+    found = []
+    if expected.digest and not changed:
+        found.append(Expectation(f"digest {expected.digest}", results.digest, expected.digest == results.digest))
+    for figure in expected.figures:
+        own = [
+            one
+            for one in results.configurations
+            if (one.name == figure.configuration if figure.configuration else not one.baseline)
+        ]
+        if not own:
+            what = f"{figure.metric} of {figure.configuration or 'alternatives'}"
+            found.append(Expectation(what, "no such configuration", holds=False))
+        found += [one for configuration in own for one in _of_figure(figure, configuration, results)]
+    return tuple(found)
+
+
+def _of_figure(figure: ExpectedFigure, own: Measured, results: Results) -> Iterator[Expectation]:
+    name = f"{figure.metric} of {own.name}"
+    if figure.verdict:
+        verdicts = [one for one in results.verdicts if (one.configuration, one.metric) == (own.name, figure.metric)]
+        word = verdicts[0].verdict if verdicts else "no verdict"
+        yield Expectation(f"{name}: {' or '.join(figure.verdict)}", word, word in figure.verdict)
+    if figure.least is None and figure.most is None:
+        return
+    least = -math.inf if figure.least is None else figure.least
+    most = math.inf if figure.most is None else figure.most
+    limits = [f"at least {least:g}"] if math.isfinite(least) else []
+    limits += [f"at most {most:g}"] if math.isfinite(most) else []
+    what = f"mean {name}: {' and '.join(limits)}"
+    if figure.metric in own.metrics:
+        mean = own.metrics[figure.metric].mean
+        yield Expectation(what, f"{mean:g}", least <= mean <= most)
+    else:
+        yield Expectation(what, "not measured", holds=False)

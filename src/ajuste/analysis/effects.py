@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
 
 from ajuste.analysis.pairs import Pairs, Trials, clean_trials, pairs
 from ajuste.analysis.sequence import Interval, interval_between, mean_interval, quantile_bounds
-from ajuste.analysis.signs import sign_interval
-from ajuste.model.distributions import student_cdf, student_quantile
+from ajuste.analysis.signs import sign_interval, wider_in_time
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.trial import Configuration, Factor
 
@@ -25,6 +25,18 @@ SMALLEST_RELATIVE_STEP = 1e-9
 
 
 @dataclass(frozen=True)
+class Tail:
+    """The ``quantile`` of the trials of the baseline and of the other configuration."""
+
+    quantile: float
+    baseline: float
+    other: float
+
+
+TAILS: Final = (0.95, 0.99)
+
+
+@dataclass(frozen=True)
 class Effect:
     """``interval`` is of the mean log ratio (``ratio``) or of the mean difference in the metric's unit.
 
@@ -32,7 +44,8 @@ class Effect:
     but a value is not positive; ``same`` that every pair has twice the same value; ``one_order`` that the same of the
     two ran first in every block, so that there is no interval yet. ``of_seeds``: blocks differ by seed only, as under
     the virtual clock. ``baseline_level`` is the baseline's mean on the scale of the interval: a geometric one of
-    ratios. ``means_ratio`` is the log of the ratio of arithmetic means, where ratios are compared.
+    ratios. ``means_ratio`` is the log of the ratio of arithmetic means, where ratios are compared. ``wider``: so many
+    times as wide is the interval because neighbouring blocks resemble each other. ``trials`` are the values of both.
     """
 
     scale: Scale
@@ -45,6 +58,8 @@ class Effect:
     of_seeds: bool = False
     baseline_level: float | None = None
     means_ratio: float | None = None
+    wider: float = 1.0
+    trials: tuple[Array, Array] | None = field(default=None, compare=False, repr=False)
 
     def natural(self, value: float) -> float | None:
         """A point of the interval as a ratio or a difference; ``None`` where it is not finite."""
@@ -71,6 +86,15 @@ class Effect:
         return self.means_ratio is not None and self.means_ratio * self.interval.mean < 0
 
     @property
+    def tails(self) -> tuple[Tail, ...]:
+        """High quantiles of both, as far as both have values beyond."""
+        if self.trials is None:
+            return ()
+        n = min(map(len, self.trials))
+        quantiles = [one for one in TAILS if n >= round(1 / (1 - one))]
+        return tuple(Tail(one, *(float(np.quantile(side, one)) for side in self.trials)) for one in quantiles)
+
+    @property
     def low(self) -> float | None:
         return self.natural(self.interval.low)
 
@@ -83,7 +107,8 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
     """The effect in ``pairs`` with its anytime-valid interval of error rate ``alpha``; ``None`` without any pair.
 
     The estimate of a ratio is the geometric mean of the ratios within the blocks. The interval rests on the signs of
-    the differences (see ``analysis.signs``). The variance has a floor: a figure of resolution r carries a rounding
+    the differences (see ``analysis.signs``), and is wider where those of neighbouring blocks resemble each other; seeds
+    have no neighbours. The variance has a floor: a figure of resolution r carries a rounding
     error of variance r²/12 (Sheppard), each of the two of a pair. While the same of the two ran first in every block
     the interval is unbounded: a drift would look just like an effect.
     """
@@ -100,9 +125,14 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
     as_ratio = metric.scale == "ratio" and positive
     if as_ratio:
         floor = rounding / baseline_mean**2 + rounding / other_mean**2
-        interval = _interval(np.log(pairs.baseline), np.log(pairs.other), alpha, floor)
+        one, other = np.log(pairs.baseline), np.log(pairs.other)
     else:
-        interval = _interval(pairs.baseline, pairs.other, alpha, 2 * rounding)
+        floor, one, other = 2 * rounding, pairs.baseline, pairs.other
+    interval = _interval(one, other, alpha, floor)
+    wider = 1.0 if pairs.baseline_first is None else float(wider_in_time(other - one))
+    if wider > 1:
+        low, high = (interval.mean + wider * (bound - interval.mean) for bound in (interval.low, interval.high))
+        interval = interval_between(interval.n, interval.mean, low, high, interval.variance)
     if pairs.one_order:
         interval = interval_between(interval.n, interval.mean, -math.inf, math.inf, interval.variance)
     return Effect(
@@ -116,6 +146,8 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
         same=same,
         fell_back=metric.scale == "ratio" and not as_ratio,
         one_order=pairs.one_order,
+        wider=wider,
+        trials=(pairs.baseline, pairs.other),
     )
 
 
@@ -210,7 +242,7 @@ class FixedContrast:
         """Half the width of the two-sided interval of confidence 1 − ``alpha``; infinite where nothing can be said."""
         if not math.isfinite(self.error) or self.freedom <= 0:
             return math.inf
-        return self.error * student_quantile(self.freedom, 1 - alpha / 2) if self.error > 0 else 0.0
+        return self.error * stdtrit(self.freedom, 1 - alpha / 2) if self.error > 0 else 0.0
 
     @property
     def p_value(self) -> float:
@@ -219,7 +251,7 @@ class FixedContrast:
             return math.nan
         if self.error == 0:
             return 1.0 if self.difference == 0 else 0.0
-        return 2 * student_cdf(self.freedom, -abs(self.difference) / self.error)
+        return float(2 * stdtr(self.freedom, -abs(self.difference) / self.error))
 
 
 def paired(baseline: Array, other: Array) -> FixedContrast:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
+from scipy.special import nctdtr, ndtri, stdtrit
 
 from ajuste.analysis.effects import (
     SMALLEST_RELATIVE_STEP,
@@ -27,7 +28,6 @@ from ajuste.analysis.effects import (
 )
 from ajuste.analysis.sequence import Interval
 from ajuste.analysis.verdict import of_effect, reason_of, unmeasured, word_of
-from ajuste.model.distributions import noncentral_student_cdf, normal_quantile, student_quantile
 from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.verdict import Verdict, Word
@@ -54,8 +54,8 @@ def values_needed(difference: float, spreads: tuple[float, ...], alpha: float, p
     variance = math.fsum(spread**2 for spread in spreads)
     if difference == 0 or variance == 0:
         return None
-    z = normal_quantile(1 - alpha / 2) + normal_quantile(power)
-    normal = variance * (z / difference) ** 2  # what it would take were the spread known
+    z = ndtri(1 - alpha / 2) + ndtri(power)
+    normal = float(variance * (z / difference) ** 2)  # what it would take were the spread known
     if normal > MOST_VALUES:
         return None
     share = variance**2 / math.fsum(spread**4 for spread in spreads)
@@ -67,8 +67,8 @@ def values_needed(difference: float, spreads: tuple[float, ...], alpha: float, p
 
 def _power(difference: float, variance: float, freedom: float, n: int, alpha: float) -> float:
     apart = abs(difference) / math.sqrt(variance / n)
-    critical = student_quantile(freedom, 1 - alpha / 2)
-    return 1 - noncentral_student_cdf(freedom, apart, critical)
+    critical = stdtrit(freedom, 1 - alpha / 2)
+    return float(1 - nctdtr(freedom, apart, critical))
 
 
 def not_evidence(
@@ -207,6 +207,7 @@ def _compare_values(first: Values, second: Values, metric: Metric, alpha: float)
         _effect(contrast, scale, metric, alpha, means),
         baseline_level=typical,
         means_ratio=math.log(means[1] / means[0]) if scale == "ratio" else None,
+        trials=(one, other),
     )
     return Comparison(effect, contrast, basis, (len(left), len(right)), spreads, left_out, level)
 
@@ -323,7 +324,7 @@ def one_unit_notes(comparisons: Mapping[tuple[str, str], Comparison], deciding: 
 
 
 def _one_unit(found: Comparison) -> str:
-    of = {"fork": "-f 5", "process": "several processes"}.get(found.level, f"several {found.level}s")
+    of = {"fork": "-f 5", "process": "several runs, each a process"}.get(found.level, f"several {found.level}s")
     return f"only one {found.level}: what differs from {found.level} to {found.level} is unknown (measure with {of})"
 
 

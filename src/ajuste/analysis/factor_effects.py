@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.analysis.sequence import fewest, mean_interval
+from ajuste.analysis.signs import blind_spot
 from ajuste.analysis.verdict import Family, figures_of, more_blocks, reason_of, word_of
 from ajuste.design.combinations import low_and_high
 from ajuste.model.metric import Metric, Scale
@@ -121,6 +122,7 @@ def _finding(
         blocks=own.interval.n if own else 0,
         more_blocks=more_blocks(own, zone, family.alpha) if own and word == "undecided" else None,
         deciding=deciding,
+        unseen=blind_spot(own.interval.n, family.confidence) if own else None,
         reason=_reason(own, contrast, judged, smallest_effect, family),
     )
 

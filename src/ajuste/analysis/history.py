@@ -14,12 +14,12 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
+from scipy.special import fdtri
 
 from ajuste.analysis.pairs import Clean
 from ajuste.analysis.surface.blocks import Array, Blocks, believed, blocks_of
 from ajuste.analysis.surface.regions import partition
 from ajuste.analysis.surface.surfaces import Promise, margin_of, measured_points
-from ajuste.model.distributions import f_quantile
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric
 from ajuste.model.results import History, VersionChange, VersionPoint
@@ -165,7 +165,7 @@ def change_points(levels: Array, weights: Array, freedom: float, alpha: float) -
     degrees of freedom. Noise alone makes more than one stretch with probability ``alpha`` at most.
     """
     # Two stretches can be parted at each place: the best gains as much as the largest of so many F(1, freedom).
-    penalty = f_quantile(1, freedom, 1 - alpha / max(1, len(levels) - 1))
+    penalty = fdtri(1, freedom, 1 - alpha / max(1, len(levels) - 1))
 
     def cost(start: int, end: int) -> float:
         """The χ² about their mean."""

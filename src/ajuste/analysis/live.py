@@ -247,7 +247,7 @@ def _predicted(kept: Mapping[str, Any], slices: Sequence[Trial], stopped: Why) -
     match kept.get("predicted"):
         case {"slices": int(predicted), "after": int(after)}:
             when = f"after {after} slices" if after else "before the start"
-            took = "So far there are" if stopped == "interrupted" else "It took"
+            took = {"interrupted": "So far there are", "decided": "It took"}.get(stopped, "The run had")
             return [f"Predicted {when}: {predicted:,} slices for the smallest effect. {took} {len(slices):,}."]
     return []
 

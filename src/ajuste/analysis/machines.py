@@ -15,11 +15,11 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtrc
 
 from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, Pairs, pairs
 from ajuste.analysis.verdict import family, word_of
-from ajuste.model.distributions import chi_squared_cdf
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.trial import Configuration
 from ajuste.model.verdict import AcrossMachines, Agreement, Finding, MachineEffect, Verdict, Word
@@ -138,7 +138,7 @@ def _p_value(samples: Sequence[NDArray[np.float64]]) -> float | None:
     b = 48 * a**2
     c = np.sqrt(a * np.log1p(t**2 / freedom))
     z = c + (c**3 + 3 * c) / b - (4 * c**7 + 33 * c**5 + 240 * c**3 + 855 * c) / (b * (10 * b + 8 * c**4 + 1000))
-    found = 1 - chi_squared_cdf(len(samples) - 1, float(np.sum(z**2)))
+    found = chdtrc(len(samples) - 1, float(np.sum(z**2)))
     return None if math.isnan(found) else found
 
 

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, pairs
@@ -18,6 +21,8 @@ from ajuste.analysis.verdict import figures_of, word_of
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration
 from ajuste.model.verdict import AcrossMachines, Ranked, Ranking
+
+Array = NDArray[np.float64]
 
 FEWEST: Final = 3
 """Configurations; of two the verdict says it all."""
@@ -40,6 +45,7 @@ def rankings(
     and of metrics on which machines certainly say different things (``across``).
     """
     names = [one.name for one in configurations]
+    baseline = next((one.name for one in configurations if one.baseline), names[0])
     if not FEWEST <= len(names) <= MOST:
         return ()
     wanted = [metric for metric in metrics if metric.direction != "none"]
@@ -50,8 +56,26 @@ def rankings(
         for metric in wanted
         if metric.name not in disputed
     ]
-    found = (_ranking(table, confidence, smallest_effect, comparisons) for table in tables)
+    found = (_ranking(table, baseline, confidence, smallest_effect, comparisons) for table in tables)
     return tuple(one for one in found if one is not None)
+
+
+def shrunken(estimates: Array, variances: Array) -> Array:
+    """Each of several ``estimates`` towards their mean, as far as their spread is chance by their ``variances``.
+
+    Empirical Bayes (Morris 1983, "Parametric empirical Bayes inference", Journal of the American Statistical
+    Association 78) with the spread of true effects by DerSimonian and Laird 1986, "Meta-analysis in clinical trials",
+    Controlled Clinical Trials 7. What is chosen as the largest of estimates is too large on average; what is chosen
+    as the largest of these is not, where true effects spread as normal ones do.
+    """
+    if not np.all(variances > 0):
+        return estimates
+    weights = 1 / variances
+    mean = float(np.average(estimates, weights=weights))
+    excess = float(np.sum(weights * (estimates - mean) ** 2)) - (len(estimates) - 1)
+    spread = max(0.0, excess / float(np.sum(weights) - np.sum(weights**2) / np.sum(weights)))
+    mean = float(np.average(estimates, weights=1 / (variances + spread)))
+    return np.asarray(mean + spread / (spread + variances) * (estimates - mean))
 
 
 class _Table:
@@ -89,7 +113,38 @@ class _Table:
         return max(self.names, key=lambda name: wins[name])
 
 
-def _ranking(table: _Table, confidence: float, smallest_effect: float, comparisons: int) -> Ranking | None:
+LUCK: Final = 0.1
+"""A smaller part of the winner's effect that is luck is not worth a sentence."""
+
+
+def _luck(table: _Table, winner: str, baseline: str) -> dict[str, Any]:
+    """What the winner looks like against the baseline, and what is to be expected of it."""
+    if winner == baseline or baseline not in table.names or table.metric.quantile is not None:
+        return {}
+    found = {name: table.effect(baseline, name) for name in table.names if name != baseline}
+    known = {name: one for name, one in found.items() if one is not None and one.interval.n > 1}
+    if len(known) < FEWEST - 1 or winner not in known:
+        return {}
+    estimates = np.array([one.interval.mean for one in known.values()])
+    # Half of the variance of a difference is the baseline's. That is the same for all, so it chooses none of them.
+    blocks = np.array([one.interval.n for one in known.values()])
+    spread = sum(one.interval.variance * one.interval.n for one in known.values()) / float(np.sum(blocks - 1))
+    variances = spread / 2 / blocks
+    own = known[winner]
+    expected = float(shrunken(estimates, variances)[list(known).index(winner)])
+    if abs(expected - own.interval.mean) <= LUCK * abs(own.interval.mean):
+        return {}
+    return {
+        "looks": own.estimate,
+        "expected": own.natural(expected),
+        "scale": own.scale,
+        "unit": table.metric.unit if own.scale == "difference" else "",
+    }
+
+
+def _ranking(
+    table: _Table, baseline: str, confidence: float, smallest_effect: float, comparisons: int
+) -> Ranking | None:
     if len(table.names) < FEWEST:
         return None
     winner = table.winner
@@ -109,6 +164,7 @@ def _ranking(table: _Table, confidence: float, smallest_effect: float, compariso
         ),
         level=confidence,
         comparisons=comparisons,
+        **_luck(table, winner, baseline),
     )
 
 

@@ -270,7 +270,7 @@ def assemble(
             dict.fromkeys(
                 (
                     *_notes(resolved, every, idle),
-                    *_unseen(found),
+                    *_unseen((*found, *worked.found, *apart)),
                     *_not_precise(resolved, found),
                     *_first(run_as.notes),
                     *notes,
@@ -383,7 +383,7 @@ def _notes(resolved: ResolvedStudy, clean: Clean, idle: Sequence[NoChance]) -> l
     return [*notes, *(f"In clean trials: {reason}." for reason in columns.reason.among(remarked)[:MOST_NOTES])]
 
 
-def _unseen(found: Sequence[Verdict]) -> list[str]:
+def _unseen(found: Sequence[Finding]) -> list[str]:
     """What the decided verdict of the fewest blocks cannot see."""
     decided = [one for one in found if one.deciding and not one.is_undecided and one.cannot_see]
     return [min(decided, key=lambda one: one.blocks).cannot_see] if decided else []

@@ -24,9 +24,9 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaln
 
 from ajuste.analysis.pairs import Clean
-from ajuste.model.distributions import log_beta
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured
@@ -159,7 +159,7 @@ def interval_between(
 
 def log_evidence(k: NDArray[np.float64], n: NDArray[np.float64], p: float) -> NDArray[np.float64]:
     """The log of the evidence against probability ``p`` after ``k`` of ``n`` values."""
-    mixed = np.array([log_beta(p + one, 1 - p + of - one) for one, of in zip(k, n, strict=True)]) - log_beta(p, 1 - p)
+    mixed = betaln(p + k, 1 - p + n - k) - betaln(p, 1 - p)
     return np.asarray(mixed - k * math.log(p) - (n - k) * math.log1p(-p))
 
 

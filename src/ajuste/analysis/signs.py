@@ -99,6 +99,32 @@ def fewest_blocks(alpha: float, mixture: str = "short") -> int:
     return n
 
 
+FEWEST_IN_TIME: Final = 10
+"""Blocks; fewer do not show whether neighbours resemble each other."""
+ALIKE: Final = 1.645
+"""So many standard errors of a correlation without cause: of white noise one in 20 exceeds it."""
+MOST_ALIKE: Final = 0.9
+
+
+def wider_in_time(differences: Floats) -> Floats:
+    """How many times as wide an interval must be, along the last axis, because differences of neighbouring blocks
+    resemble each other more than by chance: a configuration has a state that lasts over blocks. 1 where they do not.
+
+    Bayley and Hammersley 1946, "The effective number of independent observations in an autocorrelated time series",
+    Supplement to the Journal of the Royal Statistical Society 8, for a first-order autoregression.
+    """
+    count = differences.shape[-1]
+    away = differences - np.mean(differences, axis=-1, keepdims=True)
+    squares = np.sum(away**2, axis=-1)
+    if count < FEWEST_IN_TIME:
+        return np.ones_like(squares)
+    products = np.sum(away[..., 1:] * away[..., :-1], axis=-1)
+    # Without cause it is -1/n on average, with variance 1/n.
+    alike = np.divide(products, squares, out=np.zeros_like(squares), where=squares > 0) + 1 / count
+    believed = np.where((alike * math.sqrt(count) > ALIKE) & (squares > 0), np.minimum(alike, MOST_ALIKE), 0.0)
+    return np.asarray(np.sqrt((1 + believed) / (1 - believed)))
+
+
 def blind_spot(blocks: int, confidence: float) -> float:
     """The largest share of all trials that so many blocks may have missed altogether: what happens in a larger one is
     in at least one of them with that ``confidence`` (Hanley and Lippman-Hand 1983, "If nothing goes wrong, is

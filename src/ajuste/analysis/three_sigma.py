@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from scipy.special import stdtr
 
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, pairs
 from ajuste.analysis.summary import summarise
 from ajuste.analysis.verdict import family
-from ajuste.model.distributions import student_cdf
 from ajuste.model.metric import Metric
 from ajuste.model.results import Summary, ThreeSigma
 from ajuste.model.trial import Configuration
@@ -169,7 +169,7 @@ def _too_early(blocks: int, comparisons: int) -> str:
 def fixed_chance(n: tuple[int, int], freedom: float, comparisons: int) -> str:
     """As said of samples of ``n`` values each whose size is fixed; ``freedom`` are Welch's degrees of freedom."""
     many = f", in each of {comparisons} comparisons" if comparisons > 1 else ""
-    share = percent(float(f"{2 * student_cdf(freedom, -SIGMAS):.1g}"))
+    share = percent(float(f"{2 * stdtr(freedom, -SIGMAS):.1g}"))
     return (
         f"With {n[0]:,} and {n[1]:,} values the standard deviations are themselves uncertain: the rule finds a "
         f"difference where there is none in {share} of such samples{many}. The verdict allows for all of that."
@@ -180,4 +180,4 @@ def chance(n: int) -> float:
     """How often the rule with the standard deviations of the means calls two samples of ``n`` values different that
     come from one normal distribution: Student's t beyond ±3 with 2n − 2 degrees of freedom.
     """
-    return 2 * student_cdf(2 * n - 2, -SIGMAS)
+    return float(2 * stdtr(2 * n - 2, -SIGMAS))

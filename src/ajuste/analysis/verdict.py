@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ajuste.analysis.effects import Effect, effect, margin
+from ajuste.analysis.effects import Effect, Tail, effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, pairs
 from ajuste.analysis.sequence import MOST_VALUES, Interval, fewest_for, values_needed
 from ajuste.analysis.signs import blind_spot, fewest_blocks
@@ -19,7 +19,7 @@ from ajuste.analysis.summary import MOST_BLOCKS
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration
 from ajuste.model.verdict import LimitWord, Verdict, Word
-from ajuste.model.wording import change, count_of, number, percent, quantity, signed
+from ajuste.model.wording import amount, change, count_of, number, percent, quantity, signed
 
 SEEN: Final = 0.1
 """*Equivalent* needs so many seeds that what happens in this share of them is in at least one."""
@@ -173,7 +173,7 @@ def word_of(found: Effect, metric: Metric, zone: float) -> Word:
     low, high = found.interval.low, found.interval.high
     includes_none = low <= 0 <= high
     if is_within(found, zone):
-        return "undecided" if too_few_seeds(found) else "equivalent"
+        return "undecided" if too_few_seeds(found) or means_exceed(found, zone) else "equivalent"
     if includes_none or found.means_disagree:
         return "undecided"
     if metric.direction == "none":
@@ -185,6 +185,11 @@ def is_within(found: Effect, zone: float) -> bool:
     """Whether the interval lies within the zone of equivalence."""
     low, high = found.interval.low, found.interval.high
     return -zone < low and high < zone and (low <= 0 <= high or found.baseline_mean != 0)
+
+
+def means_exceed(found: Effect, zone: float) -> bool:
+    """Whether typical trials are alike and mean ones are not: a few cost more than does not matter."""
+    return found.means_ratio is not None and abs(found.means_ratio) > zone
 
 
 def seeds_needed(confidence: float = 0.95) -> int:
@@ -306,10 +311,13 @@ def _finding(word: Word, found: Effect, metric: Metric, smallest_effect: float, 
         return too_few
     interval = f"{say(found.low)} to {say(found.high)}"
     around = _zone(found, metric, smallest_effect)
-    if word == "undecided" and found.means_disagree and not found.interval.low <= 0 <= found.interval.high:
+    zone, within = margin(found, smallest_effect), is_within(found, margin(found, smallest_effect))
+    certain = not found.interval.low <= 0 <= found.interval.high
+    if word == "undecided" and ((found.means_disagree and certain) or (within and means_exceed(found, zone))):
         means = say(found.natural(found.means_ratio or 0.0))
-        return f"typical and mean trials disagree: the typical ratio is {say(found.estimate)}, that of means {means}"
-    if word == "undecided" and too_few_seeds(found) and is_within(found, margin(found, smallest_effect)):
+        said = f"typical and mean trials disagree: the typical ratio is {say(found.estimate)}, that of means {means}"
+        return "; ".join((said, *(_tail(one, metric) for one in found.tails)))
+    if word == "undecided" and too_few_seeds(found) and within:
         return (
             f"alike in {count_of(found.interval.n, 'seed')}, too few to see what happens in fewer than "
             f"{percent(SEEN)} of them; {seeds_needed()} are needed"
@@ -322,12 +330,17 @@ def _finding(word: Word, found: Effect, metric: Metric, smallest_effect: float, 
         times = count_of(found.interval.n, "block")
         return f"the same in each of {times}, too few to exclude a difference of more than {around}"
     if word == "undecided":
-        return f"the interval, {interval}, includes zero and extends beyond {around}"
+        alike = f"; neighbouring blocks resemble each other, so it is {found.wider:.1f} times as wide"
+        return f"the interval, {interval}, includes zero and extends beyond {around}{alike if found.wider > 1 else ''}"
     side, near, far = ("higher", found.low, found.high) if found.interval.mean > 0 else ("lower", found.high, found.low)
     by = f"{side} by {say(near).lstrip('+−')} to {say(far).lstrip('+−')}"
     if word == "differs":
         return f"{by}; neither higher nor lower counts as better"
     return f"{by}, and {metric.direction} is better"
+
+
+def _tail(one: Tail, metric: Metric) -> str:
+    return f"p{100 * one.quantile:g} goes from {amount(one.baseline, metric.unit)} to {amount(one.other, metric.unit)}"
 
 
 def _zone(found: Effect, metric: Metric, smallest_effect: float) -> str:

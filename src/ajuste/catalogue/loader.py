@@ -43,6 +43,7 @@ M = TypeVar(
 )
 V = TypeVar("V")
 
+_LARGEST_MACHINE = 1_000_000
 _MACHINE_HINT = "see `ajuste help modelled-machine` for what a machine has"
 _ALIKE = 75
 """Per cent of likeness from which a word counts as a misspelt other."""
@@ -103,6 +104,9 @@ class Catalogue:
 
         file = directory / name
         try:
+            # A FIFO would make its reader wait.
+            if file.exists() and not (file.is_file() and file.stat().st_size <= _LARGEST_MACHINE):
+                raise RequestError(f"{file} is not a regular file of at most 1 MB", hint=_MACHINE_HINT)
             found = list(load(file, "machine", ModelledMachine).values())
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "not UTF-8"

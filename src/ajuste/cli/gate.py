@@ -19,16 +19,18 @@ from ajuste.model.gate import GateResult
 from ajuste.model.wording import shortened, visible
 from ajuste.report.console import Console
 from ajuste.report.gate import badge as badge_of
-from ajuste.report.gate import gate_report, github, gitlab
+from ajuste.report.gate import gate_report, github, gitlab, noop_report
 from ajuste.report.gate import junit as junit_of
 from ajuste.report.markdown import markdown as markdown_of
 from ajuste.report.terminal import print_report
 from ajuste.run.gate.bench import BenchRequest
 from ajuste.run.gate.checkout import ProjectRepository
-from ajuste.run.gate.gate import RevisionGate
+from ajuste.run.gate.gate import NoopGate, RevisionGate
 from ajuste.run.testbed import RunOptions
 from ajuste.study.project import HINT, PROJECT_FILE, BenchmarkTable, read_project
 
+FEWEST_NOOPS: Final = 5
+MOST_NOOPS: Final = 1000
 MOST_ERROR_LINES: Final = 40
 """Of one benchmark that could not be measured."""
 
@@ -102,6 +104,16 @@ def gate(
         Path | None, typer.Option("--badge", metavar="FILE", help="Write a badge (SVG) to this file.")
     ] = None,
     bisect: Annotated[bool, typer.Option("--bisect", help="Find the commit of each regression.")] = False,
+    noop: Annotated[
+        int | None,
+        typer.Option(
+            "--noop",
+            min=FEWEST_NOOPS,
+            max=MOST_NOOPS,
+            metavar="N",
+            help="Judge the head by itself N times, and say how often it is called changed.",
+        ),
+    ] = None,
     fresh: FreshTrials = False,
     wait: Wait = None,
     quiet: Quiet = False,
@@ -113,8 +125,13 @@ def gate(
     regression is proved when the whole interval lies beyond the limit.
 
     Exit codes: 0 no regression, 1 a benchmark failed, 2 the request was wrong, 3 a regression is proved (also where a
-    benchmark failed), 4 undecided.
+    benchmark failed), 4 undecided. With --noop 3 means that more than 5 % of comparisons call nothing a change.
     """
+    if noop is not None:
+        others = {"--base": base, "--annotations": annotations, "--junit": junit, "--badge": badge, "--bisect": bisect}
+        if given := [name for name, value in others.items() if value]:
+            raise RequestError(f"--noop and {given[0]} are mutually exclusive", hint="leave one out")
+        return _noop(noop, names, head, markdown, fresh=fresh, quiet=quiet, wait=wait, as_json=as_json)
     if as_json and annotations is not None:
         raise RequestError("--json and --annotations are mutually exclusive", hint="write the JSON in a second call")
     if not base:
@@ -132,6 +149,32 @@ def gate(
         if path is not None:
             write_text(path, text)
     return result.exit_code(undecided)
+
+
+def _noop(
+    runs: int,
+    names: list[str] | None,
+    head: str | None,
+    markdown: Path | None,
+    *,
+    fresh: bool,
+    quiet: bool,
+    wait: str | None,
+    as_json: bool,
+) -> int:
+    check_report(markdown, "--markdown")
+    request = bench_request(names, fresh=fresh, quiet=quiet or as_json, wait=wait)
+    repository = request.repository
+    revision = repository.working_tree() if head is None else repository.revision(head, "--head")
+    request.check()
+    result = NoopGate(request, revision, runs).carry_out()
+    if as_json:
+        typer.echo(result.model_dump_json(indent=2))
+    else:
+        print_report(noop_report(result), Console())
+    if markdown is not None:
+        write_text(markdown, f"### Performance\n\n{markdown_of(noop_report(result))}")
+    return result.exit_code
 
 
 def _show(result: GateResult, annotations: str | None, undecided: Literal["pass", "fail"], *, as_json: bool) -> None:

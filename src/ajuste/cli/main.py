@@ -55,6 +55,7 @@ GROUPS: Final = MappingProxyType(
             "kernel": "List, fetch, build, prove and compare kernels.",
         },
         "Share": {
+            "reproduce": "Write a run as a regression test: a study file that says what must come out.",
             "bundle": "Put runs into one file, to share them.",
             "import": "Take the runs of a bundle into the store.",
             "verify": "Measure a run again, and compare the digests.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,21 +11,23 @@ from typing import Final
 
 import typer
 
-from ajuste.analysis.condition import Checked, checked
+from ajuste.analysis.condition import Checked, checked, expectations
 from ajuste.catalogue.loader import Catalogue
 from ajuste.cli.choice import built_for
 from ajuste.cli.showing import show_results
+from ajuste.machine.files import write_text
 from ajuste.model.error import Place, RequestError, RunError
 from ajuste.model.results import Results
 from ajuste.model.verdict import FailCondition, Verdict
-from ajuste.model.wording import percent, visible_line
+from ajuste.model.wording import count_of, percent, visible_line
+from ajuste.report.expected import Form, as_tests
 from ajuste.run.experiment import conduct, ended_before, goes_on, prepare, progress_of, require_free_name
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.store.store import Store
 from ajuste.study.command_line.condition import OPTION
 from ajuste.study.overrides import with_kernels
-from ajuste.study.schema import Study
+from ajuste.study.schema import ExpectTable, Study
 
 PROVED: Final = 3
 """It is proved that something worsens."""
@@ -79,6 +81,32 @@ class Showing:
     browser: bool = False
 
 
+@dataclass(frozen=True)
+class Expected:
+    """What a study expects, and the files that get the outcome as ``tests``. It was ``changed`` on the command line, or
+    not.
+    """
+
+    study: str
+    table: ExpectTable
+    tests: Mapping[Form, Path]
+    changed: bool
+
+    def exit_code(self, results: Results, *, as_json: bool) -> int:
+        """3 where one thing came out otherwise, 0 if none; a line for each of those, and how many hold."""
+        found = expectations(self.table, results, changed=self.changed)
+        for form, path in self.tests.items():
+            write_text(path, as_tests(form, self.study, found))
+        broken = [one for one in found if not one.holds]
+        for one in broken:
+            typer.echo(visible_line(f"expected {one.what}; found {one.found}"), err=as_json)
+        code = PROVED if broken else 0
+        held = f"{len(found) - len(broken)} of {count_of(len(found), 'expectation')} met; exit code {code}"
+        typer.echo(held, err=as_json)
+        sys.stdout.flush()
+        return code
+
+
 def check_report(path: Path | None, option: str = "--report") -> None:
     """Whether a report can be written to the file of ``option``. Raises RequestError."""
     if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
@@ -114,15 +142,18 @@ def measure(
     fresh: Callable[[Experiment, Store], bool],
     name_chosen: bool = False,
     fail_on: Sequence[FailCondition] = (),
+    expected: Expected | None = None,
 ) -> int:
     """Carry out ``study`` and show what came out; returns the exit code.
 
     ``fresh`` says whether what is in the store is measured anew, ``name_chosen`` that no other question may have the
-    study's name, ``fail_on`` what the exit code is 3 for. Raises RunError for a study that failed, after its
-    results were shown, if there are any.
+    study's name, ``fail_on`` and ``expected`` what the exit code is 3 for. Raises RunError for a study that failed,
+    after its results were shown, if there are any.
     """
     check_report(showing.report)
-    measured = partial(_measured, study, catalogue, showing, named=named, name_chosen=name_chosen, fail_on=fail_on)
+    measured = partial(
+        _measured, study, catalogue, showing, named=named, name_chosen=name_chosen, fail_on=fail_on, expected=expected
+    )
     if study.across_boots and means.reboots_allowed:
         from ajuste.cli.reboots import across_boots
 
@@ -140,6 +171,7 @@ def _measured(
     named: str,
     name_chosen: bool,
     fail_on: Sequence[FailCondition],
+    expected: Expected | None,
 ) -> int:
     quiet = showing.quiet or showing.as_json
     study = with_kernels(study, built_for(study, catalogue, means, quiet=quiet))
@@ -166,4 +198,5 @@ def _measured(
         )
     if failed:
         raise RunError(f"the study failed: {done.stopped_because}", hint=f"ajuste report {done.id} --trials shows each")
-    return exit_code_of(fail_on, results, as_json=showing.as_json) if fail_on else 0
+    code = exit_code_of(fail_on, results, as_json=showing.as_json) if fail_on else 0
+    return max(code, expected.exit_code(results, as_json=showing.as_json)) if expected else code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,11 +13,13 @@ import typer
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli import options
 from ajuste.cli.choice import chosen_cluster, chosen_study, require_disk_wanted
-from ajuste.cli.measuring import Showing, check_report, means_of_boots, measure
+from ajuste.cli.measuring import Expected, Showing, check_report, means_of_boots, measure
 from ajuste.cli.options import example, option
 from ajuste.executor.host.disk import disk_for_run
 from ajuste.kernel.spec import is_to_build
 from ajuste.machine.home import home
+from ajuste.model.error import Place, RequestError
+from ajuste.report.expected import Form
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.condition import fail_conditions
 from ajuste.study.command_line.request import block_range, seconds
@@ -30,6 +33,7 @@ from ajuste.study.overrides import (
     with_time,
     with_topology,
 )
+from ajuste.study.schema import Study
 
 
 @example(
@@ -73,6 +77,11 @@ def run(
     accept_risk: options.AcceptRisk = False,
     wait: options.Wait = None,
     fail_on: options.FailOn = None,
+    junit: Annotated[
+        Path | None, option("Write what the study expects as tests in JUnit XML.", "FILE", panel=options.RARE)
+    ] = None,
+    tap: Annotated[Path | None, option("... as TAP 14.", "FILE", panel=options.RARE)] = None,
+    ktap: Annotated[Path | None, option("... as KTAP, as Linux's own tests.", "FILE", panel=options.RARE)] = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     as_json: options.Json = False,
@@ -84,6 +93,10 @@ def run(
     All measurements are kept. Run the same command again to resume, or to show a finished run.
     """
     check_report(report)
+    forms: dict[Form, Path | None] = {"junit": junit, "tap": tap, "ktap": ktap}
+    tests = {form: path for form, path in forms.items() if path is not None}
+    for form, path in tests.items():
+        check_report(path, f"--{form}")
     known = catalogue()
     given = {
         "--kernel": _several(kernel),
@@ -119,6 +132,8 @@ def run(
             chosen = with_time(chosen, seconds("--max-time", max_time))
         if reboots or reboot_each is not None:
             chosen = with_boots(chosen, reboot_each)
+        expected = _expected(chosen, tests, given, seed)
+        chosen = chosen.model_copy(update={"expect": None})  # It is no part of the question.
         return measure(
             chosen,
             known,
@@ -138,6 +153,7 @@ def run(
             ),
             fresh=lambda *_: fresh,
             fail_on=fail_conditions(fail_on or (), chosen, known),
+            expected=expected,
         )
 
 
@@ -151,3 +167,19 @@ def _named(study: str, given: Mapping[str, list[str] | None]) -> str:
     return shlex.join(
         [study, *(word for option, texts in given.items() for text in texts or () for word in (option, text))]
     )
+
+
+def _expected(
+    study: Study, tests: Mapping[Form, Path], given: Mapping[str, list[str] | None], seed: int | None
+) -> Expected | None:
+    """What ``study`` expects, and the files for it. Raises RequestError for files without anything to put into them."""
+    if study.expect is None:
+        if tests:
+            form, path = next(iter(tests.items()))
+            raise RequestError(
+                "the study expects nothing: [expect] not found",
+                hint="write one with ajuste reproduce RUN -o FILE",
+                place=Place(f"--{form} {path}"),
+            )
+        return None
+    return Expected(study.name, study.expect, tests, changed=seed is not None or any(given.values()))

@@ -14,19 +14,19 @@ from ajuste.model.error import RequestError
 from ajuste.study.site import is_own
 
 
-def check_save(path: Path | None) -> None:
+def check_save(path: Path | None, option: str = "--save") -> None:
     """Whether a study can be written there. Raises RequestError."""
     if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
         why = "Is a directory" if path.is_dir() else "No such file or directory"
-        raise RequestError(f"--save {path}: {why}", hint="choose a file that you can write")
+        raise RequestError(f"{option} {path}: {why}", hint="choose a file that you can write")
 
 
-def save_study(document: Mapping[str, Any], path: Path, command: str) -> None:
+def save_study(document: Mapping[str, Any], path: Path, command: str, option: str = "--save") -> None:
     """Write ``document`` to ``path``. Raises RequestError where that cannot be."""
     try:
         write_text(path, study_text(_absolute(document), command))
     except OSError as failure:
-        raise RequestError(f"--save {path}: {failure.strerror}", hint="choose a file that you can write") from None
+        raise RequestError(f"{option} {path}: {failure.strerror}", hint="choose a file that you can write") from None
 
 
 def study_text(document: Mapping[str, Any], command: str) -> str:

@@ -14,9 +14,9 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtr
 
 from ajuste.design.blocks import latin_order, raw_bits
-from ajuste.model.distributions import student_cdf
 from ajuste.model.live import SwitchbackOrder
 from ajuste.model.wording import number
 
@@ -125,7 +125,7 @@ def _p_value(amplitudes: Floats) -> float:
     if spread == 0:
         return 0.0 if np.any(amplitudes) else 1.0
     t = float(np.mean(amplitudes)) / spread * math.sqrt(len(amplitudes))
-    return 2 * student_cdf(len(amplitudes) - 1, -abs(t))
+    return float(2 * stdtr(len(amplitudes) - 1, -abs(t)))
 
 
 _MIRRORED = 2

@@ -44,6 +44,7 @@ from ajuste.lab.watch import Laboratory
 from ajuste.machine.home import Home
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.error import AjusteError, RequestError
+from ajuste.model.wording import shortened
 
 PREFIX: Final = "/api"
 
@@ -165,8 +166,12 @@ def _wrong(request: Request, error: Exception) -> Response:
 
 def _not_found(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    message = "This page is not found." if error.status_code == 404 else str(error.detail)
-    return page(request, "wrong.html.j2", status=error.status_code, message=message, hint="go to the list of runs")
+    is_missing = error.status_code == 404
+    message = f"{shortened(request.url.path)} is not found" if is_missing else str(error.detail)
+    hint = (
+        "look for a run in the list, or for a setting under Tunables" if is_missing else "go back to the list of runs"
+    )
+    return page(request, "wrong.html.j2", status=error.status_code, message=message, hint=hint)
 
 
 def serve(

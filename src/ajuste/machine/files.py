@@ -66,8 +66,14 @@ def _number(name: str, environment: Mapping[str, str]) -> int:
 def make_directory(directory: Path, mode: int = 0o700) -> None:
     """Make ``directory`` and every missing one above it, for this user alone unless ``mode`` says otherwise.
 
-    Under sudo, what is made in a directory of the caller belongs to the caller.
+    Under sudo, what is made in a directory of the caller belongs to the caller. Raises RequestError where another
+    user's link would lead root elsewhere.
     """
+    if os.geteuid() == 0:
+        trusted = _trusted(os.environ).links
+        for one in (directory, *directory.absolute().parents):
+            if one.is_symlink() and (uid := one.lstat().st_uid) not in trusted:
+                raise RequestError(f"{one} is a link owned by {user_name(uid)}", hint="name the directory itself")
     missing = [directory, *directory.parents]
     missing = missing[: next((i for i, one in enumerate(missing) if one.exists()), len(missing))]
     for one in reversed(missing):

@@ -18,6 +18,7 @@ from ajuste.machine.installation import NATIVE, TREE, how_to_mend, in_tree, requ
 from ajuste.model.error import RequestError
 
 _LOG: Final = logging.getLogger(__name__)
+_SQLITE: Final = "sqlite:///"
 _ANOTHER: Final = "set AJUSTE_HOME to another directory; under sudo: sudo AJUSTE_HOME=DIRECTORY ajuste …"
 
 
@@ -90,7 +91,10 @@ def home(environment: Mapping[str, str] = os.environ) -> Home:
     """
     found = _named_by(environment)
     named = [Path(root)] if (root := environment.get("AJUSTE_HOME")) else []
-    shared = [found.data / "store.sqlite", found.followed / "live"] if found.callers_state else []
+    roots = [found.data / "store.sqlite", found.reports, found.cluster_keys, found.followed / "live"]
+    if found.shared_store.startswith(_SQLITE):
+        roots.append(Path(found.shared_store.removeprefix(_SQLITE)))
+    shared = roots if os.geteuid() == 0 else []  # Root writes nothing where another user leads it.
     for directory in (*named, found.data, found.cache, found.state, found.journals, found.sessions, *shared):
         require_own(directory.expanduser(), environment)
     where = {name: str(getattr(found, name)) for name in ("data", "cache", "state")}

@@ -56,7 +56,7 @@ KINDS: Final[Mapping[Kind, str]] = MappingProxyType(
         "parameter": 'A workload parameter with `chosen_by = "anyone"` in the catalogue',
         "path": "A file or directory of this machine; a workload parameter that names one",
         "file system": "A file system or disk made for a trial on this machine",
-        "device": "A disk of this machine to overwrite",
+        "device": "A disk of this machine to overwrite; arguments of mkfs or mount that may name one",
         "command": "A command on this machine",
         "root command": "A command on this machine as root or another user",
         "boot": "What this machine boots",

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal
 
+from pydantic import Field
+
 from ajuste.model.base import BaseModel
 from ajuste.model.metric import Direction, Scale
 from ajuste.model.results import Clock
@@ -59,7 +61,7 @@ class GateFigure(BaseModel):
     ``low`` and ``high`` are in a verdict: a ratio to the base, or a difference in ``unit`` where ``scale`` says so.
     ``limit`` is a share of the base. ``digest`` is of all trials, ``run`` where the store has them, ``line`` where the
     benchmark stands in the project file. ``culprits`` are the commits with one of which a regression came, if that
-    was asked: a single one, unless some could not be told.
+    was asked: a single one, unless some could not be told. With ``layouts`` each of ``blocks`` is a build.
     """
 
     name: str
@@ -76,6 +78,7 @@ class GateFigure(BaseModel):
     level: float = 0.95
     limit: float
     blocks: int = 0
+    layouts: bool = Field(default=False, exclude_if=lambda layouts: not layouts)
     clock: Clock | None = None
     run: str = ""
     digest: str = ""
@@ -118,6 +121,45 @@ class GateResult(BaseModel):
         """
         codes: dict[GateWord, int] = {"pass": 0, "regression": 3, "undecided": 4 if undecided == "fail" else 0}
         return codes.get(self.result, 1)
+
+
+class NoopFigure(BaseModel):
+    """How often one metric of one benchmark was called changed, in ``runs`` gates of a revision against itself:
+    ``changed`` where the interval does not contain 0 %, ``regressions`` where it lies beyond the ``limit``. ``low`` and
+    ``high`` are Wilson's 95 % interval of the share of changes; ``too_often`` that chance alone would hardly give so
+    many. ``largest`` is the estimate farthest from 0 %, as in ``GateFigure``. What was not measured has a ``reason``.
+    """
+
+    name: str
+    metric: str
+    unit: str = ""
+    scale: Scale = "ratio"
+    limit: float
+    runs: int = 0
+    changed: int = 0
+    regressions: int = 0
+    undecided: int = 0
+    low: float = 0.0
+    high: float = 1.0
+    too_often: bool = False
+    largest: float | None = None
+    reason: str = ""
+
+
+class NoopResult(BaseModel):
+    """``revision`` against itself. ``promised`` is the share of changes that verdicts may have at most."""
+
+    file: str
+    revision: GateRevision
+    promised: float
+    benchmarks: tuple[NoopFigure, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """3 where a figure is called changed too often, 1 where one was not measured, otherwise 0."""
+        if any(one.too_often for one in self.benchmarks):
+            return 3
+        return int(any(one.reason for one in self.benchmarks))
 
 
 def worst(figures: Sequence[GateFigure]) -> GateWord:

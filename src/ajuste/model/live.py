@@ -59,12 +59,13 @@ FIRST_WASHOUT: Final = 0.25
 
 class LiveMetric(BaseModel):
     """A metric and where it is read: ``kind`` names a source (a file of ``run.live.sources``), ``where`` is what comes
-    after the colon.
+    after the colon. Of a ``counter`` the growth by second is the figure.
     """
 
     metric: Metric
     kind: str
     where: str
+    counter: bool = Field(default=False, exclude_if=lambda counter: not counter)
 
 
 class Guard(BaseModel):

@@ -252,7 +252,7 @@ class SampledFigure(BaseModel):
 
 class Explained(BaseModel):
     """A factor explained from the catalogue: ``where`` is its path in the kernel that was used, ``note`` e.g.
-    names a successor.
+    names a successor. A ``condition`` sets nothing: loads and services depend on it.
     """
 
     name: str
@@ -263,6 +263,7 @@ class Explained(BaseModel):
     where: str = ""
     initial_value: str | None = None
     note: str = ""
+    condition: bool = Field(default=False, exclude_if=lambda condition: not condition)
 
 
 class Elsewhere(BaseModel):

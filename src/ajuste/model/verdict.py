@@ -95,7 +95,8 @@ class Finding(BaseModel):
         if self.unseen is None:
             return ""
         blocks = blocks_of(self.blocks, of_rounds=self.of_rounds)
-        return f"{blocks} cannot show what happens in fewer than {percent(round(self.unseen, 2))} of trials."
+        share = percent(round(self.unseen, 2))
+        return f"{blocks} cannot show what happens in fewer than {share} of trials, or differs from build to build."
 
     @property
     def subject(self) -> str:
@@ -134,7 +135,9 @@ class Ranked(Finding):
 class Ranking(BaseModel):
     """Which configuration is best on one metric. ``contenders`` cannot be distinguished from the ``winner``, which is
     the first of them; ``others`` are all but the winner, the best first. The intervals of ``comparisons`` between any
-    two hold together with confidence ``level``.
+    two hold together with confidence ``level``. ``looks`` is the winner's effect against the baseline and ``expected``
+    the rest of it without the luck that made it win, as ratios or differences in ``unit`` (``scale``); ``None``
+    where the baseline wins, or that luck is small.
     """
 
     metric: str
@@ -143,6 +146,21 @@ class Ranking(BaseModel):
     others: tuple[Ranked, ...]
     level: float
     comparisons: int
+    looks: float | None = Field(default=None, exclude_if=lambda looks: looks is None)
+    expected: float | None = Field(default=None, exclude_if=lambda expected: expected is None)
+    scale: Scale = Field(default="ratio", exclude_if=lambda scale: scale == "ratio")
+    unit: str = Field(default="", exclude_if=lambda unit: not unit)
+
+    @property
+    def luck(self) -> str:
+        """How much of the winner's effect is luck, in a sentence; empty where it is little."""
+        if self.looks is None or self.expected is None:
+            return ""
+        looks, expected = (change(value, self.scale, self.unit) for value in (self.looks, self.expected))
+        return (
+            f"As the best of {len(self.others) + 1}, it may owe part of its {looks} against the baseline to luck: "
+            f"shrunk towards their mean it is {expected}."
+        )
 
 
 class FactorEffect(Finding):

@@ -87,6 +87,22 @@ def search(patterns: Sequence[Pattern], streams: dict[str, str]) -> dict[str, fl
     return metrics
 
 
+def found_in(lines: Sequence[str], pattern: str, limit_s: float) -> list[str]:
+    """The first group of each line that matches, as ``search``. Raises ParseError, also beyond ``limit_s``."""
+    request = {
+        "patterns": [(pattern, "lines")],
+        "streams": {"lines": "\n".join(lines)},
+        "longest": LONGEST_LINE,
+        "seconds": limit_s,
+        "each": True,
+    }
+    try:
+        found: list[list[str]] = json.loads(_SEARCHER.ask(json.dumps(request).encode("ascii"), limit_s))
+    except _SearcherLostError:
+        raise ParseError(f"searching took more than {limit_s} s; the pattern may backtrack too much") from None
+    return found[0]
+
+
 class _SearcherLostError(Exception):
     """The process that searches is gone, or says nothing for too long. The message is what it said last."""
 

@@ -1,8 +1,8 @@
 """The program that searches lines for patterns (see ``outputs.pattern``). It knows nothing of Ajuste.
 
 Each line of its standard input is a request as JSON; a line of its standard output has the last match of each pattern,
-or null. A search that takes more than the request's ``seconds`` of processor time ends the program (SIGPROF), and so
-does the end of its input.
+or null; with ``each``, all of its matches. A search that takes more than the request's ``seconds`` of processor time
+ends the program (SIGPROF), and so does the end of its input.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ def main() -> None:
         sys.stdout.flush()
 
 
-def answer(request: dict[str, Any]) -> list[str | None]:
+def answer(request: dict[str, Any]) -> list[Any]:
     """What the patterns of ``request`` find in its streams."""
     lines = {
         name: [line[: request["longest"]] for line in text.split("\n")] for name, text in request["streams"].items()
     }
-    return [last(re.compile(pattern), lines.get(stream, [])) for pattern, stream in request["patterns"]]
+    find = each if request.get("each") else last
+    return [find(re.compile(pattern), lines.get(stream, [])) for pattern, stream in request["patterns"]]
 
 
 def last(pattern: re.Pattern[str], lines: list[str]) -> str | None:
@@ -42,6 +43,11 @@ def last(pattern: re.Pattern[str], lines: list[str]) -> str | None:
         if match is not None and match[1] is not None:
             return match[1]
     return None
+
+
+def each(pattern: re.Pattern[str], lines: list[str]) -> list[str]:
+    """The first group of each line that matches."""
+    return [match[1] for line in lines if (match := pattern.search(line)) and match[1] is not None]
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from ajuste.model.gate import GateFigure, GateResult, GateWord, Policy, ProjectCommit
+from ajuste.model.gate import GateFigure, GateResult, GateWord, NoopFigure, NoopResult, Policy, ProjectCommit
 from ajuste.model.verdict import Word
 from ajuste.model.wording import amount, change, count_of, listed, number, percent, shortened, visible, visible_line
 from ajuste.report.document import Badge, Block, Column, CommandBlock, Item, Listing, Report, Row, Section, Table
@@ -141,6 +141,59 @@ def _told(result: GateResult) -> list[Block]:
     items = tuple(Item(one.name, sentence_of(one)) for one in open_ones)
     runs = tuple(dict.fromkeys(f"ajuste report {one.run}" for one in open_ones if one.run))
     return [Listing(items), *([CommandBlock("more", runs)] if runs else [])]
+
+
+# A revision against itself: what is called changed there is false.
+
+_NOOP_COLUMNS: Final = (
+    Column("Benchmark", figure=False),
+    Column("Metric", figure=False),
+    Column("Runs"),
+    Column("Called changed"),
+    Column("Interval", optional=True),
+    Column("Regressions"),
+    Column("Undecided"),
+    Column("Largest difference"),
+    Column("Limit", optional=True),
+)
+
+
+def noop_report(result: NoopResult) -> Report:
+    """The answer first."""
+    table = Table.of(_NOOP_COLUMNS, map(_noop_row, result.benchmarks), name="noop")
+    items = tuple(Item(one.name, one.reason.partition("\n")[0]) for one in result.benchmarks if one.reason)
+    sections = (Section("", (table, *([Listing(items)] if items else []))),)
+    about = f"{result.revision.label} against itself"
+    return Report(title="Gate", headline=noop_headline(result), question=about, sections=sections, stem="noop")
+
+
+def noop_headline(result: NoopResult) -> str:
+    """How often nothing is called a change, and what to do where that is too often."""
+    often = [one for one in result.benchmarks if one.too_often]
+    if often:
+        worst = max(often, key=lambda one: one.changed / one.runs)
+        said = (
+            f"{worst.name}: {worst.changed} of {worst.runs} runs of one revision against itself call it changed "
+            f"({worst.metric}); {percent(result.promised)} may."
+        )
+        return f"{said} Something stays the same within a run, such as code layout: try `layouts`, or `instructions`."
+    failed = [one.name for one in result.benchmarks if one.reason]
+    broken = f"{count_of(len(set(failed)), 'benchmark')} could not be measured: {listed(failed)}." if failed else ""
+    if not (measured := [one for one in result.benchmarks if one.runs]):
+        return broken
+    runs, changed = sum(one.runs for one in measured), sum(one.changed for one in measured)
+    calls = "calls" if changed == 1 else "call"
+    said = f"Of {count_of(runs, 'comparison')} of one revision with itself, {changed or 'none'} {calls} it changed."
+    return f"{said} {broken}".strip()
+
+
+def _noop_row(figure: NoopFigure) -> Row:
+    if not figure.runs:
+        return Row((figure.name, figure.metric, *[""] * 6, percent(figure.limit)))
+    share = f"{percent(round(figure.low, 3))} to {percent(round(figure.high, 3))}"
+    counts = (number(figure.runs), number(figure.changed), share, number(figure.regressions), number(figure.undecided))
+    largest = "" if figure.largest is None else change(figure.largest, figure.scale, figure.unit)
+    return Row((figure.name, figure.metric, *counts, largest, percent(figure.limit)))
 
 
 _TITLES: Final[dict[GateWord, str]] = {

@@ -11,14 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from statistics import fmean
 from typing import Final
 
 from ajuste.model.metric import Metric
 from ajuste.model.relevance import explains_all
 from ajuste.model.results import Results
 from ajuste.model.surface import Surface
+from ajuste.model.trial import Factor
 from ajuste.model.verdict import FactorEffect, LineEffect, Ranking, Verdict
-from ajuste.model.wording import in_sentence, number, percent, quantity, visible_line
+from ajuste.model.wording import in_sentence, listed, number, percent, quantity, visible_line
 from ajuste.report.format import Labels, numeric_levels, shown_as
 from ajuste.report.metric_table import deciding_metrics, is_screening, verdicts_of
 from ajuste.report.verdicts import known
@@ -28,6 +30,10 @@ MOST_METRICS: Final = 4
 """Of more metrics than this only the first have a sentence."""
 
 _FEWEST_OF_A_TREND: Final = 3
+_MOST_LEVELS: Final = 4
+"""Of a condition; more are counted."""
+_OF_CONDITIONS: Final = ("improves", "differs", "worsens", "undecided", "equivalent")
+"""Which of the effects of several settings is said."""
 _FIRST_WORDS: Final = frozenset({"Keep", "No", "None", "Not", "Nothing", "Raising", "The", "Use", "Whether"})
 """Words that begin a sentence of this module; any other first word may be a name, whose letters stay."""
 _WITH_ARTICLE: Final = (
@@ -84,7 +90,48 @@ class _Subject:
         verdicts = verdicts_of(self.results, self.metric.name)
         if any(one.verdict == "undecided" for one in verdicts) and self._reasons:
             return self._say(f"{self._reasons}.")
+        if averaged := self._over_conditions():
+            return self._say(averaged)
         return self._of_verdicts(verdicts) if verdicts else self._described()
+
+    def _over_conditions(self) -> str:
+        """What settings do on average over the conditions that the study has too, if it has any."""
+        names = {one.name for one in self.results.explained if one.condition}
+        conditions = [factor for factor in self.labels.factors if factor.name in names]
+        own = [one for one in self.results.effects if one.metric == self.metric.name and one.kind == "main"]
+        effects = [one for one in own if one.factors[0] not in names]
+        if not conditions or not effects:
+            return ""
+        over = f"on average over {listed([self._levels_of(factor) for factor in conditions])}"
+        best, *_ = sorted(effects, key=lambda one: (_OF_CONDITIONS.index(one.verdict), -one.size))
+        factor, old, new = (
+            visible_line(best.factors[0]),
+            *(self.labels.level(best.factors[0], level) for level in (best.against[0], best.levels[0])),
+        )
+        if best.verdict == "equivalent":
+            return f"{factor} does not matter: {self._title} stays within {self._band} {over}."
+        if best.verdict == "undecided":
+            after = f" after {self.results.counted_blocks}" if self.results.blocks else ""
+            return f"Not settled between {factor} = {old} and {new}{after}: {self._title} {over}."
+        verb = "cuts" if (best.estimate or 0.0) < (1.0 if best.scale == "ratio" else 0.0) else "raises"
+        sides = [self._average(best.factors[0], level) for level in (best.against[0], best.levels[0])]
+        known_sides = [side for side in sides if side is not None]
+        size = " from {} to {}".format(*self._amounts(*known_sides)) if len(known_sides) == len(sides) else ""
+        does = f"{verb} {self._title}{size} {over}"
+        if best.verdict == "improves":
+            return f"Use {factor} = {new}: it {does}."
+        return f"Keep {factor} = {old}: {new} {does}." if best.verdict == "worsens" else f"{factor} = {new} {does}."
+
+    def _levels_of(self, factor: Factor) -> str:
+        levels = [self.labels.level(factor.name, level) for level in factor.levels]
+        name = visible_line(factor.name)
+        return f"{name} {listed(levels)}" if len(levels) <= _MOST_LEVELS else f"{len(levels)} levels of {name}"
+
+    def _average(self, factor: str, level: str) -> float | None:
+        """Of the means of all configurations with that level."""
+        means = [self._mean(one.name) for one in self.results.configurations if one.levels.get(factor) == level]
+        known_means = [mean for mean in means if mean is not None]
+        return fmean(known_means) if means and len(known_means) == len(means) else None
 
     @property
     def _reasons(self) -> str:
@@ -182,7 +229,14 @@ class _Subject:
     def _not_settled(self, others: Sequence[str]) -> str:
         """``Not settled between A and B after 12 blocks``."""
         after = f" after {self.results.counted_blocks}" if self.results.blocks else ""
-        return f"Not settled between {self._baseline} and {self._count_or_name(others)}{after}"
+        other = self._level_alone(others[0]) if len(others) == 1 else ""
+        return f"Not settled between {self._baseline} and {other or self._count_or_name(others)}{after}"
+
+    def _level_alone(self, name: str) -> str:
+        """The level of the only factor, whose name stands before it."""
+        found = next((one for one in self.results.configurations if one.name == name), None)
+        is_named = len(self.labels.factors) == 1 and not self.labels.factors[0].speaks_for_itself
+        return self.labels.short(found) if found is not None and is_named else ""
 
     def _count_or_name(self, configurations: Sequence[str]) -> str:
         if len(configurations) > 1:

@@ -116,7 +116,7 @@ def _band(one: LiveSlice, size: float) -> dict[str, Any]:
 
 def live_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
     """The section with the timeline; nothing of other experiments."""
-    if results.live is None:
+    if results.live is None or not results.live.slices:
         return ()
     pictures = (Picture(plot) for plot in live_plots(results, labels))
     return (Section("Over time", (*_sentences(results), *pictures), "live", "Over time"),)

@@ -13,7 +13,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.plan import Sampler
 from ajuste.model.results import Clock
 from ajuste.model.trial import Factor, Slot
-from ajuste.model.wording import count_of, number
+from ajuste.model.wording import block_name, count_of, number
 from ajuste.report.document import Fact, Facts, Item, Listing, Notes, Paragraph, Report, Section, Subsection, facts_of
 from ajuste.report.format import duration, level_text
 from ajuste.report.method import VIRTUAL
@@ -102,6 +102,7 @@ class PlannedStudy(ClosedModel):
     """``target`` describes in a line where trials would run. ``trials`` are those of the first blocks, in order;
     later blocks are drawn in the same way from ``seed``. ``once`` is what runs before the first and after the last
     trial. ``design`` says in sentences how they are ordered. ``units`` are the factors' units, where they have one.
+    All guests boot with ``kernel_arguments`` and load ``modules``. ``disk`` may be overwritten.
     """
 
     schema_version: int = 1
@@ -132,6 +133,9 @@ class PlannedStudy(ClosedModel):
     correction: str = ""
     needed: tuple[PlannedNeed, ...] = ()
     notes: tuple[str, ...] = ()
+    kernel_arguments: tuple[str, ...] = Field(default=(), exclude_if=lambda words: not words)
+    modules: tuple[str, ...] = Field(default=(), exclude_if=lambda modules: not modules)
+    disk: str = Field(default="", exclude_if=lambda disk: not disk)
     packages: PlannedPackageSet | None = Field(default=None, exclude_if=lambda packages: packages is None)
     reboots: PlannedReboots | None = Field(default=None, exclude_if=lambda reboots: reboots is None)
 
@@ -168,6 +172,9 @@ def _frame(plan: PlannedStudy) -> tuple[Fact, ...]:
     return facts_of(
         ("Target", plan.target),
         ("Packages", _packages(plan.packages) if plan.packages else ""),
+        ("Boots with", " ".join(plan.kernel_arguments)),
+        ("Modules", ", ".join(plan.modules)),
+        ("Disk", plan.disk),
         ("Clock", plan.clock),
         ("Seed", str(plan.seed)),
         ("Blocks", blocks),
@@ -267,9 +274,8 @@ def _order(plan: PlannedStudy) -> Iterator[Item]:
     for block, slots in groupby(plan.trials, key=lambda slot: slot.block):
         trials = list(slots)
         seeds = ", ".join(str(seed) for seed in dict.fromkeys(trial.seed for trial in trials))
-        warm_up = ", warm-up" if trials[0].warm_up else ""
         names = " → ".join(short.get(trial.configuration, trial.configuration) for trial in trials)
-        yield Item(f"block {block} (seed {seeds}{warm_up})", names)
+        yield Item(f"{block_name(block, plan.warm_up_blocks)} (seed {seeds})", names)
 
 
 def _short(configuration: PlannedConfiguration, plan: PlannedStudy) -> str:

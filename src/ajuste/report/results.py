@@ -237,7 +237,7 @@ def _facts(results: Results) -> str:
         formats = visible_line(results.elsewhere.formats)
         return " · ".join((configurations, *blocks, values, f"from {formats}", "measured elsewhere"))
     trials = results.tally.words("slice" if results.live else "trial")
-    stopped = visible_line(results.stopped_because).rstrip(".")
+    stopped = visible_line(results.stopped_because).rstrip(".").removeprefix("stopped ")
     said = (configurations, *blocks, trials, clock_name(results), f"seed {results.seed}", f"stopped: {stopped}")
     return " · ".join(said)
 
@@ -250,7 +250,8 @@ def _answer(results: Results) -> tuple[Section, ...]:
 
 
 def _verdicts(results: Results, shown: Results, metrics: Sequence[Metric], labels: Labels) -> tuple[Section, ...]:
-    table = None if is_screening(results) else verdict_table(shown, metrics, labels, "verdicts")
+    no_slices = results.live is not None and not results.live.slices
+    table = None if is_screening(results) or no_slices else verdict_table(shown, metrics, labels, "verdicts")
     if table is None:
         return ()
     fixed = "".join(f" {line} everywhere." for line in fixed_levels(labels))

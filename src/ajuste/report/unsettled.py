@@ -87,7 +87,9 @@ def _decided_now(results: Results, findings: Sequence[Finding]) -> Iterator[Fact
         return
     digits = 10.0 ** (math.floor(math.log10(100 * largest)) - 1) if largest > 0 else 1.0
     share = (math.floor(100 * largest / digits) + 1) * digits
-    yield Fact("Decided now", f"with --min-effect {share:.3g}%: equivalent")
+    of_study = results.continuation is not None and " run " in results.continuation.command.partition(" -- ")[0]
+    how = f"smallest_effect = {share / 100:.3g} in the study" if of_study else f"--min-effect {share:.3g}%"
+    yield Fact("Decided now", f"with {how}: equivalent")
 
 
 def _reach(results: Results, finding: Finding) -> float:

@@ -67,11 +67,12 @@ def ranking_sentence(metric: Metric, ranking: Ranking, names: Mapping[str, str])
     title = in_sentence(visible_line(metric.title))
     if all(one.low is None and one.high is None for one in ranking.others):
         return f"By {title}, {winner} has the best mean so far; there are too few blocks for intervals."
+    luck = f" {ranking.luck}" if ranking.luck else ""
     if not rest:
         others = "both others" if len(ranking.others) == 2 else f"all {len(ranking.others)} others"
-        return f"By {title}, {winner} is best: {others} are worse for certain."
+        return f"By {title}, {winner} is best: {others} are worse for certain.{luck}"
     said = rest if len(rest) <= _MOST_NAMED else [*rest[: _MOST_NAMED - 1], f"{len(rest) - _MOST_NAMED + 1} more"]
-    return f"By {title}, {winner} has the best mean; {listed(said)} cannot be distinguished from it."
+    return f"By {title}, {winner} has the best mean; {listed(said)} cannot be distinguished from it.{luck}"
 
 
 def _ranked_group(results: Results, metric: Metric, ranking: Ranking, labels: Labels) -> RowGroup:
@@ -115,7 +116,8 @@ def _ranked_summary(metric: Metric, ranking: Ranking, names: Mapping[str, str]) 
 
 
 def _names(results: Results, labels: Labels) -> dict[str, str]:
-    return {one.name: labels.setting(one) for one in results.configurations}
+    say = labels.setting if len(labels.factors) <= 1 else labels.short  # Of several factors the table has the names.
+    return {one.name: say(one) for one in results.configurations}
 
 
 def _badge(one: Ranked, smallest_effect: float) -> Badge:

@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ajuste.design.stopping import Why
 from ajuste.executor.executor import LEFT_OUT, NOTES
-from ajuste.kernel.spec import BUILT, is_to_build
+from ajuste.kernel.spec import BUILT, PackagedKernel, is_to_build, parse_spec
 from ajuste.machine.files import calling_ids
 from ajuste.machine.installation import as_root
 from ajuste.model.boot import BOOTS, BootFindings, KeptBoots
-from ajuste.model.error import RunError
+from ajuste.model.error import RequestError, RunError
 from ajuste.model.relevance import kept_of
 from ajuste.model.results import Continuation, Results
+from ajuste.model.verdict import Verdict
 from ajuste.model.wording import split_at
 from ajuste.study.resolved import ResolvedStudy
+from ajuste.study.schema import ExpectedFigure, ExpectTable, Study
 
 if TYPE_CHECKING:
     from ajuste.store.store import Run, Store
@@ -151,6 +153,54 @@ def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
     if study.target.on_host:
         command[3:3] = ["--target", "host"]
     return [shlex.join(command)]
+
+
+def reproducer(run: Run, results: Results, within: float | None = None) -> Study:
+    """Return the study of ``run`` on the very kernels it was measured on, which expects what came out.
+
+    ``within`` is how far the means of deciding metrics may be from those of the run, as a share of them. Raises
+    RequestError where other machines cannot measure it.
+    """
+    study = ResolvedStudy.model_validate_json(run.resolved).study
+    if study.target.on_host:
+        raise RequestError(f"run {run.id} measured this machine, which others do not have; expected a run of guests")
+    if not run.stopped:
+        raise RequestError(f"run {run.id} is not finished", hint="finish it with its own command")
+    varied = [spec for factor in study.factors for spec in factor.kernels]
+    inexact = next((spec for spec in varied if not _names_one(spec)), None)
+    if inexact is not None:
+        raise RequestError(
+            f"run {run.id} compares {inexact}, which is not one kernel for ever; expected packages by their release",
+            hint="measure with exact kernels, as `ajuste kernel list` names them: --kernel debian:6.1.0-50-amd64,…",
+        )
+    known = {one.name for one in results.metrics}
+    figures = tuple(
+        ExpectedFigure(
+            metric=one.metric,
+            configuration=one.configuration,
+            verdict=(one.verdict,),
+            **_limits(results, one, within),
+        )
+        for one in results.verdicts
+        if one.deciding and one.metric in known
+    )
+    kernel = study.target.kernel and _exact(study.target.kernel, run)
+    exact = study.target.clock == "virtual" and (not kernel or _names_one(kernel))
+    expect = ExpectTable(digest=results.digest if exact else "", figures=figures)
+    return study.model_copy(update={"target": study.target.model_copy(update={"kernel": kernel}), "expect": expect})
+
+
+def _names_one(spec: str) -> bool:
+    kernel = parse_spec(spec)
+    return isinstance(kernel, PackagedKernel) and kernel.exact
+
+
+def _limits(results: Results, verdict: Verdict, within: float | None) -> dict[str, float]:
+    own = next(one for one in results.configurations if one.name == verdict.configuration)
+    if within is None or verdict.metric not in own.metrics:
+        return {}
+    mean = own.metrics[verdict.metric].mean
+    return {"least": mean - within * abs(mean), "most": mean + within * abs(mean)}
 
 
 def _with_root(command: str, resolved: ResolvedStudy) -> str:

@@ -12,7 +12,7 @@ from ajuste.analysis.signs import fewest_blocks
 from ajuste.analysis.summary import blocks_needed, pair_variance
 from ajuste.analysis.verdict import family
 from ajuste.catalogue.loader import Catalogue
-from ajuste.model.plan import Command, Write, location_words
+from ajuste.model.plan import Command, Scratch, Write, location_words
 from ajuste.model.relevance import NoChance
 from ajuste.model.trial import KERNEL_FACTOR, Configuration
 from ajuste.model.wording import count_of
@@ -29,6 +29,7 @@ from ajuste.run.runner import schedule_of
 from ajuste.run.schedule import TrialHistory
 from ajuste.study.answerable import BOOT_SECONDS, boot_range
 from ajuste.study.explain import design_words
+from ajuste.study.named import LOOP
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import Study
 from ajuste.study.site import SERVICE
@@ -92,6 +93,9 @@ def planned_study(
         precision=study.analysis.precision,
         correction=_correction(resolved),
         needed=_needed(resolved, family(made, resolved.deciding, study.analysis.confidence).alpha),
+        kernel_arguments=target.kernel_arguments,
+        modules=target.modules,
+        disk=_disk(study),
         reboots=_reboots(resolved),
         notes=(
             *(one.warning for one in no_chance),
@@ -174,6 +178,14 @@ def _place(study: Study) -> str:
     return f"a virtual machine with {' or '.join(study.kernels)}, {cpus}{where}, {target.memory_mib} MiB{nodes}"
 
 
+def _disk(study: Study) -> str:
+    """On this machine a loop device, unless a person names another."""
+    if study.disk is None:
+        return ""
+    made = study.target.on_host and study.disk.device.startswith(LOOP)
+    return f"{f'a loop device of {study.disk.size_mib} MiB' if made else study.disk.device}, may be overwritten"
+
+
 def _configuration(
     resolved: ResolvedConfiguration, now: Mapping[str, str], user: str, *, several: bool
 ) -> PlannedConfiguration:
@@ -187,12 +199,25 @@ def _configuration(
         kernel_arguments=resolved.kernel_arguments or (resolved.boot.words if resolved.boot else ()),
         modules=resolved.modules,
         commands=(
+            *((_file_system(resolved.scratch, user),) if resolved.scratch else ()),
             *(_command(f"service {service.name}", service.command, 1, user) for service in resolved.services),
             *(_command("before it", command, 1, user) for command in resolved.before if not _serves(command)),
             _command("workload", resolved.workload, 1, user),
             *_background(resolved.background, user),
             *(_command("after it", command, 1, user) for command in resolved.after if not _serves(command)),
         ),
+    )
+
+
+def _file_system(scratch: Scratch, user: str) -> PlannedCommand:
+    """What formats it, with its device, and how it is mounted: all by the agent."""
+    size = f"{scratch.size_bytes >> 20} MiB in {scratch.directory}" if not scratch.device else ""
+    how = {"mounted at": scratch.mount, "with": scratch.options, "on a nameless file of": size}
+    return PlannedCommand(
+        role="file system",
+        argv=(*scratch.make, scratch.device or f"{LOOP}…"),
+        attributes={name: text for name, text in how.items() if text},
+        user="root" if user else "",
     )
 
 

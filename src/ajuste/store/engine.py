@@ -136,6 +136,18 @@ def require_sound(database: Database) -> None:
         raise DamageError("its file is malformed: " + "; ".join(line for text in found for line in text.splitlines()))
 
 
+_ACTS: Final = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') OR sql LIKE 'CREATE VIRTUAL%'"
+
+
+def require_plain(transaction: Transaction) -> None:
+    """Raises DamageError for the file of a store with a trigger or a view, which would act when it is read or written.
+    Ajuste makes none.
+    """
+    if transaction.database.file is not None and (found := transaction.rows(_ACTS)):
+        kind, name = found[0]
+        raise DamageError(f"it has the {kind} {str(name)[:80]}, which Ajuste did not make")
+
+
 def unusable(url: str, error: Exception, what: str) -> AjusteError:
     """Why the store cannot be ``what``, as people are told."""
     if isinstance(error, UnicodeError):  # The database quotes a damaged text in its message.
@@ -159,6 +171,7 @@ def unusable(url: str, error: Exception, what: str) -> AjusteError:
 
 def _layout(transaction: Transaction, url: str) -> int:
     """Which layout a store has; 0 if it is empty. Raises DamageError, and RequestError for that of a newer Ajuste."""
+    require_plain(transaction)
     there = {name for (name,) in transaction.rows(transaction.database.tables)}
     if not there & {table.table for table in TABLES}:
         return 0

@@ -253,6 +253,12 @@ def _metrics(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
             elif (column, quantile) in seen:
                 yield Problem(where, f'"{name}" is given twice; expected different metrics')
             seen.add((column, quantile))
+    described = study.analysis.describe
+    measured = [*study.analysis.metrics, *(known if described is None else described)]
+    for index, figure in enumerate(study.expect.figures if study.expect else ()):
+        if figure.metric not in measured:
+            near = nearest(figure.metric, measured) or f"; expected one of {', '.join(study.analysis.metrics)}"
+            yield Problem(("expect", "figure", index, "metric"), f'the study does not measure "{figure.metric}"{near}')
 
 
 # Whether a study's design can be carried out with its factors.

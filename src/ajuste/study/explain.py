@@ -35,6 +35,9 @@ def explain(
 
 
 def _several(table: FactorTable) -> Explained:
+    if not any(table.settings.values()):
+        what = f"It sets nothing: what runs beside the workload depends on it ({', '.join(table.settings)})."
+        return Explained(name=table.name, title="a condition", what=what, unit="", condition=True)
     levels = (f"{level}: {_settings_text(settings)}" for level, settings in table.settings.items())
     return Explained(
         name=table.name, title="several settings at once", what=f"What each level sets. {'; '.join(levels)}.", unit=""

@@ -192,7 +192,10 @@ class ScratchTable(StudyTable):
         "temporary file; in a guest, modules must name loop and the file system's module).",
     )
     directory: str | None = Field(default=None, description="The directory of that file: on the disk to measure.")
-    make_options: tuple[Argument, ...] = Field(default=(), description="More arguments for mkfs.")
+    make_options: tuple[Argument, ...] = Field(
+        default=(),
+        description="More arguments for mkfs. Those that may name another disk require --accept-risk on this machine.",
+    )
     options: dict[str, Level] = Field(
         default_factory=dict, description="Values of the catalogue's fs.* tunables, such as block_size or data."
     )

@@ -6,6 +6,7 @@ not declared fails a test, and is refused to those who may not name everything.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple, get_args
@@ -18,7 +19,7 @@ from ajuste.model.capability import Asked, Kind
 from ajuste.model.plan import REAL_TIME
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.model.tunable import AttributeName
-from ajuste.study.job import AttributesTable
+from ajuste.study.job import AttributesTable, ScratchTable
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
 from ajuste.study.services import services_of
@@ -72,6 +73,7 @@ PLAIN: Final = frozenset(
         *("TargetTable.modules", "TargetTable.packages", "TargetTable.kernel_arguments", "TargetTable.prove"),
         *("AnalysisTable.metrics", "AnalysisTable.describe", "AnalysisTable.prediction"),
         *("TuneTable.objectives", "TuneTable.constraints"),
+        *("ExpectTable.digest", "ExpectedFigure.metric", "ExpectedFigure.configuration"),
     }
 )
 """Fields of text that name nothing of this machine: words for people, names of the catalogue, and parts of a guest."""
@@ -126,12 +128,29 @@ def named_in(study: Study, known: Catalogue, kernel_kind: KernelKind) -> Iterato
         yield Named("root command" if on_host else "guest root", "root", "workload.as_root")
     if on_host and (study.scratch or study.disk):
         yield Named("file system", "scratch" if study.scratch else "disk", "scratch" if study.scratch else "disk")
+    if on_host and study.scratch:
+        yield from disks_of_mkfs(study.scratch)
     if on_host:
         loads, services = (one.attributes for one in job.background), (one.attributes for one in job.services)
         for attributes in (job.attributes, *loads, *services):
             yield from _attributes(attributes)
     for factor in study.factors:
         yield from _in_factor(factor, study, known, kernel_kind)
+
+
+_FORMATS: Final = re.compile(r"(-[bCEGgIiLMmNOoTtUe](\x00?[^\x00/]+)|-[cFjKnqSVv])(\x00|$)")
+"""Options of mke2fs(8) that name no other device, file or directory, with their values."""
+_ELSEWHERE: Final = re.compile(r"/|(dev|device|path)=")
+"""In mount options: another device, such as that of a journal."""
+
+
+def disks_of_mkfs(table: ScratchTable) -> Iterator[Named]:
+    """Yield the arguments that may lead mkfs or mount, which run as root, to another disk or a directory."""
+    known = table.filesystem.startswith("ext") and not _FORMATS.sub("", "\x00".join(table.make_options))
+    if table.make_options and not known:
+        yield Named("device", " ".join(table.make_options), "scratch.make_options")
+    if _ELSEWHERE.search(table.mount_options):
+        yield Named("device", table.mount_options, "scratch.mount_options")
 
 
 def _attributes(attributes: AttributesTable) -> Iterator[Named]:

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import Place, RequestError
@@ -37,6 +37,9 @@ SIDES: Final = ("base", "head")
 """The two revisions: how they are called, and the directories that have them."""
 CONFIDENCE: Final = 0.95
 """Of all metrics of a benchmark together."""
+
+LAYOUT: Final = "{layout}"
+"""What a build command has in place of the number of a layout."""
 
 HINT: Final = "see `ajuste help file-fields` for every field"
 
@@ -120,8 +123,29 @@ class BenchmarkTable(StudyTable):
     packages: tuple[PackageName, ...] = Field(
         default=(), description="Debian packages that a guest has; the benchmark runs in one then."
     )
+    layouts: int | None = Field(
+        default=None,
+        ge=6,
+        le=60,
+        description="Build each revision so many times, with the number of the build for {layout} in build; builds are "
+        "compared, not trials.",
+    )
     timeout: Seconds | None = Field(default=None, description='The limit of one trial, such as "90s".')
     max_time: Seconds = Field(default=DEFAULT_MAX_SECONDS, description='How long to measure, such as "5m".')
+
+    @model_validator(mode="after")
+    def _builds_layouts(self) -> Self:
+        if self.layouts is not None and not any(LAYOUT in word for word in self.build or ()):
+            raise ValueError(f"layouts requires {LAYOUT} in build, such as LDFLAGS=-Wl,--shuffle-sections={LAYOUT}")
+        if self.layouts is not None and self.in_guest:
+            raise ValueError("layouts applies only to this machine; in a guest code layout costs no time")
+        return self
+
+    def build_of(self, layout: int) -> tuple[str, ...] | None:
+        """The command that builds that layout."""
+        if self.layouts is None or self.build is None:
+            return self.build
+        return tuple(word.replace(LAYOUT, str(layout)) for word in self.build)
 
     @property
     def in_guest(self) -> bool:

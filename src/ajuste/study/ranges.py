@@ -137,9 +137,10 @@ def _by_step(text: str, low: int, high: int, number: _Number, scale: str) -> tup
     kind, found = number.kind, f'found "{text}"'
     free = kind.model_copy(update={"minimum": 1, "maximum": high - low})
     try:
-        made = stepped(low, high, _Number(number.name, free).read(text))
+        step = _Number(number.name, free).read(text)
+        # Counted before they are made: a stranger's range may have billions.
+        if step > 0 and (count := (high - low) // step + 1) > 1000:
+            raise _Wrong("step", f"{found}, which makes {count} levels; expected at most 1000")
+        return stepped(low, high, step)
     except (RequestError, ValueError):
         raise _Wrong("step", f"{found}; expected between 1 and the whole range, {high - low}") from None
-    if len(made) > 1000:
-        raise _Wrong("step", f"{found}, which makes {len(made)} levels; expected at most 1000")
-    return made

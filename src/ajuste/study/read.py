@@ -141,6 +141,8 @@ def parse_study(document: dict[str, Any], source: StudyOrigin | None = None) -> 
 
 
 def _read(path: Path, what: str, hint: str) -> str:
+    if path.is_fifo():  # It would make its reader wait.
+        raise RequestError(f"{what} {path} is not a regular file", hint=hint)
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST_BYTES + 1)

@@ -19,6 +19,7 @@ from ajuste.model.boot import DEFAULT_PER_BOOT, is_boot_name
 from ajuste.model.error import Place, RequestError
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.tunable import Scale
+from ajuste.model.verdict import Word
 from ajuste.study.job import (
     Claimed,
     DiskTable,
@@ -262,6 +263,37 @@ class BudgetTable(StudyTable):
         return self
 
 
+class ExpectedFigure(StudyTable):
+    """What must come out on one metric."""
+
+    metric: str = Field(description="A metric of the study.")
+    configuration: str = Field(
+        default="", description="A configuration by its name (default: each one but the baseline)."
+    )
+    verdict: tuple[Word, ...] = Field(default=(), description="The verdicts that are right.")
+    least: Real | None = Field(default=None, description="The least mean, in the metric's base unit.")
+    most: Real | None = Field(default=None, description="The greatest mean.")
+
+    @model_validator(mode="after")
+    def _asks_something(self) -> Self:
+        if not self.verdict and self.least is None and self.most is None:
+            raise ValueError("expected verdict, least or most")
+        if self.least is not None and self.most is not None and self.least > self.most:
+            raise ValueError(f"least is {self.least:g}; expected at most {self.most:g}")
+        return self
+
+
+class ExpectTable(StudyTable):
+    """What must come out, for a regression test: `ajuste run` then ends with exit code 3 where it does not."""
+
+    digest: str = Field(
+        default="",
+        pattern="^([0-9a-f]{64})?$",
+        description="The digest of all trials; not compared if the command line changes the study.",
+    )
+    figures: tuple[ExpectedFigure, ...] = Field(default=(), alias="figure", max_length=1000, description="Figures.")
+
+
 class Study(StudyTable):
     """A question, what is varied, what is run, where, and how surely the answer is to be known."""
 
@@ -283,6 +315,7 @@ class Study(StudyTable):
     design: DesignTable = DesignTable()
     budget: BudgetTable = BudgetTable()
     tune: TuneTable = TuneTable()
+    expect: ExpectTable | None = Field(default=None, exclude_if=lambda expect: expect is None)
 
     _source: StudyOrigin | None = PrivateAttr(default=None)
 

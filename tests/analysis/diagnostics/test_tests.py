@@ -10,8 +10,6 @@ from scipy import stats
 
 from ajuste.analysis.diagnostics.diagnose import bimodality, spread, spread_ties, two_groups
 from ajuste.analysis.diagnostics.order import lag_one, order, trend_test, variance_between, warm_up
-from ajuste.analysis.diagnostics.residuals import BATCH, LEVEL, critical_values
-from ajuste.model.distributions import student_quantile
 
 
 def normal(random: Any, configuration: Any, block: Any, position: Any) -> Any:
@@ -29,17 +27,6 @@ def test_the_trend_agrees_with_kendalls_tau_and_theil_sen(seed: int) -> None:
     _, ties = np.unique(values, return_counts=True)
     variance = (60 * 59 * 125 - np.sum(ties * (ties - 1) * (2 * ties + 5))) / 18
     assert stats.norm.isf(p_value / 2) == pytest.approx(max(0, score - 1 / variance**0.5), abs=1e-9)
-
-
-def test_the_critical_values_are_the_series_through_students_quantiles() -> None:
-    def critical(freedom: Any) -> Any:
-        return np.array([student_quantile(one, 1 - LEVEL / 2) for one in freedom])
-
-    low, high = BATCH - 1, 2 * BATCH - 2
-    series = np.polynomial.Chebyshev.interpolate(critical, 12, [low, high])
-    freedom = np.linspace(low, high, 1001)
-    assert critical_values(freedom) == pytest.approx(series(freedom), rel=1e-15, abs=0)
-    assert critical_values(freedom) == pytest.approx(stats.t.isf(LEVEL / 2, freedom), rel=1e-9)
 
 
 def test_the_variance_between_groups_is_fishers(residuals: Any) -> None:

@@ -12,6 +12,7 @@ from tests.packed import deb, entry
 
 from ajuste.executor.guest.root import Alternative, GuestRoot, build_root, read_alternatives, root_arguments, with_users
 from ajuste.executor.guest.tree import read_archive
+from ajuste.kernel.archive.deb import unpack
 from ajuste.model.error import RunError
 
 DIRECTORY, LINK, HARD = tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE
@@ -142,6 +143,14 @@ def test_alternatives_are_those_that_a_script_names_in_plain_words() -> None:
         Alternative("/usr/bin/awk", "awk", "/usr/bin/mawk", 5),
         Alternative("/usr/bin/nawk", "nawk", "/usr/bin/mawk", 5),
     ]
+
+
+def test_no_maintainer_script_is_run(tmp_path: Path) -> None:
+    mark, own = tmp_path / "mark", entry("./usr/bin/own", mode=0o755)
+    laid_out(tmp_path, deb(own, content=b"#!/bin/sh\ntouch mark\n", postinst=f"#!/bin/sh\ntouch {mark}\n"))
+    unpack([tmp_path / "0.deb"], tmp_path / "unpacked")
+    assert (tmp_path / "unpacked/usr/bin/own").is_file()
+    assert not mark.exists()
 
 
 def test_of_alternatives_the_one_of_highest_priority_that_is_there(tmp_path: Path) -> None:

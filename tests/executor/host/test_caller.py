@@ -158,6 +158,26 @@ def test_groups_of_sessions_that_ended_are_removed_with_those_in_them(tmp_path: 
     assert [name for name in kept if not (tmp_path / name / "child" / "grandchild").exists()] == []
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="a PID namespace needs root")
+def test_the_groups_of_a_container_that_goes_on_stay(tmp_path: Path) -> None:
+    """Its agent has another number there, and a process outside of a container is shown as 0 in it."""
+    with subprocess.Popen(["unshare", "--pid", "--fork", "cat"], stdin=subprocess.PIPE) as container:
+        children = Path(f"/proc/{container.pid}/task/{container.pid}/children")
+        while not (found := children.read_text().split()):
+            pass
+        agent = int(found[0])
+        group = tmp_path / f"ajuste-session-1-{started_ticks(agent)}"
+        outside = tmp_path / f"ajuste-session-{agent}-1"
+        for one, members in ((group, agent), (outside, 0)):
+            one.mkdir()
+            (one / "cgroup.procs").write_text(f"{members}\n")
+        remove_left_groups(tmp_path)
+        assert started_ticks(agent)
+        container.communicate(b"")
+    assert container.returncode == 0
+    assert group.is_dir()
+
+
 def test_commands_of_an_agent_are_nobodys_and_find_nothing_of_the_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

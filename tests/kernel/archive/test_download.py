@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +32,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     root = tmp_path / "root"
     root.mkdir()
     (root / "file").write_bytes(CONTENT)
+    (root / "little").write_bytes(CONTENT[:900])
     with serving(root) as server:
         yield server
 
@@ -96,6 +98,12 @@ def test_a_whole_file_has_a_limit(mirror: Server) -> None:
     assert Downloader({}).read(f"{mirror.url}/file", len(CONTENT)) == CONTENT
     with pytest.raises(Differs, match="has more than 1000 bytes"):
         Downloader({}).read(f"{mirror.url}/file", 1000)
+
+
+def test_a_mirror_that_drips_is_left(mirror: Server) -> None:
+    moments = itertools.count(0.0, 600.0)
+    with pytest.raises(Unreachable, match="the mirror gave 900 bytes in 600 s"):
+        Downloader({}, lambda: next(moments)).read(f"{mirror.url}/little", 1000)
 
 
 def test_a_whole_file_is_resumed_too(mirror: Server) -> None:

@@ -6,12 +6,14 @@ import json
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import psutil
 import pytest
 
 from ajuste.model.error import RequestError
@@ -20,6 +22,8 @@ from ajuste.model.metric import Metric
 from ajuste.run.live.reading import NothingShownError, Reading, Shown, Source, level, look_at
 from ajuste.run.live.sources import open_metric
 from ajuste.run.live.sources import opened as opened_all
+from ajuste.study.command_line.live import LiveRequest, live_design
+from mutation import bounded
 
 PAGE = """\
 # TYPE took histogram
@@ -145,6 +149,8 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
 class Answers:
     """An endpoint that answers with these bytes, and closes."""
 
+    drips = False
+
     def __init__(self) -> None:
         self.said = HEAD + b"Content-Length: %d\r\n\r\n" % len(WHOLE) + WHOLE
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -160,6 +166,9 @@ class Answers:
             with connection, suppress(OSError):
                 connection.recv(4096)
                 connection.sendall(self.said)
+                while self.drips:
+                    connection.sendall(b"X: y\r\n")
+                    time.sleep(0.01)
 
     def close(self) -> None:
         self._listening.close()
@@ -225,6 +234,41 @@ def test_logs_are_followed_also_when_they_are_rotated(tmp_path: Path) -> None:
     assert pointers.read() == (5.0,)
 
 
+@pytest.mark.timeout(30)
+def test_a_pattern_that_backtracks_without_end_shows_nothing(tmp_path: Path) -> None:
+    """Who writes the log must not keep Ajuste from its guards."""
+    log = tmp_path / "x.log"
+    log.touch()
+    source = opened("regex", f"{log}#(a+)+(1)$")
+    log.write_text("a" * 60 + "b\n")
+    with pytest.raises(NothingShownError, match="backtrack"):
+        source.read()
+    log.write_text("aa1\n")
+    assert source.read() == ()
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("endless", ["yes 1", "sh -c 'sleep 321 & wait'"])
+def test_a_command_that_does_not_end_is_ended_with_all_that_it_has_started(
+    endless: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ajuste.run.live.sources.command.READ_SECONDS", 0.3)
+    with bounded(), pytest.raises(RequestError, match="took longer than"):
+        opened("command", endless)
+    left = [one.info["cmdline"] for one in psutil.process_iter(["cmdline"])]
+    assert ["sleep", "321"] not in left
+    assert ["yes", "1"] not in left
+
+
+@pytest.mark.timeout(30)
+def test_an_endpoint_whose_headers_never_end_is_left(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ajuste.run.live.sources.PAST_SECONDS", 0.5)
+    answers.said = HEAD
+    answers.drips = True
+    with pytest.raises(RequestError, match="shows nothing within"):
+        opened("prometheus", f"{answers.url}#heat")
+
+
 def test_commands_and_files_of_the_kernel() -> None:
     assert opened("command", "echo a 1 b 2.5").read() == (2.5,)
     assert opened("proc", "vmstat.pgfault").read()[0] > 0
@@ -268,3 +312,13 @@ def test_what_is_not_there_yet_is_waited_for_as_long_as_is_patient(tmp_path: Pat
         assert sources["m"].read() == (7.0,)
     assert len(said) == 1
     assert said[0].startswith("waiting: ")
+
+
+def test_a_counter_of_a_command_is_a_rate(tmp_path: Path) -> None:
+    request = LiveRequest(set=(), slice="5s", metric=("commits,1/s,higher,counter=command:echo 5",))
+    (metric,) = live_design(request).metrics
+    assert (metric.metric.unit, metric.metric.direction) == ("1/s", "higher")
+    assert open_metric(metric).fold([Reading(0, (5.0,)), Reading(2, (9.0,))]) == 2.0
+    (log := tmp_path / "log").touch()
+    with pytest.raises(RequestError, match="counter does not apply to regex:"):
+        open_metric(metric.model_copy(update={"kind": "regex", "where": f"{log}#(.)"}))

@@ -10,6 +10,7 @@ import math
 from typing import Final
 
 import numpy as np
+from scipy.special import fdtrc, ndtr, stdtr
 
 from ajuste.analysis.diagnostics.residuals import (
     BATCH,
@@ -23,7 +24,6 @@ from ajuste.analysis.diagnostics.residuals import (
     error_of_trend,
 )
 from ajuste.analysis.summary import median
-from ajuste.model.distributions import f_tail, normal_cdf, student_cdf
 from ajuste.model.wording import number
 
 FEWEST_BLOCKS: Final = 8
@@ -37,7 +37,7 @@ def order(residuals: Residuals) -> DiagnosticFinding | None:
     slope, spread = float(np.mean(slopes)), float(np.std(slopes, ddof=1))
     if spread == 0:
         return None
-    p_value = 2 * student_cdf(len(slopes) - 1, -abs(slope) / spread * math.sqrt(len(slopes)))
+    p_value = 2 * stdtr(len(slopes) - 1, -abs(slope) / spread * math.sqrt(len(slopes)))
     last = slope * (float(np.max(residuals.position)) - float(np.min(residuals.position)))
     return DiagnosticFinding(
         kind="order",
@@ -101,7 +101,7 @@ def trend_test(values: Floats, places: Floats) -> tuple[float, float]:
     if variance <= 0:
         return 1.0, 0.0
     score = max(0.0, abs(float(np.sum(np.sign(rises)))) - 1) / math.sqrt(variance)
-    return 2 * normal_cdf(-score), median(rises / (places[other] - places[one]))
+    return 2 * ndtr(-score), median(rises / (places[other] - places[one]))
 
 
 def _grouped(means: Floats) -> tuple[Floats, Floats]:
@@ -147,7 +147,7 @@ def autocorrelation(residuals: Residuals) -> DiagnosticFinding | None:
         kind="autocorrelation",
         measures="correlation of a trial with the one before",
         value=rho,
-        p_value=2 * normal_cdf(-abs(rho + 1 / n) * math.sqrt(n)),
+        p_value=2 * ndtr(-abs(rho + 1 / n) * math.sqrt(n)),
         naive_error=error_in(left)[0] if n >= _LONG else error_of_autocorrelation(bounded),
         says=f"A trial resembles the one before it (correlation {rho:.2f}): {number(n)} trials carry as much "
         f"information as {number(round(effective))} independent ones."
@@ -245,7 +245,7 @@ def variance_between(values: Floats, groups: Whole) -> tuple[float, Floats]:
     within = float(np.sum((values - means[groups]) ** 2)) / (len(values) - len(counts))
     if within == 0:
         return (0.0 if between else 1.0), effects
-    return f_tail(len(counts) - 1, len(values) - len(counts), between / within), effects
+    return fdtrc(len(counts) - 1, len(values) - len(counts), between / within), effects
 
 
 # A warm-up phase that was too short: whether the first blocks are off from what the later ones predict.
@@ -297,4 +297,4 @@ def _first_against_rest(means: Floats, length: int) -> tuple[float, float]:
     error = math.sqrt(variance * (1 / length + 1 / len(y) + away**2 / spread))
     if error == 0:
         return (0.0 if off else 1.0), off
-    return 2 * student_cdf(len(y) - 2, -abs(off) / error), off
+    return 2 * stdtr(len(y) - 2, -abs(off) / error), off

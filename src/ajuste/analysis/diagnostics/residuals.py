@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import nctdtr, stdtr, stdtrit
 
 from ajuste.analysis.pairs import Clean
 from ajuste.analysis.summary import FAR, MAD_SCALE, distances_from_median, far_places, median
 from ajuste.model.diagnostic import Kind
-from ajuste.model.distributions import noncentral_student_cdf, student_cdf, student_quantile
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.wording import change, count_of
 
@@ -194,7 +194,7 @@ BATCH: Final = 10
 LEVEL: Final = 0.05
 HARM: Final = 0.06
 """From this error rate on a defect counts as harmful: a fifth more than was promised."""
-_CRITICAL: Final = student_quantile(2 * BATCH - 2, 1 - LEVEL / 2)
+_CRITICAL: Final = stdtrit(2 * BATCH - 2, 1 - LEVEL / 2)
 _DRAWS: Final = 2_000
 _MOST_WINDOWS: Final = 5_000
 
@@ -207,7 +207,7 @@ def error_of_bias(bias: float, sd: float) -> float:
     if shift > 30:
         return 1.0
     freedom = 2 * BATCH - 2
-    return 1 - noncentral_student_cdf(freedom, shift, _CRITICAL) + noncentral_student_cdf(freedom, shift, -_CRITICAL)
+    return float(1 - nctdtr(freedom, shift, _CRITICAL) + nctdtr(freedom, shift, -_CRITICAL))
 
 
 def error_of_trend(slope: float, sd: float) -> float:
@@ -222,7 +222,7 @@ def error_of_autocorrelation(rho: float) -> float:
     The variance of the difference of means over what the formula claims, from the correlation matrix of the 2n trials;
     the t statistic is wider by its root.
     """
-    return 2 * student_cdf(2 * BATCH - 2, -_CRITICAL / math.sqrt(inflation(rho)))
+    return float(2 * stdtr(2 * BATCH - 2, -_CRITICAL / math.sqrt(inflation(rho))))
 
 
 def inflation(rho: float) -> float:
@@ -242,7 +242,7 @@ def error_of_unequal_spread(ratio: float) -> float:
     """
     q = ratio**2
     freedom = (BATCH - 1) * (1 + q) ** 2 / (1 + q**2)
-    return 2 * student_cdf(freedom, -_CRITICAL)
+    return float(2 * stdtr(freedom, -_CRITICAL))
 
 
 def error_of_shape(values: Floats) -> float:
@@ -267,36 +267,5 @@ def _significant(ones: Floats, others: Floats) -> NDArray[np.bool_]:
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = np.abs(ones.mean(axis=1) - others.mean(axis=1)) / np.sqrt(both)
         freedom = both**2 / ((first**2 + second**2) / (BATCH - 1))
-        found = statistic > critical_values(freedom)
+        found = statistic > stdtrit(freedom, 1 - LEVEL / 2)
     return np.asarray(np.where(both > 0, found, ones.mean(axis=1) != others.mean(axis=1)))
-
-
-def critical_values(freedom: Floats) -> Floats:
-    """The critical value for any of the degrees of freedom that Welch's test can have, to 10 digits: the sum of
-    ``_SERIES`` by Clenshaw's recurrence.
-    """
-    low, high = BATCH - 1, 2 * BATCH - 2
-    place = -(high + low) / (high - low) + 2 / (high - low) * freedom
-    before: Floats | float = _SERIES[-2]
-    last: Floats | float = _SERIES[-1]
-    for one in _SERIES[-3::-1]:
-        before, last = one - last, before + last * (2 * place)
-    return before + last * place
-
-
-_SERIES: Final = (
-    2.166387223669017,
-    -0.0777754193598066,
-    0.014620304933252384,
-    -0.002742715776236345,
-    0.0005135258655253338,
-    -9.597206390310156e-05,
-    1.7904795625228793e-05,
-    -3.3348346340382455e-06,
-    6.201482371856961e-07,
-    -1.1515055438747361e-07,
-    2.135019046817706e-08,
-    -3.94891055323258e-09,
-    7.061999266395983e-10,
-)
-"""The Chebyshev polynomials' coefficients that interpolate Student's quantile; a test computes them again."""

@@ -25,8 +25,8 @@ ROUNDS: Final = 5
 """In at most so many blocks."""
 CHECKED: Final = 3
 """Of a front so many are checked."""
-CHECK_BLOCKS: Final = 14
-"""For so many blocks of the check trials are kept back."""
+CHECK_BLOCKS: Final = 29
+"""For so many blocks of the check trials are kept back: so many seeds *equivalent* needs in a guest."""
 FEWEST_CHECK_BLOCKS: Final = 6
 """With fewer no verdict is possible."""
 
@@ -53,7 +53,7 @@ def allotment(trials: int, axes: int, objectives: int, min_blocks: int) -> Allot
     if trials >= check + replicate + first:
         return Allotment(trials - check - replicate, check, first)
     # Few trials: each phase gets its share.
-    check = max((1 + finalists) * max(min_blocks, FEWEST_CHECK_BLOCKS), trials // 4)
+    check = max((1 + finalists) * max(min_blocks, FEWEST_CHECK_BLOCKS), trials // 3)
     explore = max(1 + AT_ONCE, (trials - check) * 2 // 3)
     if explore + check > trials:
         least = check + 1 + AT_ONCE

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import digamma, ndtri, polygamma
 
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP
 from ajuste.analysis.pairs import Clean
-from ajuste.model.distributions import digamma, normal_quantile, tetragamma, trigamma
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.results import Measured
 from ajuste.model.surface import Correlation
@@ -162,17 +162,13 @@ def moderated(variances: Array, freedom: Array) -> tuple[Array, Array]:
     return (squares + prior * prior_freedom) / total, np.minimum(total, float(np.sum(degrees)))
 
 
-def _each(function: Callable[[float], float], values: Array) -> Array:
-    return np.array([function(value) for value in values])
-
-
 def _prior(variances: Array, freedom: Array) -> tuple[float, float]:
     """The common variance, and how many degrees of freedom it is worth."""
-    logs = np.log(variances) - _each(digamma, freedom / 2) + np.log(freedom / 2)
+    logs = np.log(variances) - digamma(freedom / 2) + np.log(freedom / 2)
     middle = float(np.mean(logs))
     if len(logs) < 2:
         return float(np.exp(middle)), _TINY_FREEDOM
-    excess = float(np.var(logs, ddof=1) - np.mean(_each(trigamma, freedom / 2)))
+    excess = float(np.var(logs, ddof=1) - np.mean(polygamma(1, freedom / 2)))
     if excess <= 0:
         return float(np.average(variances, weights=freedom)), MOST_FREEDOM
     degrees = min(MOST_FREEDOM, 2 * _trigamma_inverse(excess))
@@ -187,8 +183,8 @@ def _trigamma_inverse(value: float) -> float:
         return 1 / value
     found = 0.5 + 1 / value
     for _ in range(50):
-        at = trigamma(found)
-        step = at * (1 - at / value) / tetragamma(found)
+        at = polygamma(1, found)
+        step = at * (1 - at / value) / polygamma(2, found)
         found += step
         if -step / found < 1e-9:
             break
@@ -230,7 +226,7 @@ def interval(rho: float, n: int, alpha: float) -> tuple[float, float]:
     """Of error rate ``alpha``; ``n`` above 3. A perfect correlation is taken for half a swap of neighbours less."""
     most = 1 - 6 / (n * (n * n - 1))
     held = min(max(rho, -most), most)
-    half = normal_quantile(1 - alpha / 2) * math.sqrt((1 + held**2 / 2) / (n - 3))
+    half = ndtri(1 - alpha / 2) * math.sqrt((1 + held**2 / 2) / (n - 3))
     return min(rho, math.tanh(math.atanh(held) - half)), max(rho, math.tanh(math.atanh(held) + half))
 
 

@@ -15,8 +15,8 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import fdtri, stdtrit
 
-from ajuste.model.distributions import f_quantile, student_quantile
 from ajuste.model.surface import Shape, SurfaceAxis
 from ajuste.model.trial import Factor
 
@@ -80,7 +80,7 @@ def regions(line: GridLine, *, alpha: float, margin: float) -> tuple[Stretch, ..
 def _change_points(line: GridLine, alpha: float) -> list[int]:
     """The last point of each region."""
     steps = len(line.x) - 1
-    penalty = 2 * f_quantile(2, line.freedom, 1 - alpha / max(1, steps - 1))
+    penalty = 2 * fdtri(2, line.freedom, 1 - alpha / max(1, steps - 1))
     sums = _running_sums(1 / line.error**2, line.x, line.y)
     return partition(steps, lambda start, end: _chi_squared(sums[:, end + 1] - sums[:, start]), penalty)
 
@@ -105,7 +105,7 @@ def _part(line: GridLine, start: int, end: int, alpha: float, margin: float) -> 
     across = float(np.sum(weights * (x - middle) ** 2))
     slope = float(np.sum(weights * (x - middle) * y)) / across
     width = float(x[-1] - x[0])
-    doubt = student_quantile(line.freedom, 1 - alpha / 2) * width / np.sqrt(across)
+    doubt = stdtrit(line.freedom, 1 - alpha / 2) * width / np.sqrt(across)
     change = slope * width
     return _Part(start, end, 0 if abs(change) <= max(doubt, margin) else int(np.sign(change)))
 

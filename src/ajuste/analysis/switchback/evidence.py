@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from scipy.special import stdtr, stdtrit
 
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP
 from ajuste.analysis.sequence import Interval
 from ajuste.analysis.signs import LONG, Floats, fewest_blocks, final_log_evidence, interval_around
-from ajuste.model.distributions import student_cdf
 from ajuste.model.live import Slice
 from ajuste.model.metric import Metric, Scale
 
@@ -93,11 +93,16 @@ def _control(one: Slice) -> float:
 class CarryOver:
     """How much a slice differs after one of the other configuration from one after the baseline, on the scale of the
     differences, with its standard error and degrees of freedom. ``known`` is False where too few blocks follow each.
+    ``settled`` is the effect of slices that follow their own configuration, with its standard error and its variance as
+    a multiple of that of the mean of differences.
     """
 
     size: float
     error: float
     freedom: int
+    settled: float = 0.0
+    settled_error: float = math.inf
+    settled_variance: float = math.inf
 
     @property
     def known(self) -> bool:
@@ -110,21 +115,43 @@ class CarryOver:
             return 1.0
         if self.error == 0:
             return 0.0 if self.size else 1.0
-        return 2 * student_cdf(self.freedom, -abs(self.size) / self.error)
+        return float(2 * stdtr(self.freedom, -abs(self.size) / self.error))
+
+    def settles(self, effect: float) -> bool:
+        """Whether it has the sign of ``effect`` with what it does to the next slice, at an error rate of ``TURNS``."""
+        return math.copysign(1.0, effect) * self.settled > float(stdtrit(self.freedom, 1 - TURNS)) * self.settled_error
+
+    @property
+    def shows_settled(self) -> bool:
+        """Whether the order can show that: squares and mirrored blocks hardly vary what a slice follows."""
+        return self.settled_variance <= MOST_VARIANCE
+
+    @property
+    def times_as_many(self) -> float:
+        """About how many times as many blocks show that."""
+        return (float(stdtrit(self.freedom, 1 - TURNS)) * self.settled_error / self.settled) ** 2
+
+
+TURNS: Final = 0.1
+"""The error rate, at each look, of an effect that turns round when its configuration stays."""
+MOST_VARIANCE: Final = 20.0
 
 
 _EACH: Final = 2
 """Blocks after the same and after the other configuration, with fewer of which nothing is known of a carry-over."""
 
 
-def carry_over(differences: BlockDifferences) -> CarryOver:
-    """What the configuration of a slice does to the next one.
+def carry_over(differences: BlockDifferences, control: Floats | None = None) -> CarryOver:
+    """What the configuration of a slice does to the next one; at equal load, by the differences of a ``control``.
 
     Which of the two came before is drawn at random, too: differences of blocks are regressed on it (two-period
     crossover designs; Grizzle 1965, "The two-period change-over design and its use in clinical trials", Biometrics 21).
     """
     known = ~np.isnan(differences.follows)
     values, follows = differences.values[known], differences.follows[known]
+    if control is not None and len(values) > 1 and float(np.ptp(control[known])) > 0:
+        load = control[known] - np.mean(control[known])
+        values = values - float(np.sum(load * values) / np.sum(load**2)) * control[known]
     if (
         len(values) < 2 * _EACH + 1
         or np.sum(follows == follows.min()) < _EACH
@@ -135,7 +162,15 @@ def carry_over(differences: BlockDifferences) -> CarryOver:
     size = float(np.sum(away * values) / np.sum(away**2))
     left = values - np.mean(values) - size * away
     freedom = len(values) - 2
-    return CarryOver(size, math.sqrt(float(np.sum(left**2)) / freedom / float(np.sum(away**2))), freedom)
+    variance, squares, beyond = float(np.sum(left**2)) / freedom, float(np.sum(away**2)), 1 - float(np.mean(follows))
+    return CarryOver(
+        size=size,
+        error=math.sqrt(variance / squares),
+        freedom=freedom,
+        settled=float(np.mean(values)) + beyond * size,
+        settled_error=math.sqrt(variance * (1 / len(values) + beyond**2 / squares)),
+        settled_variance=1 + beyond**2 / (squares / len(values)),
+    )
 
 
 EXPLAINS: Final = 0.9

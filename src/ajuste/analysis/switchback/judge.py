@@ -237,10 +237,25 @@ def _judged(
     )
     zone = margin(effect, smallest_effect)
     word = word_of(effect, metric, zone)
-    after = carry_over(own)
+    after = carry_over(own, control)
     withheld = "" if word == "undecided" else _withheld(after, effect, configuration, metric, zone)
+    more = None
+    differs = not withheld and word not in ("undecided", "equivalent")
+    if differs and not after.shows_settled:
+        findings.append(
+            f"Whether {configuration} does the same when it stays was not tested: the random order would show it."
+        )
+    elif differs and not after.settles(effect.interval.mean):
+        stays = change(effect.natural(after.settled), effect.scale, metric.unit)
+        withheld = f"with what it does to the next slice its effect is {stays}, and not certain yet"
+        if after.settled * effect.interval.mean > 0:
+            more = max(1, math.ceil((after.times_as_many - 1) * interval.n))
     if withheld:
         word = "undecided"
+    if word == "equivalent":
+        findings.append(
+            f"If {configuration} takes two slices or longer to settle, its effect looks like none: use longer slices."
+        )
     if word != "undecided" and len(own.values) < FEWEST_BLOCKS:
         findings.append(
             f"Whether the effect of {configuration} changes with time or load was not tested: that takes "
@@ -252,7 +267,6 @@ def _judged(
         left = adjusted(noise, control)
         helps = float(np.var(left)) < HELPS * float(np.var(noise))
         noise = left if helps else noise
-    more = None
     if word == "undecided" and not withheld:
         needed = blocks_needed(noise, deciding_width(interval, zone), alpha)
         more = None if needed is None else max(1, needed - interval.n)

@@ -12,10 +12,10 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri, ndtri
 
-from ajuste.analysis.switchback.evidence import block_differences, blocks_needed
+from ajuste.analysis.switchback.evidence import MOST_VARIANCE, TURNS, block_differences, blocks_needed
 from ajuste.design.switchback import order_of_block, slices_a_block
-from ajuste.model.distributions import chi_squared_quantile, normal_quantile
 from ajuste.model.live import Slice, SwitchbackOrder
 from ajuste.model.metric import Metric, Scale
 
@@ -26,7 +26,11 @@ FEWEST_BLOCKS: Final = 6
 """Fewer say too little of the noise for a prediction."""
 SURE: Final = 0.9
 """How sure it is that the noise is between the two that the bounds of a prediction rest on."""
+LUCKY: Final = 0.7
+"""What is looked at after each block passes before its mean would: so much of a shortfall is left (measured in
+``benchmarks.switchback``)."""
 _DRAWS: Final = 4
+_ORDERS: Final = 1000
 
 
 @dataclass(frozen=True)
@@ -57,20 +61,28 @@ class SwitchbackPlan:
     high: int | None
 
 
-def plan_of_noise(noise: BlockNoise, effect: float, alpha: float, block_slices: int) -> SwitchbackPlan:
-    """How many slices tell an ``effect`` (on the scale of the noise) from none in blocks of so many. ``alpha`` is the
-    error rate of one comparison.
+def plan_of_noise(
+    noise: BlockNoise, effect: float, alpha: float, configurations: int, order: SwitchbackOrder
+) -> SwitchbackPlan:
+    """How many slices tell an ``effect`` (on the scale of the noise) from none, also when its configuration stays.
+    ``alpha`` is the error rate of one comparison.
     """
+    block_slices = slices_a_block(configurations, order)
+    settled = settled_variance(configurations, order)
 
     def slices(shortfall: float, times: float = 1.0) -> int | None:
         found = blocks_needed(times * noise.values, effect, alpha, shortfall=shortfall)
-        return None if found is None else found * block_slices
+        if found is None:
+            return None
+        if settled > MOST_VARIANCE:
+            return found * block_slices
+        apart = (float(ndtri(1 - TURNS)) + LUCKY * shortfall) * times * float(np.std(noise.values)) / effect
+        return max(found, math.ceil(settled * apart**2)) * block_slices
 
-    most = normal_quantile(FOUND)
+    most = ndtri(FOUND)
     freedom = max(1, noise.blocks - 1)
     low, high = (
-        slices(most, math.sqrt(freedom / chi_squared_quantile(freedom, share)))
-        for share in ((1 + SURE) / 2, (1 - SURE) / 2)
+        slices(most, math.sqrt(freedom / chdtri(freedom, 1 - share))) for share in ((1 + SURE) / 2, (1 - SURE) / 2)
     )
     return SwitchbackPlan(slices(most), slices(0.0), low, high)
 
@@ -107,6 +119,23 @@ def pilot_differences(pilot: NDArray[np.float64], configurations: int, order: Sw
     draws = 1 if configurations == 2 else _DRAWS
     weights = _weights(configurations, order, draws * len(windows))
     return np.asarray(np.sum(weights.reshape(draws, len(windows), length) * windows, axis=2).ravel())
+
+
+@lru_cache(maxsize=32)
+def settled_variance(configurations: int, order: SwitchbackOrder) -> float:
+    """The variance of the effect of slices that follow their own configuration, as a multiple of that of the mean of
+    differences (see ``evidence.carry_over``).
+    """
+    names = [str(place) for place in range(configurations)]
+    drawn = [order_of_block(number, names, 0, order) for number in range(_ORDERS)]
+    before = [None, *(name for own in drawn for name in own)]
+    follows, place = [], 0
+    for own in drawn:
+        after = [float(before[place + index] == "1") for index in range(len(own))]
+        sides = [[one for name, one in zip(own, after, strict=True) if name == side] for side in ("0", "1")]
+        follows.append(float(np.mean(sides[1]) - np.mean(sides[0])))
+        place += len(own)
+    return 1 + (1 - float(np.mean(follows))) ** 2 / float(np.var(follows))
 
 
 @lru_cache(maxsize=8)

@@ -11,6 +11,7 @@ import socket
 import stat
 import time
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -285,14 +286,13 @@ _GROUP: Final = re.compile(r"ajuste-(?:session-(?P<owner>\d+)-(?P<ticks>\d+)|(?P
 
 def remove_left_groups(root: Path = Path("/sys/fs/cgroup")) -> None:
     """Remove control groups of sessions that have ended, with all processes in them and in the groups that a root
-    workload made there. Call it only while no agent of ours is at work.
+    workload made there. Call it only while no agent of ours is at work. Sessions of containers go on: their agents
+    have other numbers there.
     """
-    left = [
-        Path(place) / name
-        for place, names, _ in os.walk(root)
-        for name in names
-        if (match := _GROUP.fullmatch(name)) and not _goes_on(match)
-    ]
+    found = [(Path(place) / name, name) for place, names, _ in os.walk(root) for name in names]
+    matches = [(group, match) for group, name in found if (match := _GROUP.fullmatch(name))]
+    alive = _owners() if matches else frozenset()
+    left = [group for group, match in matches if not _goes_on(match, alive)]
     for group in left:
         inner = [Path(place) for place, _, _ in os.walk(group, topdown=False)]
         for one in inner:
@@ -302,10 +302,21 @@ def remove_left_groups(root: Path = Path("/sys/fs/cgroup")) -> None:
                 one.rmdir()
 
 
-def _goes_on(group: re.Match[str]) -> bool:
+def _owners() -> frozenset[tuple[int, int]]:
+    """All processes by their numbers in each of their PID namespaces, with when they began."""
+    found = set()
+    for place in Path("/proc").glob("[0-9]*/status"):
+        with suppress(OSError):
+            numbers = re.search(r"^NSpid:(.*)$", place.read_text(), re.MULTILINE)
+            ticks = started_ticks(int(place.parent.name))
+            found |= {(int(number), ticks) for number in (numbers[1].split() if numbers else ()) if ticks}
+    return frozenset(found)
+
+
+def _goes_on(group: re.Match[str], alive: AbstractSet[tuple[int, int]]) -> bool:
     if group["ticks"]:
-        return started_ticks(int(group["owner"])) == int(group["ticks"])
-    return started_ticks(int(group["pid"])) != 0
+        return (int(group["owner"]), int(group["ticks"])) in alive
+    return any(pid == int(group["pid"]) for pid, _ in alive)
 
 
 def _end_members(group: Path) -> None:
@@ -315,7 +326,7 @@ def _end_members(group: Path) -> None:
             members = [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
         except (OSError, ValueError):
             return
-        if not members:
+        if not members or 0 in members:  # 0 stands for a process outside of this container.
             return
         for pid in members:
             with suppress(OSError):

@@ -19,7 +19,7 @@ from ajuste.model.plan import REAL_TIME, Command, Plan, Write
 from ajuste.model.wording import Say
 from ajuste.outputs.services import with_advice
 from ajuste.outputs.trial import with_last_words
-from ajuste.study.named import LOOP
+from ajuste.study.named import LOOP, disks_of_mkfs
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 
 
@@ -134,6 +134,11 @@ def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_ri
     _require_weights(resolved, machine)
     if accept_risk:
         return
+    for one in disks_of_mkfs(resolved.study.scratch) if resolved.study.scratch else ():
+        raise RequestError(
+            f"{one.where} = {one.value[:80]!r} may lead to another disk or a directory of this machine",
+            hint="add --accept-risk to do it anyway, or use only options of the file system itself",
+        )
     for configuration in resolved.configurations:
         device = configuration.scratch.device if configuration.scratch else ""
         if device and not device.startswith(LOOP):

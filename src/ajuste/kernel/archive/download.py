@@ -10,6 +10,7 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -26,6 +27,9 @@ _SAY_EVERY_S: Final = 0.25
 _PACE_S: Final = 2.0
 """Before that the pace is not known."""
 _ATTEMPTS: Final = 3
+_PATIENCE_S: Final = 120.0
+_LEAST_PACE: Final = 500
+"""Bytes a second that a mirror must give by then: one that drips would never end."""
 _CHUNK_BYTES: Final = 1 << 18
 _PARTIAL: Final = 206
 _GONE: Final = (404, 410)
@@ -107,9 +111,10 @@ class Transfer:
 class Downloader:
     """Reads from mirrors. ``proxies`` by scheme, instead of those that the environment names."""
 
-    def __init__(self, proxies: Mapping[str, str]) -> None:
+    def __init__(self, proxies: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
         from urllib import request
 
+        self._clock = clock
         self._opener = request.OpenerDirector()
         for handler in (
             request.ProxyHandler({**request.getproxies(), **proxies}),
@@ -165,12 +170,16 @@ class Downloader:
         at = 0
         broken: OSError | HTTPException | None = None
         for _ in range(_ATTEMPTS):
+            began_s = self._clock()
             with self._answer(url, at) as answer:
-                at = at if getattr(answer, "status", 0) == _PARTIAL else 0
+                first = at = at if getattr(answer, "status", 0) == _PARTIAL else 0
                 try:
-                    while at <= most_bytes and (chunk := answer.read(min(_CHUNK_BYTES, most_bytes + 1 - at))):
+                    while at <= most_bytes and (chunk := answer.read1(min(_CHUNK_BYTES, most_bytes + 1 - at))):
                         yield at, chunk
                         at += len(chunk)
+                        took_s = self._clock() - began_s
+                        if took_s > _PATIENCE_S and at - first < took_s * _LEAST_PACE:
+                            raise Unreachable(f"{shown(url)}: the mirror gave {at - first} bytes in {took_s:.0f} s")
                 except (OSError, HTTPException) as error:
                     broken = error
                 else:
@@ -179,7 +188,7 @@ class Downloader:
                         return
         raise Unreachable(f"{shown(url)}: the mirror broke off after {at} bytes" + (f" ({broken})" if broken else ""))
 
-    def _answer(self, url: str, at: int) -> IO[bytes]:
+    def _answer(self, url: str, at: int) -> BufferedReader:
         from http.client import HTTPException
         from ssl import SSLCertVerificationError
         from urllib.error import HTTPError, URLError
@@ -188,7 +197,7 @@ class Downloader:
         if at:
             asked.add_header("Range", f"bytes={at}-")
         try:
-            answer: IO[bytes] = self._opener.open(asked, timeout=_TIMEOUT_S)
+            answer: BufferedReader = self._opener.open(asked, timeout=_TIMEOUT_S)
         except HTTPError as error:
             error.close()
             text = f"{shown(url)}: the mirror answers {error.code} {error.reason}"

@@ -101,6 +101,8 @@ def missed(asked: Options, came: Options) -> dict[str, str]:
 def read_config_file(path: Path) -> str:
     """Raises RequestError for a file that is no ``.config``."""
     try:
+        if path.exists() and not path.is_file():  # A FIFO would make its reader wait.
+            raise ValueError
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not a text file"

@@ -136,7 +136,7 @@ def row_of(head: Head, facts: RunFacts, going_on: bool) -> RunRowShown:
 def badges_of(verdicts: Mapping[str, int]) -> tuple[Badge, ...]:
     """A badge for each word, with how often it was said."""
     counted = [(word, verdicts[word]) for word in ORDER if verdicts.get(word)]
-    return tuple(word_badge(word, f"{count} {word}" if count > 1 else word) for word, count in counted)
+    return tuple(word_badge(word, f"{word}: {count}" if count > 1 else word) for word, count in counted)
 
 
 def change(request: Request, form: Form) -> Response:

@@ -15,11 +15,11 @@ from typing import Final, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
+from scipy.special import chdtri
 
 from ajuste.analysis.sequence import fewest, half_width
 from ajuste.analysis.summary import MOST_BLOCKS, blocks_needed
 from ajuste.model.base import BaseModel, ClosedModel
-from ajuste.model.distributions import chi_squared_quantile
 
 
 class Jitter(BaseModel):
@@ -126,7 +126,7 @@ def blocks_for(spread: NoiseSpread, effect_percent: float) -> NoiseEffect:
     # degrees of freedom (same source).
     freedom = 2 * (spread.n - 1) ** 2 / (3 * spread.n - 4)
     sides = [(1 + _RANGE) / 2, (1 - _RANGE) / 2]
-    low, high = (spread.variance * freedom / chi_squared_quantile(freedom, side) for side in sides)
+    low, high = (spread.variance * freedom / chdtri(freedom, 1 - side) for side in sides)
     blocks, least, most = (
         blocks_needed(effect_percent / 100, variance, ALPHA) for variance in (spread.variance, low, high)
     )

@@ -1,5 +1,5 @@
 """Criterion.rs: ``sample.json``, or the messages of ``cargo criterion --message-format=json``; the time per iteration
-of each sample, a metric for each benchmark.
+of each sample, a metric for each benchmark. All samples of a run come from one process: runs are compared.
 
 Source: criterion.rs 0.5, src/analysis and src/benchmark.rs; its book, "External Tools". Each sample is the time of
 some iterations, and so a value of the time of one.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
@@ -31,7 +32,7 @@ def recognise(document: DocumentNode) -> bool:
 
 def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """The metric is called after the benchmark: as ``benchmark.json`` beside the file says, or after its folder."""
-    found = Collector(FORMAT, file)
+    found = Collector(FORMAT, file, level="process")
     _add(found, name, _benchmark(file), document.need("iters"), document.need("times"), _UNITS["ns"])
     return found.table()
 
@@ -65,7 +66,8 @@ def _benchmark(file: Path) -> str:
 
 def read_messages(source: ResultSource) -> MeasuredTable:
     """Each benchmark is a metric; other lines are of the tests that ran too."""
-    found = Collector(FORMAT, source.file)
+    found = Collector(FORMAT, source.file, level="process")
+    runs: Counter[str] = Counter()
     for number, line in enumerate(source.text.split("\n"), 1):
         if not line.startswith("{"):
             continue
@@ -82,11 +84,22 @@ def read_messages(source: ResultSource) -> MeasuredTable:
         if factor is None:
             raise unit.wrong(f"one of {', '.join(_UNITS)}")
         title = message.need("id").text()
-        _add(found, source.name, title, message.need("iteration_count"), message.need("measured_values"), factor)
+        runs[title] += 1
+        counts, times = message.need("iteration_count"), message.need("measured_values")
+        _add(found, source.name, title, counts, times, factor, process=runs[title])
     return found.table()
 
 
-def _add(found: Collector, name: str, title: str, counts: DocumentNode, times: DocumentNode, factor: float) -> None:
+def _add(
+    found: Collector,
+    name: str,
+    title: str,
+    counts: DocumentNode,
+    times: DocumentNode,
+    factor: float,
+    *,
+    process: int = 1,
+) -> None:
     metric = Metric(name=title, title=title, unit="s", direction="lower", what="Time of one iteration in each sample.")
     iterations, measured = counts.items(), times.items()
     if len(iterations) != len(measured):
@@ -94,7 +107,7 @@ def _add(found: Collector, name: str, title: str, counts: DocumentNode, times: D
     for count, time in zip(iterations, measured, strict=True):
         if count.number() <= 0:
             raise count.wrong("at least one iteration")
-        found.add(name, metric, time.number() * factor / count.number())
+        found.add(name, metric, time.number() * factor / count.number(), unit=str(process))
 
 
 TEXTS: Final = (

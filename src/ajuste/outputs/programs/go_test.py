@@ -1,5 +1,5 @@
 """``go test -bench``, which benchstat reads too: each line (``-count`` gives several), a metric for each benchmark and
-unit, named as benchstat does.
+unit, named as benchstat does. All lines of a run come from one process of a package: runs are compared.
 
 Source: golang.org/design/14313-benchmark-format and golang.org/x/perf/benchfmt (Unit lines, names without Benchmark).
 """
@@ -42,6 +42,7 @@ _LONGEST: Final = 4000
 @dataclass(frozen=True)
 class _Result:
     package: str
+    process: int
     name: str
     unit: str
     value: float
@@ -52,20 +53,21 @@ def read(source: ResultSource) -> MeasuredTable:
     """Each benchmark is a metric for each of its units, called as benchstat does; with its package if there are
     several.
     """
-    found = Collector(FORMAT, source.file)
+    found = Collector(FORMAT, source.file, level="process")
     better: dict[str, Direction] = {}
     results = list(_results(source, better))
     packages = {one.package for one in results}
     for one in results:
         name = f"{one.package}.{one.name}" if len(packages) > 1 else one.name
         metric, factor = _metric(name, one.unit, better)
-        found.add(source.name, metric, one.value * factor, line=one.line)
+        found.add(source.name, metric, one.value * factor, unit=str(one.process), line=one.line)
     return found.table()
 
 
 def _results(source: ResultSource, better: dict[str, Direction]) -> Iterator[_Result]:
     """The figures of all lines; ``better`` gets the directions that the file gives of its units."""
-    package = ""
+    package, process = "", 1
+    begun: set[str] = set()
     for number, whole in enumerate(source.text.splitlines(), 1):
         line = whole[:_LONGEST]
         place = Place(source.file, number)
@@ -73,6 +75,8 @@ def _results(source: ResultSource, better: dict[str, Direction]) -> Iterator[_Re
             raise RequestError(f"found {excerpt(line)}", place=place, hint="fix the failure and measure again")
         if said := _PACKAGE.match(line):
             package = said[1]
+            process += package in begun
+            begun.add(package)
         elif said := _BETTER.match(line):
             better[said["unit"]] = "higher" if said["better"] == "higher" else "lower"
         elif _BEGUN.match(line):
@@ -80,7 +84,8 @@ def _results(source: ResultSource, better: dict[str, Direction]) -> Iterator[_Re
             if result is None:
                 raise RequestError(f"found {excerpt(line)}; expected figures, each with its unit", place=place)
             for text, unit in _FIGURE.findall(result["figures"]):
-                yield _Result(package, result["name"] or "Benchmark", unit, number_at(text, unit, place), number)
+                name, value = result["name"] or "Benchmark", number_at(text, unit, place)
+                yield _Result(package, process, name, unit, value, number)
 
 
 def _metric(name: str, unit: str, better: dict[str, Direction]) -> tuple[Metric, float]:

@@ -1,18 +1,17 @@
-"""pytest-benchmark's JSON (``--benchmark-json``): the time of each round of each test; a saved file without rounds is a
-summary.
+"""pytest-benchmark's JSON (``--benchmark-json``): the time of each round of each test, or their mean where a saved
+file has no rounds. All rounds of a file come from one process: files are compared.
 
 Source: pytest-benchmark 5, docs/usage, "--benchmark-json": benchmarks[].name, fullname, stats.data. Saved results
-without data have the mean and the standard deviation of their rounds.
+without data have the mean of their rounds.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from pathlib import Path
 from typing import Final
 
-from ajuste.model.measurements import MeasuredTable, Summarised
+from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.collector import Collector
 from ajuste.outputs.format import DocumentFormat, DocumentNode
@@ -32,7 +31,7 @@ def recognise(document: DocumentNode) -> bool:
 
 def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """Each test is a metric of the configuration ``name``; with its file where two have the same name."""
-    found = Collector(FORMAT, file)
+    found = Collector(FORMAT, file, level="process")
     benchmarks = document.need("benchmarks").items()
     counted = Counter(one.need("name").text() for one in benchmarks)
     for one in benchmarks:
@@ -45,11 +44,7 @@ def read(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
             for value in data.items():
                 found.add(name, metric, value.number())
             continue
-        rounds = stats.need("rounds").number()
-        if not 2 <= rounds <= 1e9 or rounds != int(rounds):
-            raise stats.need("rounds").wrong("the number of rounds, at least 2")
-        mean, spread = (stats.need(key).number() for key in ("mean", "stddev"))
-        found.add_summary(name, metric, Summarised(int(rounds), mean, spread / math.sqrt(rounds)))
+        found.add(name, metric, stats.need("mean").number())
     return found.table()
 
 

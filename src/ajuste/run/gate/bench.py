@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Final, TypeVar
 
+from ajuste.analysis.layouts import of_layouts
 from ajuste.catalogue.loader import Catalogue
 from ajuste.kernel.spec import kernel_kind, parse_study_spec
 from ajuste.model.capability import Asked
@@ -24,6 +25,7 @@ from ajuste.study.named import require_allowed
 from ajuste.study.project import CONFIDENCE, BenchmarkTable, Project, Trees, missing
 from ajuste.study.schema import Study
 
+BLOCKS_A_LAYOUT: Final = 3
 LACKING_HINT: Final = "check the fields command, build and files of the benchmark"
 
 
@@ -72,7 +74,8 @@ class BenchRequest:
     @contextmanager
     def bench(self, revisions: Mapping[str, GateRevision], *, in_order: bool = False) -> Iterator[RevisionBench]:
         """One with the ``revisions``, which ``in_order`` are each later than the one before. Raises as checking out."""
-        with checked_out(self.repository, revisions, self.options.home) as checkouts:
+        renewable = any(one.layouts for one in self.benchmarks)
+        with checked_out(self.repository, revisions, self.options.home, renewable=renewable) as checkouts:
             labels = {side: revision.label for side, revision in revisions.items()}
             yield RevisionBench(self, checkouts, Trees(checkouts.directory, self.place, labels, in_order=in_order))
 
@@ -102,10 +105,15 @@ class RevisionBench:
     trees: Trees
     _built: dict[tuple[str, tuple[str, ...]], AjusteError | None] = field(default_factory=dict, init=False)
 
-    def prepare(self, benchmark: BenchmarkTable, side: str) -> None:
-        """Build the revision ``side`` for ``benchmark``. Raises RunError where it does not build, or lacks a file."""
-        if benchmark.build is not None:
-            self._build(benchmark.build, side)
+    def prepare(self, benchmark: BenchmarkTable, side: str, layout: int = 1) -> None:
+        """Build the revision ``side`` for ``benchmark``; one with layouts from scratch. Raises RunError where it does
+        not build, or lacks a file.
+        """
+        if benchmark.layouts:
+            self.checkouts.renew(side)
+            self._forget(side)
+        if (command := benchmark.build_of(layout)) is not None:
+            self._build(command, side)
         if lacking := missing(benchmark, self.trees, side):
             raise RunError(lacking, hint=LACKING_HINT)
 
@@ -127,8 +135,41 @@ class RevisionBench:
         """Have another ``revision`` by the name ``side``. Raises RunError."""
         self.checkouts.remove(side)
         self.checkouts.add(side, revision)
-        self._built = {key: failed for key, failed in self._built.items() if key[0] != side}
+        self._forget(side)
         self.trees = replace(self.trees, labels={**self.trees.labels, side: revision.label})
+
+    def _forget(self, side: str) -> None:
+        self._built = {key: failed for key, failed in self._built.items() if key[0] != side}
+
+    def judge(
+        self, benchmark: BenchmarkTable, confidence: float = CONFIDENCE, *, explained: str = "", again: int = 0
+    ) -> tuple[Results, str]:
+        """Build all revisions and measure them as ``measure`` does; ``again`` counts what was drawn before: seeds and
+        layouts are others then. Raises RunError.
+        """
+        if benchmark.layouts:
+            return self._over_layouts(benchmark, benchmark.layouts, confidence, again), ""
+        for side in self.trees.labels:
+            self.prepare(benchmark, side)
+        study = self.study(benchmark, confidence)
+        return self.measure(study.with_choices(seed=study.design.seed + again), benchmark, explained)
+
+    def _over_layouts(self, benchmark: BenchmarkTable, layouts: int, confidence: float, again: int) -> Results:
+        """Each layout is built and measured in a few blocks; their means are compared until that decides."""
+        found: list[Results] = []
+        for layout in range(again * layouts + 1, (again + 1) * layouts + 1):
+            self.request.options.say(f"layout {len(found) + 1} of up to {layouts}")
+            for side in self.trees.labels:
+                self.prepare(benchmark, side, layout)
+            study = self.study(benchmark, confidence).with_choices(seed=layout)
+            minutes = benchmark.max_time / 60 / layouts
+            budget = {"min_blocks": BLOCKS_A_LAYOUT, "max_blocks": BLOCKS_A_LAYOUT, "max_minutes": minutes}
+            study = study.model_copy(update={"budget": study.budget.model_copy(update=budget)})
+            found.append(self.measure(study, benchmark)[0])
+            whole = of_layouts(found, confidence=confidence, limit=benchmark.limit)
+            if not any(one.is_undecided for one in whole.verdicts if one.deciding) and not self.trees.in_order:
+                break
+        return whole
 
     def study(self, benchmark: BenchmarkTable, confidence: float = CONFIDENCE) -> Study:
         """The question of ``benchmark`` about the revisions that are there. Raises RequestError."""

@@ -180,7 +180,7 @@ def _git(caller: Caller, directory: Path, *words: str, **variables: str) -> byte
 
 @contextmanager
 def checked_out(
-    repository: ProjectRepository, revisions: Mapping[str, GateRevision], home: Home
+    repository: ProjectRepository, revisions: Mapping[str, GateRevision], home: Home, *, renewable: bool = False
 ) -> Iterator[Checkouts]:
     """The ``revisions``, each in the directory of its name, until the end: nothing of them is left then, however it
     comes. Raises RequestError where another gate of the repository goes on, RunError where git fails.
@@ -192,7 +192,7 @@ def checked_out(
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         logs = place / f"{name}-logs"
         shutil.rmtree(logs, ignore_errors=True)
-        checkouts = Checkouts(repository, directory, logs, home)
+        checkouts = Checkouts(repository, directory, logs, home, renewable)
         for side, revision in revisions.items():
             stack.callback(checkouts.remove, side)
             checkouts.add(side, revision)
@@ -224,7 +224,7 @@ def _copy_working_tree(repository: ProjectRepository, there: Path, objects: Path
     """Put what is in the user's tree, without what it ignores and what Ajuste keeps, into the worktree ``there``. git
     does that by its index, with an object database aside: the repository keeps nothing of it.
     """
-    objects.mkdir()
+    objects.mkdir(exist_ok=True)
     repository.caller.give(objects)
     of_user = repository.git("rev-parse", "--path-format=absolute", "--git-path", "objects")
     own = os.fsdecode(_git(repository.caller, there, "rev-parse", "--absolute-git-dir").removesuffix(b"\n"))
@@ -255,12 +255,15 @@ def _quoted(path: str) -> str:
 
 @dataclass(frozen=True)
 class Checkouts:
-    """``directory`` has a worktree for each revision; what builds print is kept in ``logs``."""
+    """``directory`` has a worktree for each revision; what builds print is kept in ``logs``. Those that are
+    ``renewable`` become again what they were before any build.
+    """
 
     repository: ProjectRepository
     directory: Path
     logs: Path
     home: Home
+    renewable: bool = False
 
     def add(self, side: str, revision: GateRevision) -> None:
         """A worktree of ``revision`` by the name ``side``. Raises RunError."""
@@ -269,10 +272,28 @@ class Checkouts:
         self.repository.git("worktree", "add", "--force", "--detach", *words, "--", str(there), revision.commit)
         if not revision.revision:
             _copy_working_tree(self.repository, there, self.directory / "objects", self.home)
+        if self.renewable:
+            self._copy(there, self._pristine(side))
+
+    def renew(self, side: str) -> None:
+        """The worktree as it was before any build. Raises RunError."""
+        there = self.directory / side
+        shutil.rmtree(there)
+        self._copy(self._pristine(side), there)
 
     def remove(self, side: str) -> None:
         """The worktree of that name, with what was built in it."""
+        shutil.rmtree(self._pristine(side), ignore_errors=True)
         _remove(self.repository, self.directory / side)
+
+    def _pristine(self, side: str) -> Path:
+        return self.directory / f"{side}.pristine"
+
+    def _copy(self, tree: Path, there: Path) -> None:
+        command = ("cp", "-a", "--reflink=auto", "--", str(tree), str(there))
+        done = subprocess.run(command, capture_output=True, check=False, **self.repository.caller.options)
+        if done.returncode:
+            raise RunError(f"cannot copy {tree}: {done.stderr.decode(errors='replace').strip()[:500]}")
 
     def build(self, command: Sequence[str], side: str, project: Path, label: str) -> None:
         """Run ``command`` where the ``project`` is in that side's worktree. Raises RunError with its last lines."""

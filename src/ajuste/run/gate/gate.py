@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+
+from scipy.special import bdtrc, ndtri
 
 from ajuste.design.bisection import Outcome, confidence_of_each, culprits, next_candidate, steps_needed
 from ajuste.model.cost import CostRow, function_words
@@ -17,6 +20,8 @@ from ajuste.model.gate import (
     GateWord,
     GrownCall,
     GrownFunction,
+    NoopFigure,
+    NoopResult,
     ProjectCommit,
     worst,
 )
@@ -66,9 +71,7 @@ class CommitSearch:
     def _test(self, commit: ProjectCommit, confidence: float) -> Outcome:
         try:
             self.bench.switch(SIDES[1], GateRevision(revision=commit.short, commit=commit.commit))
-            self.bench.prepare(self.benchmark, SIDES[1])
-            study = self.bench.study(self.benchmark, confidence)
-            results, _ = self.bench.measure(study, self.benchmark)
+            results, _ = self.bench.judge(self.benchmark, confidence)
         except AjusteError:
             return "unusable"
         own = next(one for one in results.verdicts if one.deciding and one.metric == self.metric)
@@ -102,9 +105,7 @@ class RevisionGate:
         )
 
     def _figures(self, benchmark: BenchmarkTable, bench: RevisionBench) -> Sequence[GateFigure]:
-        for side in SIDES:
-            bench.prepare(benchmark, side)
-        results, uncounted = bench.measure(bench.study(benchmark), benchmark, explained=SIDES[1])
+        results, uncounted = bench.judge(benchmark, explained=SIDES[1])
         return list(self._judged(results, benchmark, uncounted))
 
     def _located(self, figure: GateFigure, bench: RevisionBench) -> GateFigure:
@@ -137,6 +138,7 @@ class RevisionGate:
                 clock=results.clock,
                 run=results.run,
                 digest=results.digest,
+                layouts=benchmark.layouts is not None,
                 line=self.request.project.line(benchmark),
                 **(grown(results) if word == "regression" else {}),
                 reason=reasons.get(word, ""),
@@ -147,6 +149,81 @@ class RevisionGate:
         return GateFigure(
             name=benchmark.name, metric=metrics, verdict="failed", limit=benchmark.limit, line=line, reason=reason
         )
+
+
+@dataclass(frozen=True)
+class NoopGate:
+    """Judges ``revision`` by itself ``runs`` times, each with a seed of its own: what it calls changed is false."""
+
+    request: BenchRequest
+    revision: GateRevision
+    runs: int
+
+    def carry_out(self) -> NoopResult:
+        """One benchmark after the other; what cannot be measured does not keep the others from it."""
+        with self.request.bench(dict.fromkeys(SIDES, self.revision)) as bench:
+            figures = self.request.each(lambda benchmark: self._figures(benchmark, bench), _unjudged)
+        measured = max(1, sum(not one.reason for one in figures))
+        return NoopResult(
+            file=self.request.file,
+            revision=self.revision,
+            promised=1 - CONFIDENCE,
+            benchmarks=tuple(_rated(one, (1 - CONFIDENCE) / measured) for one in figures),
+        )
+
+    def _figures(self, benchmark: BenchmarkTable, bench: RevisionBench) -> Sequence[NoopFigure]:
+        found: dict[str, NoopFigure] = {}
+        for run in range(self.runs):
+            self.request.options.say(f"{benchmark.name}: run {run + 1} of {self.runs}")
+            results, _ = bench.judge(benchmark, again=run)
+            for one in results.verdicts:
+                if one.deciding:
+                    before = found.get(one.metric, _unjudged(benchmark, one.metric, ""))
+                    found[one.metric] = _with_run(before, one)
+        return list(found.values())
+
+
+def _unjudged(benchmark: BenchmarkTable, metrics: str, reason: str) -> NoopFigure:
+    return NoopFigure(name=benchmark.name, metric=metrics, limit=benchmark.limit, reason=reason)
+
+
+def _with_run(figure: NoopFigure, verdict: Verdict) -> NoopFigure:
+    """With what one more gate says."""
+    none = 1.0 if verdict.scale == "ratio" else 0.0
+    low = -math.inf if verdict.low is None else verdict.low
+    high = math.inf if verdict.high is None else verdict.high
+    both = [one for one in (figure.largest, verdict.estimate) if one is not None]
+    return figure.model_copy(
+        update={
+            "unit": verdict.unit,
+            "scale": verdict.scale,
+            "runs": figure.runs + 1,
+            "changed": figure.changed + (not low <= none <= high),
+            "regressions": figure.regressions + (verdict.against_limit == "beyond"),
+            "undecided": figure.undecided + (verdict.against_limit == "undecided"),
+            "largest": max(both, key=lambda one: abs(one - none), default=None),
+        }
+    )
+
+
+def wilson(count: int, of: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The interval for a share of ``count`` in ``of`` (Wilson 1927, Journal of the American Statistical Association
+    22).
+    """
+    z = float(ndtri((1 + confidence) / 2))
+    share, whole = count / of, 1 + z * z / of
+    middle = share + z * z / (2 * of)
+    half = z * math.sqrt(share * (1 - share) / of + (z / (2 * of)) ** 2)
+    return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
+
+
+def _rated(figure: NoopFigure, alpha: float) -> NoopFigure:
+    """With the share of false changes; ``alpha`` is that of being wrong about *too often* (exact binomial test)."""
+    if not figure.runs:
+        return figure
+    low, high = wilson(figure.changed, figure.runs)
+    chance = float(bdtrc(figure.changed - 1, figure.runs, 1 - CONFIDENCE)) if figure.changed else 1.0
+    return figure.model_copy(update={"low": low, "high": high, "too_often": chance < alpha})
 
 
 _SHARED: Final = ("metric", "unit", "direction", "scale", "estimate", "low", "high", "level", "blocks")

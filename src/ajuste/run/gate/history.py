@@ -46,7 +46,7 @@ class ProjectHistory:
             whole = f"{len(usable)} of {len(trees.labels)} commits can be measured, a history requires {FEWEST_COMMITS}"
             raise RunError("; ".join((whole, *reasons.values())), hint="check the field build of the benchmark")
         bench.trees = Trees(trees.directory, trees.project, usable, in_order=True)
-        results, _ = bench.measure(bench.study(benchmark), benchmark)
+        results, _ = bench.judge(benchmark)
         yield from self._read(results, benchmark, reasons)
 
     def _read(self, results: Results, benchmark: BenchmarkTable, reasons: Mapping[str, str]) -> Iterator[CommitHistory]:

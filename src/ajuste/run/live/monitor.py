@@ -20,7 +20,7 @@ from typing import Final, Self
 
 from ajuste.machine.home import WATCH
 from ajuste.model.event import Exited, Failed
-from ajuste.model.live import BEGIN, BREACH, END, LiveDesign
+from ajuste.model.live import BEGIN, BREACH, END, LiveDesign, duration
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation, Slot, Trial
 from ajuste.model.wording import count_of
@@ -264,7 +264,8 @@ def slice_trial(
     values, problems = _values(watched, sources, design)
     problems = [*([watched.ended.words] if watched.ended else _short(observation, watched, design)), *problems]
     if abs(watched.stepped_s) > STEP_SECONDS:
-        problems.append(f"the clock was set by {watched.stepped_s:+.3g} s")
+        way = "forward" if watched.stepped_s > 0 else "back"
+        problems.append(f"the clock was set {way} by {duration(abs(watched.stepped_s))}")
     broken = {BREACH: 1.0} if watched.ended and watched.ended.kind == "guard" else {}
     reasons = [*([found.reason] if found.status != "ok" else []), *problems]
     return found.model_copy(

@@ -143,7 +143,7 @@ def _predicted(
     effect = math.log1p(prediction.effect) if noise.scale == "ratio" else prediction.effect * abs(noise.mean)
     alpha = (1 - analysis.confidence) / max(1, (len(names) - 1) * len(resolved.deciding))
     alpha *= (1 - ALPHA_OF_CONTROL) if design.control else 1
-    plan = plan_of_noise(noise, effect or metric.resolution, alpha, length)
+    plan = plan_of_noise(noise, effect or metric.resolution, alpha, len(names), design.order)
     return SlicesPrediction(metric, prediction.effect, design, length, plan, known.source)
 
 

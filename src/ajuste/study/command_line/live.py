@@ -29,6 +29,7 @@ _SOURCE: Final = re.compile(r"(.*?)=([a-z]+):(.+)", re.DOTALL)
 _EXAMPLE: Final = "for example 'latency,s,lower=prometheus:http://127.0.0.1:9100/metrics#demo_latency_seconds'"
 _LIMIT: Final = re.compile(r"([a-z0-9-]+)\s*(<=|>=|<|>)\s*(\S.*)")
 _RELATIVE: Final = re.compile(r"([a-z0-9-]+)\s+not\s+worse\s+than\s+(\S.*)")
+_COUNTER: Final = "counter"
 _DIRECTIONS: Final = frozenset({"lower", "higher", "none"})
 
 
@@ -125,7 +126,8 @@ def _metric(option: str, text: str) -> LiveMetric:
     match = _SOURCE.fullmatch(text)
     if match is None:
         raise wrong(option, text, "NAME,UNIT,lower=SOURCE:WHERE", _EXAMPLE)
-    head = match[1]
+    name, *words = match[1].split(",")
+    head = ",".join([name, *(word for word in words if word.strip() != _COUNTER)])
     if option != "--metric" and not _DIRECTIONS & set(head.split(",")):
         head += ",none"
     try:
@@ -137,7 +139,10 @@ def _metric(option: str, text: str) -> LiveMetric:
     except ValueError:
         raise wrong(option, text, "a name of lower-case letters, digits and hyphens before the =", _EXAMPLE) from None
     return LiveMetric(
-        metric=metric.model_copy(update={"what": f"read from {match[2]}:{match[3]}"}), kind=match[2], where=match[3]
+        metric=metric.model_copy(update={"what": f"read from {match[2]}:{match[3]}"}),
+        kind=match[2],
+        where=match[3],
+        counter=_COUNTER in map(str.strip, words),
     )
 
 

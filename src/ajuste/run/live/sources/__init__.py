@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
 from ajuste.model.base import modules_of
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.live import LiveDesign, LiveMetric
 from ajuste.model.wording import Say, visible_line
-from ajuste.run.live.reading import NothingShownError, Source, look_at
+from ajuste.run.live.reading import PAST_SECONDS, NothingShownError, Source, level, look_at, rate
+
+T = TypeVar("T")
 
 _PAUSE_SECONDS: Final = 1.0
 
@@ -51,6 +56,25 @@ def _open_until(deadline: float, metric: LiveMetric, say: Say) -> Source:
         time.sleep(_PAUSE_SECONDS)
 
 
+def _within_time(read: Callable[[], T]) -> T:
+    """What ``read`` returns or raises; an endpoint whose headers never end is not waited for."""
+    answer: Future[T] = Future()
+
+    def answered() -> None:
+        try:
+            answer.set_result(read())
+        except BaseException as failure:  # noqa: BLE001 - it is raised where it is waited for
+            answer.set_exception(failure)
+
+    threading.Thread(target=answered, name="source", daemon=True).start()
+    try:
+        return answer.result(PAST_SECONDS)
+    except TimeoutError:
+        raise RequestError(
+            f"shows nothing within {PAST_SECONDS:g} s", hint="check that the service runs and shows this metric"
+        ) from None
+
+
 def open_metric(metric: LiveMetric) -> Source:
     """The source of ``metric``, which shows something now. Raises RequestError."""
     place, known = Place(f"metric {metric.metric.name}"), kinds()
@@ -61,13 +85,22 @@ def open_metric(metric: LiveMetric) -> Source:
             place=place,
         )
     try:
-        source = known[metric.kind](metric.where)
+        source = _within_time(lambda: known[metric.kind](metric.where))
     except RequestError as failure:
         raise failure.at(place) from None
+    if metric.counter:
+        if source.fold is not level:
+            source.close()
+            what = f"counter does not apply to {metric.kind}:{metric.where}, whose figure is no level"
+            raise RequestError(what, hint="remove the word counter", place=place)
+        source = replace(source, fold=rate)
     try:
-        look_at(source)
+        _within_time(lambda: look_at(source))
     except NothingShownError as nothing:
         source.close()
         hint = "check that the service runs and shows this metric"
         raise RequestError(str(nothing), hint=hint, place=place) from None
+    except RequestError as failure:
+        source.close()
+        raise failure.at(place) from None
     return source

@@ -1,4 +1,5 @@
-"""``command:COMMAND``: the last number that a command prints, run again each time. It is averaged.
+"""``command:COMMAND``: the last number that a command prints, run again each time. It is averaged; with the word
+``counter`` before the ``=`` its growth by second is the figure.
 
 No shell reads the command; for a pipe, call one: ``command:sh -c '…'``. Under sudo it runs as the caller, as the
 commands of a study do.
@@ -6,10 +7,15 @@ commands of a study do.
 
 from __future__ import annotations
 
+import os
 import re
+import select
 import shlex
 import shutil
+import signal
 import subprocess
+import time
+from contextlib import suppress
 from typing import Final
 
 from ajuste.catalogue.programs import search_hint
@@ -43,27 +49,38 @@ def open_source(where: str) -> Source:
 
 
 def _run(argv: list[str], caller: User | None) -> Shown:
-    kept = callers_variables(caller)
+    deadline, tail = time.monotonic() + READ_SECONDS, b""
     try:
-        done = subprocess.run(
+        running = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=READ_SECONDS,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             cwd="/",
-            env=kept,
+            env=callers_variables(caller),
             user=caller.uid if caller else None,
             group=caller.gid if caller else None,
             extra_groups=caller.groups if caller else None,
+            process_group=0,
         )
-    except subprocess.TimeoutExpired:
-        raise NothingShownError(f"{argv[0]} took longer than {READ_SECONDS} s") from None
     except OSError as error:
         raise NothingShownError(f"{argv[0]}: {error.strerror}") from None
-    if done.returncode:
-        raise NothingShownError(f"{argv[0]} exited with code {done.returncode}")
-    found = _NUMBER.findall(done.stdout[-_MOST_BYTES:])
+    with running:
+        assert running.stdout is not None
+        try:
+            while (left_s := deadline - time.monotonic()) > 0 and select.select([running.stdout], [], [], left_s)[0]:
+                if not (chunk := os.read(running.stdout.fileno(), _MOST_BYTES)):
+                    break
+                tail = (tail + chunk)[-_MOST_BYTES:]
+            code = running.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise NothingShownError(f"{argv[0]} took longer than {READ_SECONDS} s") from None
+        finally:
+            with suppress(ProcessLookupError):  # With all that it has started.
+                os.killpg(running.pid, signal.SIGKILL)
+    if code:
+        raise NothingShownError(f"{argv[0]} exited with code {code}")
+    found = _NUMBER.findall(tail)
     if not found:
         raise NothingShownError(f"{argv[0]} printed no number")
     return (float(found[-1]),)

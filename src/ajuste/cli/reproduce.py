@@ -1,0 +1,39 @@
+"""``ajuste reproduce``: a run as a study file that says what must come out, a regression test for others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ajuste.cli.options import example, option
+from ajuste.cli.saving import check_save, save_study
+from ajuste.machine.home import home
+from ajuste.run.outcome import reproducer, results_of
+from ajuste.store.store import Store
+from ajuste.study.command_line.request import share
+
+
+@example("ajuste reproduce nice -o nice-test.toml")
+def reproduce(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run, or a study (its newest run).")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The study file to write.")],
+    within: Annotated[
+        str | None,
+        option("Also expect the means of deciding metrics, give or take this share.", "SHARE"),
+    ] = None,
+) -> None:
+    """Write RUN as a study file that expects its verdicts, and its digest under the virtual clock.
+
+    `ajuste run FILE` measures it again: exit code 0 if all comes out as expected, 3 if not. With --kernel it tests
+    another kernel: then only verdicts and means are compared.
+    """
+    check_save(output, "--output")
+    limit = None if within is None else share("--within", within)
+    with Store(home().store_url) as store:
+        found = store.find_run(run)
+        results = results_of(found, store)
+    study = reproducer(found, results, limit)
+    save_study(study.document(), output, results.reproduce[0] if results.reproduce else "", "--output")
+    typer.echo(f"{output}: {len(study.expect.figures) if study.expect else 0} figures expected")

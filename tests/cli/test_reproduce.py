@@ -1,0 +1,90 @@
+"""A run as a regression test: what is expected of it, and what a run that comes out otherwise ends with."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from xml.etree.ElementTree import fromstring
+
+import pytest
+
+from own_home import own_home
+from shell import SMALL, Shell
+
+METRIC, OTHER = "involuntary-switches", "sched_min_granularity_ns=75000000"
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """A shell beside ``test.toml``, the reproducer of the run of ``small.toml``."""
+    root = tmp_path_factory.mktemp("reproduced")
+    (root / "small.toml").write_text(SMALL)
+    shell = Shell(root, own_home(root / "home"))
+    shell("run", "small.toml", "--quiet")
+    shell("reproduce", "small", "--within", "10%", "-o", "test.toml")
+    return shell
+
+
+@pytest.mark.vm
+def test_a_run_is_its_own_reproducer(reproduced: Shell) -> None:
+    results = reproduced.json("report", "small")
+    document = tomllib.loads((reproduced.directory / "test.toml").read_text())
+    assert document["expect"]["digest"] == results["digest"]
+    (figure,) = document["expect"]["figure"]
+    assert (figure["metric"], figure["configuration"], figure["verdict"]) == (METRIC, OTHER, ["differs"])
+    assert document["target"]["kernel"].startswith("debian:5.10.")
+    said, _ = reproduced(
+        "run", "test.toml", "--quiet", "--junit", "test.xml", "--tap", "test.tap", "--ktap", "test.ktap"
+    )
+    assert said.splitlines()[-1] == "3 of 3 expectations met; exit code 0"
+    suite = fromstring((reproduced.directory / "test.xml").read_text())
+    assert (suite.get("tests"), suite.get("failures"), len(suite.findall(".//testcase"))) == ("3", "0", 3)
+    for name, version in (("test.tap", "TAP version 14"), ("test.ktap", "KTAP version 1")):
+        lines = (reproduced.directory / name).read_text().splitlines()
+        assert lines[:2] == [version, "1..3"]
+        assert all(line.startswith(f"ok {number}") for number, line in enumerate(lines[2:], start=1))
+
+
+@pytest.mark.vm
+def test_another_kernel_is_judged_by_verdicts_and_means_alone(reproduced: Shell) -> None:
+    text = (reproduced.directory / "test.toml").read_text()
+    (reproduced.directory / "wrong.toml").write_text(text.replace('["differs"]', '["equivalent", "improves"]'))
+    said, _ = reproduced("run", "wrong.toml", "--quiet", "--blocks", "6..7", "--ktap", "wrong.ktap", expect=3)
+    assert said.splitlines()[-1] == "1 of 2 expectations met; exit code 3"
+    assert f"expected {METRIC} of {OTHER}: equivalent or improves; found differs" in said
+    ktap = (reproduced.directory / "wrong.ktap").read_text()
+    assert "not ok 1 " in ktap
+    assert "ok 2 " in ktap
+
+
+@pytest.mark.vm
+def test_a_digest_that_differs_is_named(reproduced: Shell) -> None:
+    text = (reproduced.directory / "test.toml").read_text()
+    document = tomllib.loads(text)
+    (reproduced.directory / "other.toml").write_text(text.replace(document["expect"]["digest"], "0" * 64))
+    said, _ = reproduced("run", "other.toml", "--quiet", expect=3)
+    assert f"expected digest {'0' * 64}; found {document['expect']['digest']}" in said
+
+
+BAD = {
+    "metrics that are not measured": ("metric = 'elapsd'\nverdict = ['differs']", "elapsd"),
+    "no expectation": ("metric = 'elapsed'", "expected verdict, least or most"),
+    "limits that exclude each other": ("metric = 'elapsed'\nleast = 2\nmost = 1", "least is 2"),
+    "an unknown verdict": ("metric = 'elapsed'\nverdict = ['better']", "verdict"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_cannot_be_expected_is_refused(ajuste: Shell, what: str, tmp_path: Path) -> None:
+    table, named = BAD[what]
+    (ajuste.directory / "bad.toml").write_text(f"{SMALL}\n[[expect.figure]]\n{table}\n")
+    _, complained = ajuste("plan", "bad.toml", expect=2)
+    assert named in complained
+    assert "bad.toml:" in complained
+
+
+def test_tests_are_of_a_study_that_expects_something(ajuste: Shell) -> None:
+    (ajuste.directory / "small.toml").write_text(SMALL)
+    _, complained = ajuste("run", "small.toml", "--tap", "small.tap", expect=2)
+    assert "[expect]" in complained
+    assert not (ajuste.directory / "small.tap").exists()
