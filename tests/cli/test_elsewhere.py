@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
+import yaml
 
 from ajuste.cli.choice import chosen_cluster, cluster_of
 from ajuste.model.error import RequestError
@@ -53,3 +58,38 @@ def test_machines_measure_themselves_and_not_guests_by_their_clocks() -> None:
 def test_an_address_is_one_of_a_scheduler(address: str) -> None:
     with pytest.raises(RequestError, match="expected the address of a scheduler, such as tls://host:8786"):
         cluster_of("--cluster", address, None, insecure=False)
+
+
+def test_a_cluster_imports_nothing_of_the_present_directory(tmp_path: Path) -> None:
+    """Root may be in a directory that everybody can write."""
+    mark, stranger = tmp_path / "mark", tmp_path / "stranger"
+    stranger.mkdir()
+    for name in ("random", "socket", "signal", "distributed", "cryptography", "ajuste"):
+        (stranger / f"{name}.py").write_text(f"open({str(mark)!r}, 'w')\n")
+    words = [str(Path(sys.executable).parent / "ajuste"), "cluster", "worker", "--scheduler", "tls://127.0.0.1:1"]
+    done = subprocess.run(
+        [*words, "--cluster-keys", "none"], cwd=stranger, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, "not found" in done.stderr) == (2, True), done.stderr
+    assert not mark.exists()
+
+
+def test_the_kubernetes_manifest_starts_what_there_is() -> None:
+    manifest = Path(__file__).parents[2] / "docs" / "examples" / "kubernetes.yaml"
+    parts = list(yaml.safe_load_all(manifest.read_text()))
+    commands = [
+        container["command"]
+        for part in parts
+        if part["kind"] == "Deployment"
+        for container in part["spec"]["template"]["spec"]["containers"]
+    ]
+    (service,) = [part for part in parts if part["kind"] == "Service"]
+    assert [command[:3] for command in commands] == [
+        ["ajuste", "cluster", "scheduler"],
+        ["ajuste", "cluster", "worker"],
+    ]
+    for command, option in zip(commands, ("--listen", "--scheduler"), strict=True):
+        address = command[command.index(option) + 1]
+        cluster = cluster_of(option, address, Path(command[command.index("--cluster-keys") + 1]), insecure=False)
+        assert cluster.port == service["spec"]["ports"][0]["port"]
+    assert cluster.host == service["metadata"]["name"]
