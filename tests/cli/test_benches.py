@@ -141,6 +141,7 @@ def test_blocks_are_shared_out_whole_and_one_that_is_lost_with_its_machine_is_me
     assert results["configurations"][1]["read_back"][SETTING] == TRIED
 
 
+@pytest.mark.slow
 def test_a_coordinator_that_is_killed_leaves_every_machine_as_it_was(labs: Labs) -> None:
     remaining = next(host for host, own in zip(labs.hosts, labs.working, strict=True) if own.poll() is None)
     words = ("--set", f"{SETTING}={FOUND},{TRIED}", "--blocks", "1000", "--", "sleep", "0.3")
