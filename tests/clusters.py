@@ -100,6 +100,16 @@ class Lab:
         lost = self._scheduler.remove_worker(address=worker.address, stimulus_id="test", close=True)
         asyncio.run_coroutine_threadsafe(lost, self._loop)
 
+    def drop_all(self) -> None:
+        """Have the scheduler forget all tasks, as when somebody else restarts it."""
+
+        async def drop() -> None:
+            for name in list(self._scheduler.clients):
+                keys = [task.key for task in self._scheduler.clients[name].wants_what]
+                self._scheduler.report({"op": "cancelled-keys", "keys": keys}, client=name)
+
+        self.run(drop())
+
     @property
     def connection(self) -> Connection:
         return Connection(self.cluster, lambda _: None)

@@ -18,7 +18,7 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Accepted
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
-from clusters import HELLO, JOB, Lab, lab
+from clusters import HELLO, JOB, Lab, lab, wait_for
 from played import PlayedExecutor, said_of, trials
 
 
@@ -174,6 +174,18 @@ def test_trials_of_several_machines_are_carried_out_on_their_own(played: Played,
     assert done == list(range(20))
 
 
+def test_trials_that_end_together_do_not_end_the_run(place: Lab, connection: Connection) -> None:
+    """All that are under way end while nobody looks."""
+    place.worker(played := Played())
+    begun: list[TrialRequest] = []
+    with on(connection) as target:
+        done = 0
+        for some in target.carry_out(trials(target, 12), begun.append):
+            done += len(some)
+            wait_for(lambda: len(set(played.carried_out)) == len(begun))
+    assert done == 12
+
+
 def test_no_more_trials_are_on_their_way_than_the_workers_have_use_for(played: Played, connection: Connection) -> None:
     begun: list[TrialRequest] = []
     with on(connection) as target:
@@ -214,6 +226,31 @@ def test_a_worker_that_does_not_fit_measures_nothing(place: Lab, played: Played,
         assert target.parallel == 4
         assert carry_out(target, 20) == list(range(20))
     assert not refusing.carried_out
+
+
+def test_a_worker_without_ajuste_is_refused(
+    place: Lab, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def setup(*_: object, **__: object) -> None:
+        raise ModuleNotFoundError("No module named 'ajuste'")
+
+    monkeypatch.setattr("ajuste.executor.cluster.worker.Station.setup", setup)
+    place.worker(None)
+    with pytest.raises(RequestError, match="it cannot run Ajuste: ModuleNotFoundError"), on(connection):
+        pass
+
+
+def test_what_the_scheduler_drops_is_measured_again(place: Lab, connection: Connection) -> None:
+    place.worker(hanging := Hanging())
+    with on(connection) as target:
+        done: list[int] = []
+        waiting = threading.Thread(target=lambda: done.extend(carry_out(target, 3)))
+        waiting.start()
+        assert hanging.begun.wait(30)
+        place.drop_all()
+        hanging.released.set()
+        waiting.join(30)
+    assert done == [0, 1, 2]
 
 
 def test_a_worker_that_comes_later_measures_as_well(place: Lab, connection: Connection) -> None:

@@ -138,11 +138,12 @@ class ClusterExecutor(Executor):
             while True:
                 done = self._look(flying, ended)
                 self._send(list(itertools.islice(waiting, max(0, AHEAD * self.parallel - len(flying)))), flying, ended)
-                if flying and not self._left.is_set():
+                is_over = not flying or self._left.is_set()
+                if not is_over:
                     done += self._received(flying, ended)
                 if done:
                     yield done
-                if not flying or self._left.is_set():
+                if is_over:
                     return
         finally:
             self._connection.cancel([flight.future for flight in flying.values() if flight.future is not None])

@@ -154,7 +154,7 @@ class Connection:
     def taken(self, ended: Ended) -> list[tuple[Future[Any], Answer | None]]:
         """Return all that has ended by now with its answer, or None where it took several workers with it.
 
-        Waits a little for the first. What a worker could not even read has an empty answer.
+        Waits a little for the first. What a worker could not read, or the scheduler dropped, has an empty answer.
 
         Raises:
             RunError: The scheduler is gone, or an answer cannot be read.
@@ -165,7 +165,6 @@ class Connection:
             while True:
                 futures.append(ended.get_nowait())
         self.require_alive()
-        futures = [future for future in futures if future.status != "cancelled"]
         finished = [future for future in futures if future.status == "finished"]
         try:
             said = {future.key: body for future, body in zip(finished, self._running.gather(finished), strict=True)}
@@ -186,7 +185,8 @@ class Connection:
     def _why_not(self, future: Future[Any]) -> Answer | None:
         from distributed.scheduler import KilledWorker
 
-        return None if isinstance(future.exception(), KilledWorker) else answer()
+        is_lost = future.status == "error" and isinstance(future.exception(), KilledWorker)
+        return None if is_lost else answer()
 
     @property
     def _running(self) -> Client:
