@@ -284,7 +284,7 @@ def serve(keys: str) -> None:
             security=cluster.security(),
             dashboard_address="127.0.0.1:0",
         )
-        worker.plugins[NAME] = Sleeper(worker.address)  # type: ignore[assignment]
+        worker.plugins[NAME] = Sleeper(worker.address)
         print("working", flush=True)
         await worker.finished()
 

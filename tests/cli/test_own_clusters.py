@@ -143,7 +143,7 @@ PartitionName=all Nodes=ALL Default=YES OverSubscribe=FORCE:4
 
 @pytest.mark.usefixtures("slurm")
 def test_workers_that_slurm_starts_measure_the_same(shell: Shell, digest: str, tmp_path: Path) -> None:
-    from dask_jobqueue import SLURMCluster
+    from dask_jobqueue.slurm import SLURMCluster
 
     key = str(shell.directory / "keys" / KEY)
     files = {f"tls_{role}_{part}": key for role in ROLES for part in ("cert", "key")}
