@@ -234,8 +234,8 @@ class ClusterExecutor(Executor):
             return []
         workers = self._connection.workers()
         self._looked = time.monotonic()
-        if workers.keys() - self._fitting.keys() - self._refused.keys():
-            self._admit(workers)
+        if new := workers.keys() - self._fitting.keys() - self._refused.keys():
+            self._admit({address: workers[address] for address in new})
         self._fitting = {address: workers[address] for address in self._fitting if address in workers}
         if self._absence.is_too_long(absent=not self._fitting):
             raise RunError(
