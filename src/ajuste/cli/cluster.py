@@ -33,7 +33,7 @@ def keys(
 ) -> None:
     """Make the key of a cluster. Copy it to all its machines.
 
-    As with an SSH key, whoever has it can run commands on every machine of the cluster.
+    As with an SSH key, anyone who has it can run commands on every machine of the cluster.
     """
     from ajuste.executor.cluster.keys import make_key
 

@@ -1,6 +1,6 @@
 """The way to a cluster: the address of its scheduler, and the one key that all its machines have.
 
-As with an SSH key, whoever holds it is trusted: Dask runs what a holder sends.
+As with an SSH key, anyone who holds it is trusted: Dask runs what a holder sends.
 """
 
 from __future__ import annotations
