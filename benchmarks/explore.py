@@ -22,7 +22,7 @@ from tests.headless import chromium
 
 from ajuste.machine.home import Home
 from ajuste.model.trial import Slot, Trial
-from ajuste.store.engine import lock_name, only_one
+from ajuste.store.location import lock_name, only_one
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
 from benchmarks.comparison import Comparison

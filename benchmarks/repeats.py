@@ -63,7 +63,7 @@ def _kinds_of(cpus: int, repeats: int, counted_every: int) -> Counter[str]:
     image = fetch_kernel(SPEC, place)
     said: Counter[str] = Counter()
     counted: Counter[str] = Counter()
-    with _busy(), GuestExecutor(image, clock="virtual", cpus=cpus, files=GuestFiles(), home=place) as guest:
+    with busy_host(), GuestExecutor(image, clock="virtual", cpus=cpus, files=GuestFiles(), home=place) as guest:
 
         def trial(number: int) -> None:
             is_counted = counted_every > 0 and number % counted_every == 1
@@ -88,7 +88,7 @@ def _digest(text: str) -> str:
 
 
 @contextmanager
-def _busy() -> Iterator[None]:
+def busy_host() -> Iterator[None]:
     """A job for each CPU of the host, which takes half of it from time to time."""
     program = native_program(WORKLOADS)
     loop = f"while :; do {program} spin --milliseconds 300; sleep 0.2; done"

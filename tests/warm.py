@@ -55,6 +55,7 @@ def _server() -> subprocess.Popen[str]:
 
 
 def _serve() -> None:
+    import ajuste.store.store  # noqa: F401 - it loads SQLAlchemy
     from ajuste.catalogue.loader import catalogue
     from ajuste.cli.main import whole_application
 

@@ -94,9 +94,13 @@ def blocks_of(shell: Shell, machine: str) -> int:
     if not kept.exists():
         return 0
     with closing(sqlite3.connect(kept)) as store:
-        if not store.execute("SELECT 1 FROM sqlite_master WHERE name = 'machines'").fetchone():
+        if not store.execute("SELECT 1 FROM sqlite_master WHERE name = 'trials'").fetchone():
             return 0
-        return int(store.execute("SELECT count(*) FROM machines WHERE machine = ?", (machine,)).fetchone()[0])
+        return int(
+            store.execute(
+                "SELECT count(DISTINCT run_id || block) FROM trials WHERE machine = ?", (machine,)
+            ).fetchone()[0]
+        )
 
 
 def test_what_is_interrupted_is_put_back_everywhere(labs: Labs) -> None:

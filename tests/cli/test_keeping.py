@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -10,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from ajuste.model.error import RequestError
-from ajuste.store.engine import lock_name, only_one
+from ajuste.store.location import lock_name, only_one
 from ajuste.store.store import Store
 from ajuste.store.upkeep import back_up
-from small_stores import DECIDED, DIGEST, GOING_ON, Commands, layout_1, small_store, spare_trial
+from small_stores import DECIDED, DIGEST, GOING_ON, Commands, small_store, spare_trial
 
 HOSTILE = "\x1b[2J<b>\u202e"
 
@@ -212,7 +211,7 @@ def test_the_size_is_told_by_run_and_kind(commands: Commands) -> None:
     found = commands.json("store", "size")
     assert {run["run"] for run in found["runs"]} == {DECIDED, GOING_ON}
     with closing(sqlite3.connect(commands.store)) as connection:
-        query = "SELECT sum(length(CAST(events AS BLOB)) + length(CAST(console AS BLOB))) FROM trials WHERE run_id = ?"
+        query = "SELECT sum(length(outputs)) FROM trials WHERE run_id = ?"
         ((outputs,),) = connection.execute(query, [DECIDED])
     (own,) = [run["size_bytes"] for run in found["runs"] if run["run"] == DECIDED]
     assert own["outputs"] == outputs
@@ -234,31 +233,11 @@ def test_a_backup_is_the_store_while_it_is_written_to(commands: Commands, tmp_pa
 
 def test_a_damaged_store_is_not_backed_up(commands: Commands, tmp_path: Path) -> None:
     with closing(sqlite3.connect(commands.store)) as connection, connection:
-        connection.execute("UPDATE trials SET events = events || 'x' WHERE number = 1")
+        connection.execute("UPDATE trials SET outputs = x'' WHERE number = 1")
     code, _, complained = commands.run("store", "backup", str(tmp_path / "b.sqlite"))
     assert (code, "damaged" in complained) == (1, True)
     assert "ajuste store salvage" in complained
     assert not list(tmp_path.glob("b.sqlite*"))
-
-
-def test_a_store_of_another_layout_is_backed_up_as_it_is_or_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = Commands(tmp_path / "other", monkeypatch)
-    layout_1(made.store)
-
-    def dump(file: Path) -> list[str]:
-        with closing(sqlite3.connect(file)) as connection:
-            return list(connection.iterdump())
-
-    before = dump(made.store)
-    assert made.json("store", "backup", str(tmp_path / "old.sqlite"))["trials"] == 14
-    assert dump(tmp_path / "old.sqlite") == dump(made.store) == before
-    with closing(sqlite3.connect(made.store)) as connection, connection:
-        connection.execute("UPDATE store_version SET version = 5")
-    code, _, complained = made.run("store", "backup", str(tmp_path / "new.sqlite"))
-    assert (code, "use a newer version of Ajuste" in complained) == (2, True)
-    assert not list(tmp_path.glob("new.sqlite*"))
 
 
 def test_a_server_has_its_own_backup(tmp_path: Path) -> None:
@@ -266,10 +245,3 @@ def test_a_server_has_its_own_backup(tmp_path: Path) -> None:
         back_up("postgresql://me:secret@host/runs", tmp_path / "b.dump")
     assert "pg_dump --format=custom" in str(refused.value.hint)
     assert "secret" not in f"{refused.value} {refused.value.hint}"
-
-
-def test_a_store_of_an_older_layout_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Commands(tmp_path / "other", monkeypatch)
-    layout_1(made.store)
-    assert set(listed(made)) == {DECIDED, GOING_ON}
-    assert json.loads(made.run("report", "--json")[1])

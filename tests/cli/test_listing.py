@@ -19,7 +19,6 @@ def head() -> Head:
         ajuste="",
         begun=0,
         taken_up=0,
-        unverified_before=False,
         base="",
         deleted=False,
         stopped="decided",
@@ -28,6 +27,9 @@ def head() -> Head:
         answer="The share of the CPU follows the weights to within 0.37 % CPU. " + "More is said. " * 20,
         tags="pinned",
         size_bytes=5_000,
+        trials=14,
+        total=0,
+        recorded=0,
         check=0,
     )
 

@@ -29,7 +29,7 @@ def test_a_run_of_one_machine_is_shown_and_gone_on_with_by_another(tmp_path: Pat
     assert there.json("report", "small") == measured
     assert there.json("run", "small.toml")["run"] == measured["run"], "nothing is measured twice"
 
-    (there.directory / "small.toml").write_text(small(4, 4))
+    (there.directory / "small.toml").write_text(small(8, 8))
     longer = there.json("run", "small.toml")
-    assert (longer["run"], longer["blocks"]) == (f"{measured['run']}.2", 4)
+    assert (longer["run"], longer["blocks"]) == (f"{measured['run']}.2", 8)
     assert here.json("report", measured["run"]) == measured, "what ended never changes"

@@ -30,6 +30,14 @@ def test_an_experiment_on_the_host_loads_nothing_of_guests_and_no_large_library_
     assert not loaded.intersection((*SLOW, *OF_GUESTS))
 
 
+def test_no_command_loads_a_database_before_it_opens_a_store() -> None:
+    loaded = loaded_by(
+        "run", "compare", "tune", "suite", "gate", "why", "transfer", "inventory", "kernel", "plan", "live"
+    )
+    assert "ajuste.run.experiment" in loaded
+    assert not loaded.intersection(("sqlalchemy", "alembic"))
+
+
 def test_models_are_built_when_they_are_needed() -> None:
     program = (
         "import ajuste.cli.compare\n"

@@ -18,7 +18,7 @@ from ajuste.machine.home import Home
 from ajuste.model.trial import Slot, Trial
 from ajuste.run.sharing import to_bundle
 from ajuste.store.bundle import write_bundle
-from ajuste.store.engine import lock_name, only_one
+from ajuste.store.location import lock_name, only_one
 from ajuste.store.store import Store
 from headless import until
 from shell import SMALL, small

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 
+import psycopg
 import pytest
 
 from ajuste.model.error import RequestError, RunError
+from ajuste.model.trial import Slot, Trial
 from ajuste.store.engine import unusable
 from ajuste.store.store import Store
 from postgresql import Server
@@ -31,6 +33,26 @@ def test_a_server_that_is_not_there_is_one_clear_error_without_the_password() ->
         Store("postgresql://someone:secret@/nothing?host=/nowhere")
     assert "someone:***@" in str(refused.value)
     assert "secret" not in str(refused.value) + str(refused.value.hint)
+
+
+def test_a_connection_that_is_lost_is_told_once_and_replaced(
+    postgresql: Server, capfd: pytest.CaptureFixture[str]
+) -> None:
+    url = postgresql.new_database()
+    trial = Trial(slot=Slot(block=0, position=0, configuration="a", seed=1), status="ok")
+    with Store(url) as store:
+        run = store.new_run(study="s", fingerprint="f", seed=1, ajuste="0", named="s", resolved="", environment={})
+        with psycopg.connect(url, autocommit=True) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        with pytest.raises(RunError, match="cannot be written") as lost:
+            store.add_trials(run, [trial])
+        assert "resume" in (lost.value.hint or "")
+        store.add_trials(run, [trial])
+        assert store.trials(run) == [trial]
+    assert capfd.readouterr().err == ""
 
 
 def test_a_database_that_is_not_there_is_named(postgresql: Server) -> None:

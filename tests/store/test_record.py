@@ -13,7 +13,6 @@ from ajuste.analysis.record import digest, record_of
 from ajuste.model.event import Written
 from ajuste.model.measurements import Measurements
 from ajuste.model.trial import Slot, Trial
-from ajuste.store import record
 from ajuste.store.record import KeptRecord
 from ajuste.store.store import Store
 
@@ -59,31 +58,6 @@ def assert_same_figures(found: Measurements, wanted: Measurements) -> None:
 def test_the_figures_are_those_of_the_trials(kept: Any, trials: list[Trial]) -> None:
     store, run = kept
     assert_same_figures(KeptRecord(run, store).measurements, record_of(trials).measurements)
-
-
-def test_the_figures_of_a_long_run_that_ended_are_kept(
-    kept: Any, trials: list[Trial], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, run = kept
-    monkeypatch.setattr(record, "WORTH_KEEPING", len(trials))
-    wanted = KeptRecord(run, store).measurements
-    assert store.kept_measurements(run) is None
-    store.stop_run(run, "budget", "spent")
-    ended = store.find_run(run.id)
-    assert_same_figures(KeptRecord(ended, store).measurements, wanted)
-    monkeypatch.delattr(Store, "measurements")
-    assert_same_figures(KeptRecord(ended, store).measurements, wanted)
-
-
-def test_kept_figures_are_not_those_of_a_run_that_went_on(kept: Any, trials: list[Trial]) -> None:
-    store, run = kept
-    store.keep_measurements(run, store.measurements(run))
-    store.add_trials(run, [trial(3, 0)])
-    store.stop_run(run, "budget", "spent")
-    found = KeptRecord(store.find_run(run.id), store).measurements
-    assert_same_figures(found, record_of([*trials, trial(3, 0)]).measurements)
-    store.keep_measurements(run, found)
-    assert_same_figures(KeptRecord(store.find_run(run.id), store).measurements, found)
 
 
 def test_whole_trials_are_read_by_their_row(kept: Any, trials: list[Trial]) -> None:

@@ -42,7 +42,7 @@ def test_it_is_shown_without_loading_what_computes_it(commands: Commands, said: 
         assert DECIDED in done.stdout
         loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
         assert "ajuste.store.store" in loaded
-        assert not loaded & {"numpy", "sqlalchemy", "ajuste.store.columns", "ajuste.run.outcome"}
+        assert not loaded & {"numpy", "alembic", "ajuste.store.trials", "ajuste.run.outcome"}
 
 
 def test_a_run_that_can_go_on_is_computed_each_time(commands: Commands, said: Any) -> None:
@@ -62,9 +62,9 @@ def test_what_is_recorded_later_belongs_to_what_is_said(commands: Commands, said
 
 def test_a_flipped_bit_of_it_is_named(commands: Commands, said: Any) -> None:
     with closing(sqlite3.connect(commands.store)) as connection, connection:
-        ((document,),) = connection.execute("SELECT document FROM results").fetchall()
+        ((document,),) = connection.execute("SELECT document FROM documents WHERE kind = 'results'").fetchall()
         damaged = document[:100] + bytes([document[100] ^ 1]) + document[101:]
-        connection.execute("UPDATE results SET document = ?", [damaged])
+        connection.execute("UPDATE documents SET document = ? WHERE kind = 'results'", [damaged])
     code, shown, complained = commands.run("report", DECIDED)
     assert (code, shown) == (1, "")
     assert f"the kept report of run {DECIDED} is damaged" in complained

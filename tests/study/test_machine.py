@@ -123,6 +123,9 @@ def test_a_file_that_describes_no_machine_is_one_clear_error(tmp_path: Path, con
         ('"elapsed"', "turn_us = 5", "turn_us requires the virtual clock and at least 2 cpus"),
         ('"elapsed"', 'turn_us = 5, cpus = 2, clock = "wall"', "turn_us requires the virtual clock"),
         ('"elapsed"', "turn_us = 0, cpus = 2", "turn_us"),
+        ('"elapsed"', "parallel = true", "parallel requires the virtual clock and at least 2 cpus"),
+        ('"elapsed"', 'parallel = true, cpus = 2, clock = "wall"', "parallel requires the virtual clock"),
+        ('"elapsed"', "parallel = true, cpus = 17", "16"),
         ('"elapsed"', 'machine.model = "textbook", machine.sockets = 2', "sockets"),
     ],
 )

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::clock::Clock;
+use crate::parallel;
 use crate::task::{TaskId, Tasks};
 use crate::tree::{NodeId, Tree};
 
@@ -55,6 +56,9 @@ struct Columns {
     cpus: Vec<usize>,
     at: Vec<u64>,
     idle_ns: Vec<u64>,
+    /// When, where CPUs run at once: instructions are no time there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    at_ns: Vec<u64>,
     running: Vec<TaskId>,
     others: Vec<i64>,
     stays: Vec<u8>,
@@ -71,6 +75,10 @@ struct CallColumns {
     /// None: not before the window's end.
     ended_at: Vec<Option<u64>>,
     ended_idle_ns: Vec<Option<u64>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    at_ns: Vec<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ended_at_ns: Vec<Option<u64>>,
     left_out: u64,
 }
 
@@ -88,6 +96,8 @@ struct Document<'a> {
     version: u32,
     has_clock: bool,
     instructions: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_ns: Option<u64>,
     left_out: u64,
     tasks: Vec<DecisionTask>,
     paths: &'a [Vec<u64>],
@@ -102,6 +112,9 @@ pub struct Decisions {
     clock: Option<Clock>,
     idle_ns: u64,
     idle_ns_before: u64,
+    /// When the window began, and the time of the last thing that is kept.
+    began_ns: u64,
+    last_ns: u64,
     columns: Columns,
     left_out: u64,
     calls: CallColumns,
@@ -119,6 +132,8 @@ impl Decisions {
             clock: Clock::find(),
             idle_ns: 0,
             idle_ns_before: 0,
+            began_ns: 0,
+            last_ns: 0,
             columns: Columns::default(),
             left_out: 0,
             calls: CallColumns::default(),
@@ -132,6 +147,15 @@ impl Decisions {
     /// The window begins.
     pub fn open(&mut self) {
         self.idle_ns_before = self.clock.as_ref().map_or(0, Clock::idle_ns);
+        self.began_ns = parallel::now_ns().unwrap_or(0);
+    }
+
+    /// Since the window began, by the clock of the CPU that runs; never before what another one has done. `None` where
+    /// CPUs share QEMU's clock.
+    fn now_ns(&mut self) -> Option<u64> {
+        let since = parallel::now_ns()?.saturating_sub(self.began_ns);
+        self.last_ns = self.last_ns.max(since);
+        Some(self.last_ns)
     }
 
     pub fn add(&mut self, decision: Decision, tree: &Tree) {
@@ -144,11 +168,13 @@ impl Decisions {
             self.idle_ns = idle_ns.saturating_sub(self.idle_ns_before);
         }
         let path = decision.frame.map_or(-1, |frame| self.path(decision.task, frame, tree));
+        let now_ns = self.now_ns();
         let columns = &mut self.columns;
         columns.kinds.push(decision.kind as u8);
         columns.cpus.push(decision.cpu);
         columns.at.push(decision.instruction);
         columns.idle_ns.push(self.idle_ns);
+        columns.at_ns.extend(now_ns);
         columns.running.push(decision.task);
         columns.others.push(decision.other.map_or(-1, |other| other as i64));
         columns.stays.push(decision.stays.into());
@@ -158,6 +184,7 @@ impl Decisions {
     /// A task begins a system call, which `function` carries out.
     pub fn call(&mut self, task: TaskId, function: u64, instruction: u64) {
         self.return_to(task, instruction);
+        let now_ns = self.now_ns();
         let calls = &mut self.calls;
         if calls.tasks.len() >= MOST {
             calls.left_out += 1;
@@ -170,6 +197,8 @@ impl Decisions {
         calls.idle_ns.push(self.idle_ns);
         calls.ended_at.push(None);
         calls.ended_idle_ns.push(None);
+        calls.at_ns.extend(now_ns);
+        calls.ended_at_ns.extend(now_ns.map(|_| None));
     }
 
     pub fn is_calling(&self, task: TaskId) -> bool {
@@ -181,6 +210,9 @@ impl Decisions {
         if let Some(place) = self.calling.remove(&task) {
             self.calls.ended_at[place] = Some(instruction);
             self.calls.ended_idle_ns[place] = Some(self.idle_ns);
+            if let Some(now_ns) = self.now_ns() {
+                self.calls.ended_at_ns[place] = Some(now_ns);
+            }
         }
     }
 
@@ -205,11 +237,13 @@ impl Decisions {
     }
 
     /// Write it all at once.
-    pub fn write(&self, tasks: &Tasks, instructions: u64) -> io::Result<()> {
+    pub fn write(&mut self, tasks: &Tasks, instructions: u64) -> io::Result<()> {
+        let ended_ns = self.now_ns();
         let document = Document {
             version: VERSION,
-            has_clock: self.clock.is_some(),
+            has_clock: ended_ns.is_some() || self.clock.is_some(),
             instructions,
+            ended_ns,
             left_out: self.left_out,
             tasks: self.tasks(tasks),
             paths: &self.paths,

@@ -359,7 +359,7 @@ impl Lens {
             eprintln!("lens: {}: {error}", self.arguments.costs.display());
         }
         let instructions = self.instructions();
-        if let Some(decisions) = &self.decisions {
+        if let Some(decisions) = self.decisions.as_mut() {
             if let Err(error) = decisions.write(&self.tasks, instructions) {
                 eprintln!("lens: {}: {error}", decisions.file().display());
             }

@@ -26,6 +26,7 @@ mod memory;
 mod misses;
 mod model;
 mod modelled;
+mod parallel;
 mod predictor;
 mod running;
 mod sites;
@@ -88,9 +89,13 @@ fn install(id: Id, about: &About, words: &[String]) -> Result<(), String> {
         return Err(problem);
     }
     let interface = Interface::find(about)?;
-    let (turns, words): (Vec<&String>, Vec<&String>) = words.iter().partition(|word| word.starts_with(TURN));
+    let (turns, words): (Vec<&String>, Vec<&String>) =
+        words.iter().partition(|word| word.starts_with(TURN) || word.starts_with(PARALLEL));
     for turn in turns {
-        turns::shorten(arguments::whole(turn, TURN)?)?;
+        match turn.starts_with(TURN) {
+            true => turns::shorten(arguments::whole(turn, TURN)?)?,
+            false => parallel::prepare(arguments::whole(turn, PARALLEL)?, interface.cpus)?,
+        }
     }
     if words == [HALTS_ONLY] {
         interface.on_translation(id, may_halt);
@@ -109,12 +114,21 @@ fn install(id: Id, about: &About, words: &[String]) -> Result<(), String> {
 
 const HALTS_ONLY: &str = "depth=halts";
 const TURN: &str = "turn=";
+const PARALLEL: &str = "parallel=";
 
 extern "C" fn may_halt(_: Id, block: *mut RawBlock) {
     // SAFETY: QEMU passed the block for this callback.
     let block = unsafe { interface::Block::new(block) };
-    turns::begin(&block);
-    halts::watch(&block);
+    keep_time(&block);
+}
+
+fn keep_time(block: &interface::Block) {
+    if parallel::is_on() {
+        parallel::watch(block);
+    } else {
+        turns::begin(block);
+        halts::watch(block);
+    }
 }
 
 extern "C" fn translated(_: Id, block: *mut RawBlock) {
@@ -123,8 +137,7 @@ extern "C" fn translated(_: Id, block: *mut RawBlock) {
     let block = unsafe { interface::Block::new(block) };
     if interface::interface().cpus > 1 {
         callbacks::watch_turns(&block);
-        turns::begin(&block);
-        halts::watch(&block);
+        keep_time(&block);
     }
     translation::instrument(&block, lens.depth(), &lens.symbols, &mut lens.blocks, lens.sites.as_ref());
     modelled::instrument(&block);

@@ -27,7 +27,6 @@ from ajuste.report.console import Console
 from ajuste.report.document import Fact, Facts, Item, Listing, Paragraph, Report, Section, Tone
 from ajuste.report.inventory_page import area_title, inventory_page, value_text
 from ajuste.report.terminal import print_report
-from ajuste.store.store import Store
 from ajuste.study.problem import nearest
 
 _MOST_BYTES: Final = 64 << 20
@@ -69,6 +68,8 @@ def _document(a: str, b: str, found: InventoryComparison) -> dict[str, Any]:
 
 
 def _inventory(name: str) -> Inventory:
+    from ajuste.store.store import Store
+
     if name == "now":
         return take_inventory(programs=True)
     path = Path(name)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -24,10 +24,12 @@ from ajuste.report.expected import Form, as_tests
 from ajuste.run.experiment import conduct, ended_before, goes_on, prepare, progress_of, require_free_name
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment, RunOptions
-from ajuste.store.store import Store
 from ajuste.study.command_line.condition import OPTION
 from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import ExpectTable, Study
+
+if TYPE_CHECKING:
+    from ajuste.store.store import Store
 
 PROVED: Final = 3
 """It is proved that something worsens."""
@@ -173,6 +175,8 @@ def _measured(
     fail_on: Sequence[FailCondition],
     expected: Expected | None,
 ) -> int:
+    from ajuste.store.store import Store
+
     quiet = showing.quiet or showing.as_json
     study = with_kernels(study, built_for(study, catalogue, means, quiet=quiet))
     with progress_of(study, catalogue, quiet=showing.quiet) as progress:

@@ -18,13 +18,12 @@ from ajuste.machine.installation import require_extra
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible
 from ajuste.store.head import RunNotes
-from ajuste.store.store import Store
 
 if TYPE_CHECKING:  # The list of runs needs no more than the standard library.
     from ajuste.model.results import Results
     from ajuste.model.suite import SuiteRecord
-    from ajuste.store.head import Head
-    from ajuste.store.store import Run
+    from ajuste.store.head import Head, Run
+    from ajuste.store.store import Store
 
 
 @example(
@@ -146,6 +145,7 @@ def _check_page(path: Path | None) -> None:
 
 def _suite(place: Home, text: str) -> SuiteRecord | None:
     from ajuste.model.suite import PREFIX
+    from ajuste.store.store import Store
 
     if not text.startswith(PREFIX):
         return None
@@ -157,6 +157,8 @@ def _suite(place: Home, text: str) -> SuiteRecord | None:
 
 def _results(url: str, runs: Sequence[str], *, trials: bool, as_json: bool) -> Results | None:
     """The results of the one of ``runs``; None where several were compared or the outputs of trials shown instead."""
+    from ajuste.store.store import Store
+
     with Store(url) as store:
         if len(runs) > 1:
             _compare([store.find_run(run) for run in runs], store, as_json=as_json)
@@ -188,6 +190,8 @@ def _compare(runs: Sequence[Run], store: Store, *, as_json: bool) -> None:
 
 def _listed(url: str) -> Iterable[Head]:
     """What is listed of all runs that were not deleted, the newest first."""
+    from ajuste.store.store import Store
+
     with Store(url) as store:
         return store.runs()
 
@@ -210,6 +214,7 @@ def _refuse_without_run(options: Mapping[str, object]) -> None:
 def _print_mail(results: Results, metrics: list[str], url: str) -> None:
     from ajuste.cli.saving import study_text
     from ajuste.report.mail import mail
+    from ajuste.store.store import Store
     from ajuste.study.resolved import ResolvedStudy
 
     with Store(url) as store:

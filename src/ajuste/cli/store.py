@@ -17,8 +17,8 @@ from ajuste.cli.options import Json, example, examples, help_if_alone
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import count_of, visible, visible_line
-from ajuste.store.database import shown
 from ajuste.store.head import PINNED, Head, RunNotes, valid_tags
+from ajuste.store.location import redact_password
 from ajuste.store.salvage import Findings, inspect_store
 from ajuste.store.salvage import salvage as salvage_store
 from ajuste.store.store import Store
@@ -43,18 +43,18 @@ def check(as_json: Json = False) -> None:
     url = home().store_url
     found = inspect_store(url)
     if as_json:
-        typer.echo(json.dumps({"store": shown(url), "intact": not found.damaged, **asdict(found)}, indent=2))
+        typer.echo(json.dumps({"store": redact_password(url), "intact": not found.damaged, **asdict(found)}, indent=2))
     else:
         whole = _amount(found)
-        typer.echo(f"{whole} in {shown(url)} are intact." if not found.damaged else f"{whole} are intact. Damaged:")
+        typer.echo(
+            f"{whole} in {redact_password(url)} are intact." if not found.damaged else f"{whole} are intact. Damaged:"
+        )
         for line in found.damaged:
             typer.echo(f"  {visible_line(line)}")
-        if found.unverified_before:
-            count = count_of(len(found.unverified_before), "run")
-            typer.echo(f"{count} are older than checksums; damage before the upgrade goes unnoticed.")
     if found.damaged:
         raise RunError(
-            f"the store {shown(url)} is damaged", hint="run ajuste store salvage -o FILE to save all that is intact"
+            f"the store {redact_password(url)} is damaged",
+            hint="run ajuste store salvage -o FILE to save all that is intact",
         )
 
 
@@ -114,7 +114,7 @@ def size(as_json: Json = False) -> None:
     rows = sorted(found.runs.items(), key=lambda row: -sum(row[1].values()))
     if as_json:
         said = [{"run": run, "study": names.get(run), "size_bytes": parts} for run, parts in rows]
-        typer.echo(json.dumps({"store": shown(url), "file_bytes": found.file, "runs": said}, indent=2))
+        typer.echo(json.dumps({"store": redact_password(url), "file_bytes": found.file, "runs": said}, indent=2))
         return
     for run, parts in rows:
         kinds = ", ".join(f"{kind} {size_text(part)}" for kind, part in parts.items() if part)

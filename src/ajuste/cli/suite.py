@@ -34,7 +34,6 @@ from ajuste.report.terminal import print_report
 from ajuste.run.outcome import results_of
 from ajuste.run.suite import SuiteRequest, SuiteRun, stored_result
 from ajuste.run.testbed import RunOptions
-from ajuste.store.store import Store
 from ajuste.study.command_line.request import Request
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
@@ -179,6 +178,8 @@ def _list_suites(*, as_json: bool) -> None:
 
 def _studies_of(result: SuiteResult, place: Home) -> dict[str, str]:
     """The study of each member that was measured, as a file."""
+    from ajuste.store.store import Store
+
     command = result.results.reproduce[0] if result.results.reproduce else f"ajuste report {result.id}"
     with Store(place.store_url) as store:
         runs = {one.name: store.find_run(one.run) for one in result.members if one.run}
@@ -198,6 +199,8 @@ class SuiteShowing:
 
     def show(self, result: SuiteResult, place: Home) -> None:
         """Print it, the answer first; then write its page, and those of its members."""
+        from ajuste.store.store import Store
+
         path = self.report or place.reports / f"{result.id}.html"
         page = suite_report(result, place.reports, path)
         if self.as_json:
@@ -232,6 +235,8 @@ def show_stored(
     browser: bool,
 ) -> None:
     """Show a suite again, as ``ajuste report`` does."""
+    from ajuste.store.store import Store
+
     with Store(place.store_url) as store:
         result = stored_result(record, store)
     if markdown is not None:

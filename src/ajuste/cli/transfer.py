@@ -21,7 +21,6 @@ from ajuste.report.format import NOTHING
 from ajuste.report.html import write_report
 from ajuste.report.terminal import print_report
 from ajuste.run.outcome import results_of
-from ajuste.store.store import Store
 
 
 @example(
@@ -42,6 +41,8 @@ def transfer(
     Shows the sign and the size of every effect side by side, and says which questions both answered alike. Both runs
     must compare the same configurations by the same metrics.
     """
+    from ajuste.store.store import Store
+
     check_report(html, "--html")
     with Store(home().store_url) as store:
         found = compared(*(results_of(store.find_run(name), store) for name in (guest, host)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,9 +22,11 @@ from ajuste.report.progress import SearchProgress
 from ajuste.run.experiment import conduct, ended_before, goes_on, prepare_search
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment, RunOptions
-from ajuste.store.store import Store
 from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import Study
+
+if TYPE_CHECKING:
+    from ajuste.store.store import Store
 
 
 @example(
@@ -81,6 +83,8 @@ def tune(
 
     All measurements are kept. Run the same command again to resume, or to show a finished search.
     """
+    from ajuste.store.store import Store
+
     check_report(report)
     known = catalogue()
     chosen = chosen_study(study, known, kernel, seed, target)

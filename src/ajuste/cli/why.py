@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -32,8 +32,10 @@ from ajuste.run.experiment import record
 from ajuste.run.outcome import results_of
 from ajuste.run.recordings import require_followable
 from ajuste.run.testbed import RunOptions
-from ajuste.store.store import Store
 from ajuste.study.problem import nearest
+
+if TYPE_CHECKING:
+    from ajuste.store.store import Store
 
 
 @example(
@@ -77,6 +79,8 @@ def why(
     says which decision is the first that differs, when, on which CPU, by which functions, and what follows. Open the
     trace of --perfetto at https://ui.perfetto.dev to see both trials one above the other.
     """
+    from ajuste.store.store import Store
+
     check_report(html, "--html")
     _check_perfetto(perfetto, divergence=divergence)
     place = home()

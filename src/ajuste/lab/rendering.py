@@ -25,7 +25,7 @@ from ajuste.report.document import Report
 from ajuste.report.format import ago
 from ajuste.report.html import page_asset, page_context, page_environment, page_style
 from ajuste.report.verdicts import LOOKS
-from ajuste.store.store import Run
+from ajuste.store.head import Run
 
 if TYPE_CHECKING:
     import jinja2

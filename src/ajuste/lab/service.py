@@ -24,9 +24,9 @@ from ajuste.model.results import Results
 from ajuste.report.plan import PlannedStudy
 from ajuste.run.outcome import results_of
 from ajuste.run.sharing import Imported, import_bundle
-from ajuste.store.engine import lock_name
 from ajuste.store.following import RunFollower
 from ajuste.store.head import Head, valid_tags
+from ajuste.store.location import lock_name
 from ajuste.store.store import Run, Store
 from ajuste.store.upkeep import forget
 from ajuste.study.location import StudySource

@@ -31,8 +31,7 @@ from ajuste.report.format import duration, labels_of
 from ajuste.report.metric_table import deciding_metrics
 from ajuste.report.verdicts import LOOKS, effect_style
 from ajuste.store.following import NewTrial, RunFollower
-from ajuste.store.head import Head, RunNotes
-from ajuste.store.store import Run
+from ajuste.store.head import Head, Run, RunNotes
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
 

@@ -52,8 +52,9 @@ def _goes_back(figures: Iterable[int]) -> bool:
 class SystemCallColumns(ClosedModel):
     """System calls column by column, in the order in which they begin: whose, which function carries it out, after how
     many instructions of the window and how much idle time it begins and ends (None: not before the window's end).
-    ``functions`` are addresses as the lens writes them, and places among the named functions later. ``left_out`` came
-    after the last one that is kept.
+    With CPUs that run at once ``at_ns`` and ``ended_at_ns`` say when, by the guest's clock. ``functions`` are addresses
+    as the lens writes them, and places among the named functions later. ``left_out`` came after the last one that is
+    kept.
     """
 
     tasks: tuple[Number, ...] = Field((), max_length=MOST_DECISIONS)
@@ -62,6 +63,8 @@ class SystemCallColumns(ClosedModel):
     idle_ns: tuple[Count, ...] = ()
     ended_at: tuple[Count | None, ...] = ()
     ended_idle_ns: tuple[Count | None, ...] = ()
+    at_ns: tuple[Count, ...] = Field((), exclude_if=lambda column: not column)
+    ended_at_ns: tuple[Count | None, ...] = Field((), exclude_if=lambda column: not column)
     left_out: Count = 0
 
     def __len__(self) -> int:
@@ -69,7 +72,9 @@ class SystemCallColumns(ClosedModel):
 
     @model_validator(mode="after")
     def _columns_fit(self) -> Self:
-        columns = (self.functions, self.at, self.idle_ns, self.ended_at, self.ended_idle_ns)
+        columns = [self.functions, self.at, self.idle_ns, self.ended_at, self.ended_idle_ns]
+        if self.at_ns or self.ended_at_ns:
+            columns += [self.at_ns, self.ended_at_ns]
         if any(len(column) != len(self.tasks) for column in columns):
             raise ValueError("the columns of the system calls must be equally long")
         begins, ends = zip(self.at, self.idle_ns, strict=True), zip(self.ended_at, self.ended_idle_ns, strict=True)
@@ -78,7 +83,10 @@ class SystemCallColumns(ClosedModel):
                 raise ValueError("a system call ends without a time")
             if ended_at is not None and ended_idle_ns is not None and (ended_at < at or ended_idle_ns < idle_ns):
                 raise ValueError("a system call ends before it begins")
-        if _goes_back(self.at) or _goes_back(self.idle_ns):
+        for at_ns, ended_at_ns, ended_at in zip(self.at_ns, self.ended_at_ns, self.ended_at, strict=False):
+            if (ended_at is None) != (ended_at_ns is None) or (ended_at_ns is not None and ended_at_ns < at_ns):
+                raise ValueError("a system call ends without a time, or before it begins")
+        if _goes_back(self.at) or _goes_back(self.idle_ns) or _goes_back(self.at_ns):
             raise ValueError("the system calls are not in the order of their time")
         return self
 
@@ -90,16 +98,20 @@ class DecisionStream(ClosedModel):
     place of its path of functions (``ways``; -1 where none was kept).
 
     ``left_out`` decisions came after the last one that is kept. Without ``has_clock`` idle time is not known, and 0.
+    With CPUs that run at once ``at_ns`` says when each was, by the guest's clock, and ``ended_ns`` when the window
+    ended.
     """
 
     has_clock: bool
     instructions: Count
+    ended_ns: Count | None = Field(None, exclude_if=lambda ended: ended is None)
     left_out: Count
     tasks: tuple[DecisionTask, ...] = Field(max_length=_MOST_TASKS)
     kinds: tuple[Annotated[int, Field(ge=0, lt=len(KINDS))], ...] = Field(max_length=MOST_DECISIONS)
     cpus: tuple[Annotated[int, Field(ge=0, lt=64)], ...]
     at: tuple[Count, ...]
     idle_ns: tuple[Count, ...]
+    at_ns: tuple[Count, ...] = Field((), exclude_if=lambda column: not column)
     running: tuple[Number, ...]
     others: tuple[NumberOrNone, ...]
     stays: tuple[bool, ...]
@@ -111,10 +123,11 @@ class DecisionStream(ClosedModel):
 
     @model_validator(mode="after")
     def _columns_fit(self) -> Self:
-        columns = (self.cpus, self.at, self.idle_ns, self.running, self.others, self.stays, self.ways)
+        columns = [self.cpus, self.at, self.idle_ns, self.running, self.others, self.stays, self.ways]
+        columns += [self.at_ns] if self.at_ns else []
         if any(len(column) != len(self.kinds) for column in columns):
             raise ValueError("the columns of the decisions must be equally long")
-        if _goes_back(self.at) or _goes_back(self.idle_ns) or max(self.at, default=0) > self.instructions:
+        if any(map(_goes_back, (self.at, self.idle_ns, self.at_ns))) or max(self.at, default=0) > self.instructions:
             raise ValueError("the decisions are not in the order of their time")
         known = {task.number for task in self.tasks}
         if len(known) < len(self.tasks):
@@ -164,15 +177,21 @@ class NamedDecisions(DecisionStream):
 
     def time_ns(self, place: int) -> int:
         """From the workload's start to a decision, by the guest's clock."""
+        if self.at_ns:
+            return self.at_ns[place]
         return self.at[place] * self.instruction_ns + self.idle_ns[place]
 
     @property
     def whole_ns(self) -> int:
         """From the workload's start to its end, by the guest's clock."""
+        if self.ended_ns is not None:
+            return max(self.ended_ns, self.at_ns[-1] if self.at_ns else 0)
         return self.instructions * self.instruction_ns + (self.idle_ns[-1] if len(self) else 0)
 
     def call_ns(self, place: int) -> tuple[int, int | None]:
         """When a system call begins and ends, as ``time_ns``."""
+        if self.calls.at_ns:
+            return self.calls.at_ns[place], self.calls.ended_at_ns[place]
         ended_at, ended_idle_ns = self.calls.ended_at[place], self.calls.ended_idle_ns[place]
         begins_ns = self.calls.at[place] * self.instruction_ns + self.calls.idle_ns[place]
         if ended_at is None or ended_idle_ns is None:

@@ -80,7 +80,8 @@ Clock = Literal["virtual", "wall"]
 InstructionNs = Literal[1, 2, 4, 8, 16]
 """How long an instruction takes under the virtual clock. QEMU's ``-icount shift=N`` makes it 2ᴺ ns."""
 TurnUs = Annotated[int, Field(ge=1, le=100_000, strict=True)]
-"""How long all CPUs of a guest take one turn, in µs of its time."""
+"""How long all CPUs of a guest take one turn, in µs of its time; the quantum of those that run at once."""
+DEFAULT_QUANTUM_US: Final = 2
 DEFAULT_INSTRUCTION_NS: Final = 2
 
 

@@ -170,7 +170,7 @@ def conduct(
     where the same run is going on elsewhere or the kernel does not boot, RunError where measuring failed; what was
     measured is in the store in any case.
     """
-    from ajuste.store.engine import lock_name, only_one  # what is only planned is kept in no store
+    from ajuste.store.location import lock_name, only_one  # what is only planned is kept in no store
 
     remove_leftovers(means.home)
     study = experiment.resolved.study

@@ -26,6 +26,7 @@ from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import ExpectedFigure, ExpectTable, Study
 
 if TYPE_CHECKING:
+    from ajuste.store.record import KeptRecord
     from ajuste.store.store import Run, Store
 
 UNFINISHED: Final = "the run is not finished; run the same `ajuste run` command to resume"
@@ -68,9 +69,10 @@ def _computed(run: Run, store: Store) -> Results:
     from ajuste.store.record import KeptRecord  # what is kept is shown without any statistics
 
     resolved = ResolvedStudy.model_validate_json(run.resolved)
+    record = KeptRecord(run, store)
     results = _assembler(resolved)(
         resolved,
-        KeptRecord(run, store),
+        record,
         run=run.id,
         stopped=_STOPPED.get(run.stopped, "interrupted"),
         stopped_because=run.stopped_because or (LIVE_UNFINISHED if resolved.live else UNFINISHED),
@@ -85,8 +87,8 @@ def _computed(run: Run, store: Store) -> Results:
     if left_out := _left_out(run.environment):
         results = results.model_copy(update={"notes": (*results.notes, *left_out)})
     if BOOTS in run.environment:
-        results = results.model_copy(update={"boots": _boots(run, resolved, store)})
-    results = results.model_copy(update={"continuation": _continuation(run, resolved, results, store)})
+        results = results.model_copy(update={"boots": _boots(record, resolved)})
+    results = results.model_copy(update={"continuation": _continuation(record, resolved, results)})
     recorded = store.recorded(run)
     if resolved.baseline not in recorded:
         return results
@@ -95,10 +97,10 @@ def _computed(run: Run, store: Store) -> Results:
     return results.model_copy(update={"explanations": explanations(results, recorded)})
 
 
-def _boots(run: Run, resolved: ResolvedStudy, store: Store) -> BootFindings:
+def _boots(record: KeptRecord, resolved: ResolvedStudy) -> BootFindings:
     from ajuste.analysis.boots import boot_findings
 
-    return boot_findings(resolved, store.measurements(run), KeptBoots.model_validate(run.environment[BOOTS]))
+    return boot_findings(resolved, record.measurements, KeptBoots.model_validate(record.run.environment[BOOTS]))
 
 
 def _left_out(environment: Mapping[str, Any]) -> tuple[str, ...]:
@@ -219,10 +221,11 @@ _LATELY: Final = 8
 _BUDGETS: Final = ("--blocks", "--max-time")
 
 
-def _continuation(run: Run, resolved: ResolvedStudy, results: Results, store: Store) -> Continuation | None:
+def _continuation(record: KeptRecord, resolved: ResolvedStudy, results: Results) -> Continuation | None:
     """The command that measures on where verdicts are open; it has the words of the person, whatever kernel they name
     meanwhile.
     """
+    run = record.run
     open_ones = [one for one in (*results.verdicts, *results.effects, *results.lines) if one.deciding and one.is_open]
     stopped = run.stopped or "interrupted"
     if not open_ones or stopped not in ("budget", "time", "interrupted") or resolved.search or resolved.live:
@@ -230,7 +233,7 @@ def _continuation(run: Run, resolved: ResolvedStudy, results: Results, store: St
     words = _typed(run, resolved)
     if not words:
         return None
-    each = _seconds_per_block(run, resolved, store)
+    each = _seconds_per_block(record, resolved)
     if stopped == "interrupted":
         return Continuation(command=_with_root(shlex.join(words), resolved), seconds_per_block=each)
     known = [one.more_blocks for one in open_ones if one.more_blocks]
@@ -278,14 +281,13 @@ def _without_options(words: Sequence[str]) -> list[str]:
     return kept
 
 
-def _seconds_per_block(run: Run, resolved: ResolvedStudy, store: Store) -> float | None:
+def _seconds_per_block(record: KeptRecord, resolved: ResolvedStudy) -> float | None:
     """How long the last blocks took, trials at once counted once."""
     from ajuste.run.schedule import Spans
 
-    own = store.measurements(run)
-    last = sorted({block for block in own.block.tolist() if block >= resolved.study.design.warm_up})[-_LATELY:]
-    places = zip(own.block.tolist(), own.position.tolist(), own.attempt.tolist(), strict=True)
-    trials = store.trials_at(run, [place for place in places if place[0] in last])
+    blocks = record.measurements.block.tolist()
+    last = sorted({block for block in blocks if block >= resolved.study.design.warm_up})[-_LATELY:]
+    trials = record.whole([row for row, block in enumerate(blocks) if block in last])
     spans = Spans()
     for trial in trials:
         if trial.started:  # Trials of other programs may not say when they began.

@@ -247,6 +247,7 @@ def _guest(table: TargetTable, means: RunOptions) -> Iterator[_Asked]:
         kernel_arguments=table.kernel_arguments,
         nodes=table.nodes,
         turn_us=table.turn_us,
+        parallel=table.parallel,
         topology=table.topology,
         say=means.say,
     )

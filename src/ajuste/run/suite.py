@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ajuste.analysis.suite import suite_result
 from ajuste.catalogue.loader import Catalogue
@@ -20,10 +20,12 @@ from ajuste.model.suite import PREFIX, SuiteEntry, SuiteRecord, SuiteResult
 from ajuste.run.experiment import conduct, goes_on, prepare, progress_of
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment, RunOptions
-from ajuste.store.store import Store
 from ajuste.study.command_line.request import Request
 from ajuste.study.schema import Study
 from ajuste.study.suite import MemberTable, Suite, guest_programs, member_study, shares
+
+if TYPE_CHECKING:
+    from ajuste.store.store import Store
 
 KEEP_GOING: Final = "--keep-going"
 
@@ -112,6 +114,8 @@ class SuiteRun:
         """One member after the other. What was measured is kept, whatever happens. Raises RunError for a member that
         failed, unless the others go on.
         """
+        from ajuste.store.store import Store
+
         with Store(self.means.home.store_url) as store:
             kept = self._interrupted(store)
             record = self._begin(kept)
@@ -128,6 +132,8 @@ class SuiteRun:
 
     def so_far(self) -> SuiteResult | None:
         """What is known now, if anything was measured."""
+        from ajuste.store.store import Store
+
         if self._record is None or not any(one.run and not one.failed for one in self._record.entries):
             return None
         with Store(self.means.home.store_url) as store:

@@ -325,6 +325,7 @@ class GuestTestbed(Testbed):
             "kernel_arguments": (*root_arguments(experiment.root), *table.kernel_arguments, *machine.arguments),
             "nodes": table.nodes,
             "turn_us": table.turn_us,
+            "parallel": table.parallel,
             "topology": table.topology,
             "say": self.means.say,
         }

@@ -16,8 +16,7 @@ from ajuste.model.trial import Trial
 from ajuste.outputs.trial import trial
 from ajuste.run.runner import Executors, Watcher
 from ajuste.run.testbed import Experiment, RunOptions, testbed_for
-from ajuste.store.head import IMPORTED
-from ajuste.store.store import Run
+from ajuste.store.head import IMPORTED, Run
 from ajuste.study.commands import reading_of
 from ajuste.study.named import require_allowed_run
 from ajuste.study.resolved import ResolvedStudy

@@ -1,1 +1,1 @@
-"""Runs, suites and trials in SQLite or PostgreSQL: layouts, checksums, salvage."""
+"""Runs, suites and trials in SQLite or PostgreSQL: tables, checksums, salvage."""

@@ -28,7 +28,8 @@ from ajuste.model.error import RequestError
 from ajuste.model.explanation import Recorded
 from ajuste.model.results import Results
 from ajuste.model.trial import Trial
-from ajuste.store.database import require_new
+from ajuste.store.checks import canonical as compact_json
+from ajuste.store.location import require_new
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -48,7 +49,6 @@ MOST_UNPACKED: Final = 2_000
 """Bytes that a byte of the file may unpack to, beyond ``SPARE_CONTENT``. Trials that are all alike come to some 300."""
 SPARE_CONTENT: Final = 32 << 20
 _LEVEL: Final = 15
-_COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True)
 _TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 _WRONG: Final = (ValueError, TypeError, RecursionError)
 """What reading and checking a line of JSON raises (pydantic's error is a ValueError)."""
@@ -134,8 +134,8 @@ class Bundled(Protocol):
 
 
 def canonical(document: Mapping[str, Any]) -> bytes:
-    """The one way in which a document is written, as a line; the order of its parts is its own."""
-    return _COMPACT.encode(document).encode("ascii") + b"\n"
+    """Return the one way in which a document is written, as a line."""
+    return compact_json(document) + b"\n"
 
 
 def lines_of(run: Bundled) -> Iterator[bytes]:

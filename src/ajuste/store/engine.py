@@ -1,94 +1,166 @@
-"""Opening a store: SQLite for one machine, PostgreSQL for several."""
+"""Opening a store: a file of SQLite for one machine, or a PostgreSQL server for several."""
 
 from __future__ import annotations
 
-import hashlib
+import logging
 import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from ajuste.machine.lock import locked
+import sqlalchemy as sa
+
+from ajuste.machine.files import give_to_caller, make_directory
+from ajuste.machine.installation import lacking
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.store.checks import UNREADABLE, DamageError
-from ajuste.store.database import OTHER_PLACE, Database, Transaction, database_at, file_of, shown
-from ajuste.store.head import CHECKED_BYTES, STORE_VERSION
-from ajuste.store.schema import TABLES, TallyRow, VersionRow, create
-from ajuste.store.tallies import LAYOUT, RUNS, STORE, TrialTally, keep_tally, new_layout, tally
+from ajuste.store.location import OTHER_PLACE, STORE_URLS, file_of, going_on, lock_number, redact_password
+from ajuste.store.schema import LAYOUT, METADATA, STORE, keep, sealed, verified
 
-# One process at a time for a study and seed.
-
-
-@contextmanager
-def only_one(lock: Path, what: str) -> Iterator[None]:
-    """Hold ``lock`` for as long as the context lasts. Raises RequestError if another process holds it: ``what`` is
-    going on.
-    """
-
-    def refuse() -> None:
-        raise _going_on(what)
-
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(locked(lock, waiting=refuse))
-        except OSError as error:
-            raise RequestError(
-                f"cannot write to {lock.parent}: {error.strerror}", hint="set AJUSTE_HOME to another place"
-            ) from error
-        yield
-
-
-@contextmanager
-def held_on_server(database: Database, fingerprint: str, seed: int, what: str) -> Iterator[None]:
-    """As ``only_one``, for all who share a database on a server; nothing where it is a file.
-
-    Source: PostgreSQL manual, 13.3.5 Advisory Locks: they end with the connection, however that ends.
-    """
-    if database.file is not None:
-        yield
-        return
-    number = int.from_bytes(hashlib.sha256(f"{fingerprint}:{seed}".encode()).digest()[:8], signed=True)
-    with database.connection() as connection:
-        if not connection.execute("SELECT pg_try_advisory_lock(%s)", [number]).fetchone()[0]:
-            raise _going_on(what)
-        try:
-            yield
-        finally:
-            with suppress(database.errors):  # A connection that was lost holds nothing.
-                connection.execute("SELECT pg_advisory_unlock(%s)", [number])
-
-
-def _going_on(what: str) -> RequestError:
-    return RequestError(
-        f"another process runs {what}", hint="wait for it, or interrupt it; run the command again to resume"
-    )
-
-
-def lock_name(fingerprint: str, seed: int) -> str:
-    """A file name for ``only_one`` that is the same for the same study and seed."""
-    return hashlib.sha256(f"{fingerprint}:{seed}".encode()).hexdigest()[:24] + ".lock"
-
-
+CHECKED_BYTES: Final = 16 << 20
+"""A file up to this size is checked whenever it is opened: that takes some hundredths of a second."""
 RECOVER: Final = "list the damage with ajuste store check; save all that is intact with ajuste store salvage -o FILE"
+FAILURES: Final = (sa.exc.SQLAlchemyError, sqlite3.Error)
+"""What is raised where a database fails."""
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _NOT_ALLOWED: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
+_PRAGMAS: Final = ("journal_mode=WAL", "synchronous=FULL", "cell_size_check=ON", "trusted_schema=OFF")
+_ACTS: Final = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') OR sql LIKE 'CREATE VIRTUAL%'"
+_DRIVER: Final = "postgresql+psycopg"
+
+
+logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())  # A lost connection is told once, by ``unusable``.
+
+
+class Database:
+    """The database at ``url``, which is not looked at yet; safe to use from several threads. Raises RequestError.
+
+    ``file``: where it is, if it is a file.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.file = file_of(url)
+        self.reader: sa.Engine
+        self.writer: sa.Engine
+        if self.file is not None:
+            try:
+                make_directory(self.file.parent)
+            except OSError as error:
+                raise RequestError(
+                    f"cannot create the store's directory {self.file.parent}: {error.strerror}", hint=OTHER_PLACE
+                ) from error
+            self.engine = sa.create_engine(
+                "sqlite://", creator=self._connected, poolclass=sa.pool.QueuePool, max_overflow=-1
+            )
+            sa.event.listen(self.engine, "begin", _begin)
+            self.reader, self.writer = self.engine, self.engine.execution_options(writes=True)
+        else:
+            self.engine = sa.create_engine(_server(url), max_overflow=-1)
+            self.reader, self.writer = self.engine.execution_options(isolation_level="REPEATABLE READ"), self.engine
+
+    def _connected(self) -> sqlite3.Connection:
+        assert self.file is not None
+        is_new = not self.file.exists()
+        made = sqlite3.connect(self.file, timeout=30, isolation_level=None, check_same_thread=False)
+        try:
+            if is_new:
+                give_to_caller(self.file)  # SQLite itself gives the files beside it to the owner of the store.
+            for pragma in _PRAGMAS:
+                made.execute(f"PRAGMA {pragma}")
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """Open a transaction in which all that is read is of one moment. Raises RunError for what cannot be read."""
+        try:
+            with self.reader.connect() as connection:
+                yield connection
+        except (DamageError, *FAILURES) as error:
+            raise unusable(self.url, error, "read") from error
+        except UNREADABLE as error:
+            raise unusable(self.url, DamageError(f"it has an unreadable value: {error}"), "read") from error
+
+    @contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """Open a transaction that is kept whole or not at all. Raises RunError for what cannot be written."""
+        try:
+            with self.writer.begin() as connection:
+                yield connection
+        except sa.exc.IntegrityError as error:
+            raise RunError(
+                f"the store already has this entry: {error.orig}",
+                hint="wait for another process with the same run, or stop it",
+            ) from error
+        except (DamageError, UnicodeError, *FAILURES) as error:
+            raise unusable(self.url, error, "written") from error
+
+    @contextmanager
+    def held(self, fingerprint: str, seed: int, what: str) -> Iterator[None]:
+        """Hold a study and seed against all who share a server (see ``locks.only_one``); a file needs no more.
+
+        Source: PostgreSQL manual, 13.3.5 Advisory Locks: they end with the connection, however that ends.
+        """
+        if self.file is not None:
+            yield
+            return
+        number = lock_number(fingerprint, seed)
+        with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            if not connection.scalar(sa.select(sa.func.pg_try_advisory_lock(number))):
+                raise going_on(what)
+            try:
+                yield
+            finally:
+                with suppress(*FAILURES):  # A connection that was lost holds nothing.
+                    connection.scalar(sa.select(sa.func.pg_advisory_unlock(number)))
+
+
+def _begin(connection: sa.Connection) -> None:
+    # A write takes its lock at once, not in the middle; also what is only read is of one moment.
+    writes = connection.get_execution_options().get("writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _server(url: str) -> sa.URL:
+    name, separator, _ = url.partition("://")
+    kind, _, driver = name.partition("+")
+    if kind not in ("sqlite", "postgresql") and separator:
+        raise RequestError(f"{kind} is not a store; expected {STORE_URLS}")
+    try:
+        if kind != "postgresql" or driver not in ("", "psycopg"):
+            raise sa.exc.ArgumentError
+        import psycopg  # noqa: F401
+
+        return sa.make_url(url).set(drivername=_DRIVER)
+    except sa.exc.ArgumentError as error:
+        raise RequestError("the store's URL is not valid", hint=f"set AJUSTE_STORE to {STORE_URLS}") from error
+    except ModuleNotFoundError as error:
+        raise lacking(error) or error from None
 
 
 def open_database(url: str) -> Database:
-    """The store at ``url``, made if it is not there, and of this layout. Raises RequestError if it cannot be, or is of
-    a newer Ajuste, RunError if it is damaged or its disk fails.
+    """Open the store at ``url``, made if it is not there. Raises RequestError if it cannot be opened or is of a newer
+    Ajuste, RunError if it is damaged or its disk fails.
     """
-    database = database_at(url)
+    database = Database(url)
     try:
-        with database.transaction() as transaction:
-            current = _layout(transaction, url) == STORE_VERSION
-        if not current:
-            with database.transaction(writes=True) as transaction:
-                _settle(transaction, url)
+        with database.reader.connect() as connection:
+            layout = _layout(connection, url)
+        if layout < LAYOUT:
+            with database.writer.begin() as connection:
+                if _layout(connection, url) < LAYOUT:  # Another process may have been quicker.
+                    _upgrade(connection)
         if database.file is not None and database.file.stat().st_size <= CHECKED_BYTES:
             require_sound(database)
-    except (database.errors, DamageError, UnicodeError, OSError) as error:
+    except (*FAILURES, DamageError, UnicodeError, OSError) as error:
         database.close()
         raise unusable(url, error, "opened") from error
     except AjusteError:
@@ -97,109 +169,78 @@ def open_database(url: str) -> Database:
     return database
 
 
-@contextmanager
-def reading(database: Database, url: str) -> Iterator[Transaction]:
-    """Everything that is read in it is of one moment. Raises RunError for what cannot be read."""
-    try:
-        with database.transaction() as transaction:
-            yield transaction
-    except (database.errors, DamageError) as error:
-        raise unusable(url, error, "read") from error
-    except UNREADABLE as error:
-        raise unusable(url, DamageError(f"it has an unreadable value: {error}"), "read") from error
-
-
-@contextmanager
-def writing(database: Database, url: str) -> Iterator[Transaction]:
-    """All that is written in it is kept, or nothing. Raises RunError for what cannot be written."""
-    try:
-        with database.transaction(writes=True) as transaction:
-            yield transaction
-    except database.doubled as error:
-        raise RunError(
-            f"the store already has this entry: {error}",
-            hint="wait for another process with the same run, or stop it",
-        ) from error
-    except (database.errors, DamageError, UnicodeError) as error:
-        raise unusable(url, error, "written") from error
-
-
 def require_sound(database: Database) -> None:
-    """Raises DamageError if the file of a store in SQLite is malformed: writing to it would damage more. A server
-    looks after its own.
+    """Raises DamageError if the file of a store is malformed: writing to it would damage more. A server looks after its
+    own.
     """
     if database.file is None:
         return
-    with database.transaction() as transaction:
-        found = [str(text) for (text,) in transaction.rows("PRAGMA quick_check(3)")]
-    if found != ["ok"]:
-        raise DamageError("its file is malformed: " + "; ".join(line for text in found for line in text.splitlines()))
+    with database.reader.connect() as connection:
+        faults = [str(text) for text in connection.exec_driver_sql("PRAGMA quick_check(3)").scalars()]
+    if faults != ["ok"]:
+        raise DamageError("its file is malformed: " + "; ".join(line for text in faults for line in text.splitlines()))
 
 
-_ACTS: Final = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') OR sql LIKE 'CREATE VIRTUAL%'"
-
-
-def require_plain(transaction: Transaction) -> None:
-    """Raises DamageError for the file of a store with a trigger or a view, which would act when it is read or written.
-    Ajuste makes none.
+def require_plain(connection: sa.Connection) -> None:
+    """Raises DamageError for a file with a trigger or a view, which would act when it is read or written: Ajuste makes
+    none.
     """
-    if transaction.database.file is not None and (found := transaction.rows(_ACTS)):
-        kind, name = found[0]
-        raise DamageError(f"it has the {kind} {str(name)[:80]}, which Ajuste did not make")
+    if connection.dialect.name == "sqlite" and (row := connection.exec_driver_sql(_ACTS).first()):
+        raise DamageError(f"it has the {row[0]} {str(row[1])[:80]}, which Ajuste did not make")
+
+
+def _layout(connection: sa.Connection, url: str) -> int:
+    """Which layout a store has; 0 if it is empty. Raises DamageError, and RequestError for that of a newer Ajuste."""
+    require_plain(connection)
+    tables = set(sa.inspect(connection).get_table_names())
+    if not tables & set(METADATA.tables):
+        return 0
+    if not {STORE.name, "alembic_version"} <= tables:
+        raise DamageError("its layout is missing")
+    layout = int(verified(STORE, connection.execute(STORE.select()).first()).layout)
+    version = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+    if version != str(layout):
+        raise DamageError(f"it has two layouts, {version} and {layout}")
+    if layout > LAYOUT:
+        raise RequestError(
+            f"the store {redact_password(url)} has layout {layout}; expected at most {LAYOUT}",
+            hint="use a newer version of Ajuste",
+        )
+    return layout
+
+
+def _upgrade(connection: sa.Connection) -> None:
+    """Make the tables of an empty store, or bring an older one to this layout, all or nothing."""
+    from alembic import command  # It takes as long to load as the rest.
+    from alembic.config import Config
+
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(Path(__file__).with_name("layouts")).replace("%", "%%"))
+    command.upgrade(config, "head")
+    runs = connection.scalar(sa.select(STORE.c.runs)) or 0
+    connection.execute(STORE.delete())
+    keep(connection, STORE, [sealed(LAYOUT, runs)])
 
 
 def unusable(url: str, error: Exception, what: str) -> AjusteError:
-    """Why the store cannot be ``what``, as people are told."""
+    """Return why the store cannot be ``what``, as people are told."""
+    error = getattr(error, "orig", None) or error
     if isinstance(error, UnicodeError):  # The database quotes a damaged text in its message.
         error = DamageError(f"it has invalid text: {error}")
     if isinstance(error, DamageError):
-        return RunError(f"the store {shown(url)} is damaged: {error}", hint=RECOVER)
-    said = str(error).strip()
+        return RunError(f"the store {redact_password(url)} is damaged: {error}", hint=RECOVER)
+    message = str(error).strip()
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in _DAMAGED:
-        return RunError(f"the store {shown(url)} cannot be {what}, its file is damaged: {said}", hint=RECOVER)
+        return RunError(
+            f"the store {redact_password(url)} cannot be {what}, its file is damaged: {message}", hint=RECOVER
+        )
     if what == "opened" and (code in _NOT_ALLOWED or not code):
-        return RequestError(f"the store {shown(url)} cannot be {what}: {said}", hint=OTHER_PLACE)
+        return RequestError(f"the store {redact_password(url)} cannot be {what}: {message}", hint=OTHER_PLACE)
     if file_of(url) is None:
-        said = said.partition("\n")[0]
+        message = message.partition("\n")[0]
         hint = "check that the server runs; earlier measurements are kept: run the same command again to resume"
-        return RunError(f"the store {shown(url)} cannot be {what}: {said}", hint=hint)
+        return RunError(f"the store {redact_password(url)} cannot be {what}: {message}", hint=hint)
     full = what == "written" or code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
     hint = "check disk space and the database; earlier measurements are kept" if full else RECOVER
-    return RunError(f"the store {shown(url)} cannot be {what}: {said}", hint=hint)
-
-
-def _layout(transaction: Transaction, url: str) -> int:
-    """Which layout a store has; 0 if it is empty. Raises DamageError, and RequestError for that of a newer Ajuste."""
-    require_plain(transaction)
-    there = {name for (name,) in transaction.rows(transaction.database.tables)}
-    if not there & {table.table for table in TABLES}:
-        return 0
-    if VersionRow.table not in there:
-        raise DamageError("its layout is missing")
-    version = transaction.value(f"SELECT version FROM {VersionRow.table}") or 1
-    if version == STORE_VERSION:
-        return STORE_VERSION
-    if version < 1 or (TallyRow.table in there and tally(transaction, STORE, LAYOUT).rows == STORE_VERSION):
-        raise DamageError(f"it has two layouts, {version} and {STORE_VERSION}")
-    if version > STORE_VERSION:
-        raise RequestError(
-            f"the store {shown(url)} has layout {version}; expected at most {STORE_VERSION}",
-            hint="use a newer version of Ajuste",
-        )
-    return int(version)
-
-
-def _settle(transaction: Transaction, url: str) -> None:
-    """Make the tables of an empty store, and bring an older one to this layout, all or nothing."""
-    layout = _layout(transaction, url)
-    if layout == 0:
-        for table in TABLES:
-            create(transaction, table)
-        keep_tally(transaction, STORE, RUNS, TrialTally())
-        new_layout(transaction)
-    elif layout < STORE_VERSION:
-        from ajuste.store.migration import migrate  # It takes long to load.
-
-        require_sound(transaction.database)
-        migrate(transaction, layout)
+    return RunError(f"the store {redact_password(url)} cannot be {what}: {message}", hint=hint)

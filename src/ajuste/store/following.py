@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Self
 
+import sqlalchemy as sa
 from pydantic_core import from_json
 
-from ajuste.store.database import SqliteFile
-from ajuste.store.engine import open_database, reading
-from ajuste.store.tallies import owners
+from ajuste.store import runs
+from ajuste.store.engine import open_database
+from ajuste.store.schema import DOCUMENTS, RESULTS, RUNS, STUDY, TRIALS
 
 _AT_ONCE: Final = 100
-_FOLLOWED: Final = (
-    *("number", "block", "position", "attempt", "configuration"),
-    *("warm_up", "status", "reason", "started", "host_seconds"),
-)
-"""Columns of a trial that a watcher needs, beside its metrics."""
 
 
 @dataclass(frozen=True)
@@ -43,73 +40,67 @@ class RunFollower:
     """A context manager with a connection of its own, so that looking never waits for what others read."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
         self._database = open_database(url)
         self._version: object = None
-        self._open = ExitStack()
-        self._connection = (
-            self._open.enter_context(self._database.connection()) if isinstance(self._database, SqliteFile) else None
-        )
+        self._connection = self._database.engine.raw_connection() if self._database.file is not None else None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._open.close()
+        if self._connection is not None:
+            self._connection.close()
         self._database.close()
 
     def changed(self) -> bool:
-        """Whether another process or connection may have written since this was asked last. It costs next to nothing.
+        """Return whether another process or connection may have written since this was asked last. It costs next to
+        nothing.
 
         Source: SQLite, PRAGMA data_version. A server is not asked: there the answer is always yes.
         """
         if self._connection is None:
             return True
-        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-        before, self._version = self._version, version
-        return bool(version != before)
+        cursor = self._connection.cursor()
+        cursor.execute("PRAGMA data_version")
+        before, self._version = self._version, cursor.fetchone()
+        cursor.close()
+        return bool(self._version != before)
 
     def since(self, run_id: str, number: int) -> Sequence[NewTrial]:
-        """The trials of a run, and of those it is based on, that were kept after that with ``number``."""
-        with reading(self._database, self._url) as transaction:
-            own = owners(transaction, run_id)
-            found = transaction.rows(
-                f"SELECT {', '.join(_FOLLOWED)}, metrics FROM trials"
-                f" WHERE run_id IN ({_places(own)}) AND number > ? ORDER BY number",
-                *own,
-                number,
-            )
-        return [
-            NewTrial(**dict(zip(_FOLLOWED, row[:-1], strict=True)) | {"metrics": _figures(row[-1])}) for row in found
-        ]
+        """Return the trials of a run, and of those it is based on, that were kept after that with ``number``."""
+        query = sa.select(TRIALS.c.number, TRIALS.c.figures).where(TRIALS.c.number > number).order_by(TRIALS.c.number)
+        with self._database.reading() as connection:
+            owners = [head.id for head in runs.owners(connection, run_id)]
+            added = connection.execute(query.where(TRIALS.c.run_id.in_(owners))).all()
+            return [_new_trial(row.number, row.figures) for row in added]
 
     def stopped(self, run_id: str) -> tuple[str, str] | None:
-        """Why a run ended, also in words; empty while it goes on. None where it is gone."""
-        with reading(self._database, self._url) as transaction:
-            rows = transaction.rows("SELECT stopped, stopped_because FROM runs WHERE id = ?", run_id)
-        return next(((stopped, because) for stopped, because in rows), None)
+        """Return why a run ended, also in words; empty while it goes on. None where it is gone."""
+        with self._database.reading() as connection:
+            stopped = connection.scalar(sa.select(RUNS.c.stopped).where(RUNS.c.id == run_id))
+            return None if stopped is None else (stopped, runs.study_of(connection, run_id)["stopped_because"])
 
     def documents(self, run_ids: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-        """Of each run what it was asked (its resolved study) and what was said of it, as documents; the second is empty
-        where nothing is kept. One that is damaged is left out: reading the run itself says what is wrong.
+        """Return of each run what it was asked (its resolved study) and what was said of it, as documents; the second
+        is empty where nothing is kept. One that is damaged is left out: reading the run itself says what is wrong.
         """
+        c = DOCUMENTS.c
         for start in range(0, len(run_ids), _AT_ONCE):
-            some = run_ids[start : start + _AT_ONCE]
-            with reading(self._database, self._url) as transaction:
-                rows = transaction.rows(
-                    "SELECT runs.id, runs.resolved, results.document FROM runs"
-                    f" LEFT JOIN results ON results.run_id = runs.id WHERE runs.id IN ({_places(some)})",
-                    *some,
-                )
-            for run_id, resolved, document in rows:
-                with suppress(zlib.error, UnicodeError):
-                    yield run_id, resolved, zlib.decompress(document).decode() if document else ""
+            query = sa.select(c.run_id, c.kind, c.document).where(
+                c.run_id.in_(run_ids[start : start + _AT_ONCE]), c.kind.in_((STUDY, RESULTS))
+            )
+            with self._database.reading() as connection:
+                contents = {(run_id, kind): content for run_id, kind, content in connection.execute(query)}
+            for run_id, kind in contents:
+                if kind == STUDY:
+                    with suppress(zlib.error, ValueError, LookupError, TypeError):
+                        results = contents.get((run_id, RESULTS))
+                        text = zlib.decompress(results).decode() if results else ""
+                        yield run_id, json.loads(contents[run_id, STUDY])["resolved"], text
 
 
-def _places(values: Sequence[str]) -> str:
-    return ", ".join("?" for _ in values)
-
-
-def _figures(kept: object) -> dict[str, float]:
-    found = from_json(kept) if isinstance(kept, str | bytes) else kept
-    return {str(name): float(value) for name, value in found.items()} if isinstance(found, dict) else {}
+def _new_trial(number: int, content: bytes) -> NewTrial:
+    figures = from_json(content)
+    slot = figures.pop("slot")
+    known = {name: value for name, value in (slot | figures).items() if name in NewTrial.__dataclass_fields__}
+    return NewTrial(number=number, **known)

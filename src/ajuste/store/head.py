@@ -7,13 +7,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from ajuste.machine.files import make_directory, replace_file
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible_line
-from ajuste.store.checks import UNREADABLE, DamageError, check_of
 
 PINNED: Final = "pinned"
 """The tag of runs that lists begin with."""
@@ -71,23 +71,19 @@ class RunNotes:
             self.keep(run, "")
 
 
-STORE_VERSION: Final = 4
-CHECKED_BYTES: Final = 16 << 20
-"""A file up to this size is checked whenever it is opened: that takes some hundredths of a second."""
-HEAD: Final = (
-    *("id", "study", "fingerprint", "seed", "created", "ajuste", "begun", "taken_up", "unverified_before"),
-    *("base", "deleted", "stopped", "kernel", "workload", "answer", "tags", "size_bytes"),
-)
-_TRUTHS: Final = tuple(map(HEAD.index, ("unverified_before", "deleted")))
-
-
 IMPORTED: Final = "imported-"
 """Before the fingerprint of a run that came in a bundle: it is shown, and never stands for a measurement of this store,
 so that nobody's file answers the question of `ajuste run`."""
 
 
 class Head(NamedTuple):
-    """By what a run is found, and what is listed of it."""
+    """By what a run is found, and what is listed of it.
+
+    ``begun`` and ``taken_up`` count what happened in this store, so that no clock decides which run is the latest: when
+    the run was begun, and when it was begun, gone on with, or shown instead of being measured again. ``deleted``: it is
+    kept for the trials that other runs have of it. Of what it measured itself, ``trials`` and ``size_bytes`` are how
+    much, ``total`` and ``recorded`` the sums of the checksums of its trials and recordings: none is missing or stale.
+    """
 
     id: str
     study: str
@@ -97,7 +93,6 @@ class Head(NamedTuple):
     ajuste: str
     begun: int
     taken_up: int
-    unverified_before: bool
     base: str
     deleted: bool
     stopped: str
@@ -106,6 +101,9 @@ class Head(NamedTuple):
     answer: str
     tags: str
     size_bytes: int
+    trials: int
+    total: int
+    recorded: int
     check: int
 
     @property
@@ -114,33 +112,35 @@ class Head(NamedTuple):
         return self.fingerprint.startswith(IMPORTED)
 
 
-def verify_head(*values: Any) -> None:
-    """Raises DamageError for the short values of a run that do not have the checksum after them."""
-    if found_of(lambda: check_of(*values[:-1])) != values[-1]:
-        raise DamageError(f"the entry of run {values[0]} is damaged: its checksum differs")
+@dataclass(frozen=True)
+class Run:
+    """One run of a study as the store has it. ``stopped`` is empty while it can go on; a run that ended never changes.
+    It has the trials of its ``base``, if it has one, and its own.
+    """
+
+    id: str
+    study: str
+    fingerprint: str
+    seed: int
+    created: str
+    ajuste: str
+    named: str
+    resolved: str
+    stopped: str = ""
+    stopped_because: str = ""
+    base: str = ""
+    answer: str = ""
+    environment: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def imported(self) -> bool:
+        """Whether it came in a bundle: others measured it."""
+        return self.fingerprint.startswith(IMPORTED)
 
 
-def found_of(check: Any) -> int | None:
-    """The checksum, or None of what no row that was written can be: a type, or a text, that a flipped bit made."""
-    try:
-        found: int = check()
-    except UNREADABLE:
-        return None
-    return found
-
-
-def run_named(found: Sequence[Head], text: str) -> str | None:
-    """Which run has the id ``text``, or is that of the study of that name which was taken up last: an imported one only
-    where there is no other.
+def run_named(found: Sequence[Head], text: str) -> Head | None:
+    """Return which run has the id ``text``, or is that of the study of that name which was taken up last: an imported
+    one only where there is no other.
     """
     named = [head for head in found if text in (head.id, head.study) and not head.deleted]
-    return max(named, key=lambda head: (not head.imported, head.taken_up, head.id)).id if named else None
-
-
-def head_of(row: Sequence[Any]) -> Head:
-    """The short values of a run and their checksum. Raises DamageError."""
-    values = list(row)
-    for place in _TRUTHS:
-        values[place] = bool(values[place])
-    verify_head(*values)
-    return Head(*values)
+    return max(named, key=lambda head: (not head.imported, head.taken_up, head.id)) if named else None

@@ -6,16 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 from ajuste.analysis.record import digest_in_order
 from ajuste.model.error import RunError
 from ajuste.model.measurements import Measured, Measurements
 from ajuste.model.trial import Trial
 from ajuste.store.store import Run, Store
-
-WORTH_KEEPING: Final = 10_000
-"""The figures of fewer trials are read in a moment."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +23,7 @@ class KeptRecord:
 
     @cached_property
     def measurements(self) -> Measurements:
-        """Those of a long run that ended are kept as they were read."""
-        kept = self.store.kept_measurements(self.run) if self.run.stopped else None
-        if kept is not None:
-            return kept
-        found = self.store.measurements(self.run)
-        if self.run.stopped and len(found) >= WORTH_KEEPING:
-            with suppress(RunError):  # As below.
-                self.store.keep_measurements(self.run, found)
-        return found
+        return self.store.measurements(self.run)
 
     @property
     def digest(self) -> str:

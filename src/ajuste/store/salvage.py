@@ -1,54 +1,46 @@
-"""A new store of all that is intact in a damaged one."""
+"""What is intact of a store, read row by row, whatever is damaged between: for checking and for salvaging."""
 
 from __future__ import annotations
 
 import shutil
-import sqlite3
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter, namedtuple
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from ajuste.model.error import AjusteError, RequestError, RunError
+import sqlalchemy as sa
+
+from ajuste.model.error import RunError
 from ajuste.store.checks import UNREADABLE, DamageError
-from ajuste.store.database import (
-    Database,
-    Transaction,
-    database_at,
-    file_of,
-    remove_store,
-    require_new,
-    require_there,
-    shown,
-)
-from ajuste.store.engine import open_database
-from ajuste.store.head import STORE_VERSION
-from ajuste.store.rows import WHOLE, keep_trials, verify_trials
+from ajuste.store.engine import FAILURES, Database, open_database, require_plain, unusable
+from ajuste.store.head import Head
+from ajuste.store.location import file_of, remove_store, require_new, require_there
+from ajuste.store.runs import count_runs, documents, keep_study
 from ajuste.store.schema import (
-    ColumnRow,
-    Kept,
-    MachineRow,
-    RecordedRow,
-    RunRow,
-    StoredRow,
-    SuiteRow,
-    TallyRow,
-    TrialRow,
-    put,
+    DOCUMENTS,
+    OF_TRIAL,
+    RECORDED,
+    RUNS,
+    STORE,
+    STUDY,
+    SUITE,
+    TRIALS,
+    keep,
+    replace,
+    sealed,
+    verified,
 )
-from ajuste.store.tallies import KINDS, RUNS, SMALL, STORE, TRIALS, TrialTally, keep_tally, sealed, tally, verified
-
-# What is intact of a store, read row by row, whatever is damaged between: for checking and for salvaging.
-
 
 _MOST: Final = 100
 """So many faults the database itself is asked for."""
 _MOST_MISSED: Final = 1_000
 """So many places after one another are tried where nothing can be read, the later ones ever further apart."""
 _PATIENCE: Final = 64
+_AT_ONCE: Final = 1_000
 
 
 @dataclass
@@ -57,156 +49,116 @@ class Remains:
     everything was read.
     """
 
-    source: Transaction
+    source: sa.Connection
     damaged: list[str] = field(default_factory=list)
 
-    @property
-    def _is_file(self) -> bool:
-        return self.source.database.file is not None
-
-    @property
-    def errors(self) -> type[Exception]:
-        """What is raised where nothing can be read."""
-        return self.source.database.errors
-
     def check_file(self) -> None:
-        """What the database itself finds: pages, indexes, references. A server checks its own files."""
-        if not self._is_file:
-            return
-        for pragma in (f"integrity_check({_MOST})", "foreign_key_check"):
+        """Note what the database itself finds: pages and indexes. A server checks its own files."""
+        if self.source.dialect.name == "sqlite":
             try:
-                found = [row for row in self.source.rows(f"PRAGMA {pragma}") if row[0] != "ok"]
-            except (self.errors, UnicodeError) as error:
-                found = [(str(error),)]
-            words = "the file" if pragma[0] == "i" else "a row that belongs to none"
-            for row in found:
-                self.damaged += [f"{words}: {line}" for line in " ".join(map(str, row)).splitlines()]
+                faults = self.source.exec_driver_sql(f"PRAGMA integrity_check({_MOST})").scalars().all()
+            except (*FAILURES, UnicodeError) as error:
+                faults = [_message(error)]
+            self.damaged += [f"the file: {line}" for text in faults if text != "ok" for line in str(text).splitlines()]
 
-    def small(self, table: type[Kept]) -> Iterator[Kept]:
-        """The rows of a table of few."""
-        for values in self._each(table, table.selected):
+    def each(self, table: sa.Table) -> Iterator[Any]:
+        """Read the rows of a table that verify; the number of a trial is no part of them."""
+        for row in self._each(table, OF_TRIAL if table is TRIALS else list(table.c)):
             try:
-                row: Kept = verified(table.of(values))
+                yield verified(table, row)
             except DamageError as error:
                 self.damaged.append(str(error))
-            except UNREADABLE as error:
-                self.damaged.append(f"a row of the table {table.table} cannot be read: {error}")
-            else:
-                yield row
 
-    def trials(self) -> Iterator[tuple[str, Sequence[Any]]]:
-        """Rows of ``WHOLE``, each with its run."""
-        for run_id, *row in self._each(TrialRow, f"run_id, {WHOLE}"):
-            try:
-                verify_trials(run_id, [row])
-            except DamageError as error:
-                self.damaged.append(str(error))
-            else:
-                yield run_id, row
-
-    def _each(self, table: type[StoredRow], columns: str) -> Iterator[Sequence[Any]]:
-        if not self._is_file:
-            for rows in self.source.parts(f"SELECT {columns} FROM {table.table}", size=_AT_ONCE):
-                yield from rows
+    def _each(self, table: sa.Table, columns: list[sa.Column[Any]]) -> Iterator[Any]:
+        if self.source.dialect.name != "sqlite":
+            yield from self.source.execute(sa.select(*columns), execution_options={"yield_per": _AT_ONCE})
             return
-        query = f"SELECT rowid, {columns} FROM {table.table} WHERE rowid > ? ORDER BY rowid"
+        rowid: sa.ColumnElement[int] = sa.literal_column("rowid")
+        made: Any = namedtuple("Row", [column.name for column in columns])  # type: ignore[misc] # noqa: PYI024
         last, missed = -1, 0
         while missed < _MOST_MISSED:
             try:
-                for row in self.source.run(query, last):
-                    last, missed = row[0], 0
-                    yield row[1:]
-            except (self.errors, *UNREADABLE) as error:
-                self.damaged.append(f"rows of the table {table.table} cannot be read: {error}")
-                if isinstance(error, sqlite3.OperationalError) and "no such" in str(error):
+                for number, *row in self.source.execute(sa.select(rowid, *columns).where(rowid > last).order_by(rowid)):
+                    last, missed = number, 0
+                    yield made(*row)
+            except (*FAILURES, *UNREADABLE) as error:
+                self.damaged.append(f"rows of the table {table.name} cannot be read: {_message(error)}")
+                if "no such" in str(error):
                     return
                 last, missed = last + 1 + missed // _PATIENCE, missed + 1
             else:
                 return
 
 
+def _message(error: Exception) -> str:
+    return str(getattr(error, "orig", None) or error)
+
+
 @dataclass
 class Findings:
-    """What was looked at. ``unverified_before``: runs that are older than checksums."""
+    """What was looked at, and what of it is ``damaged``, in words."""
 
     runs: int = 0
     trials: int = 0
     suites: int = 0
-    unverified_before: list[str] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
 
 
 def inspect_store(url: str) -> Findings:
-    """Everything that the store at ``url`` keeps, verified. Raises RequestError where there is none, and nothing for
-    what is damaged.
+    """Verify everything that the store at ``url`` keeps. Raises RequestError where there is none or it is of a newer
+    Ajuste, and nothing for what is damaged.
     """
     file = file_of(url)
     if file is not None:
         require_there(file)
-    damaged: list[str] = []
+    findings = Findings()
     try:
         database = open_database(url)
     except RunError as error:
-        damaged.append(str(error))
-        database = database_at(url)
+        findings.damaged.append(str(error))
+        database = Database(url)
     try:
-        with database.transaction() as source:
-            return _inspected(Remains(source, damaged))
-    except (database.errors, UnicodeError) as error:
-        return Findings(damaged=[*damaged, str(error)])
+        with database.reader.connect() as source:
+            require_plain(source)
+            _inspect(Remains(source, findings.damaged), findings)
+    except (*FAILURES, UnicodeError, DamageError) as error:
+        findings.damaged.append(_message(error))
     finally:
         database.close()
+    findings.damaged = list(dict.fromkeys(findings.damaged))
+    return findings
 
 
-def _inspected(remains: Remains) -> Findings:
-    found = Findings()
+def _inspect(remains: Remains, findings: Findings) -> None:
     remains.check_file()
-    counted: dict[tuple[str, str], TrialTally] = defaultdict(TrialTally)
-    bases: dict[str, str] = {}
-    for run in remains.small(RunRow):
-        found.runs += not run.deleted
-        bases[run.id] = run.base
-        counted[STORE, RUNS] = counted[STORE, RUNS].plus([run.check])
-        counted[run.id, TRIALS] = counted[run.id, TRIALS]
-        if run.unverified_before:
-            found.unverified_before.append(run.id)
-    for run_id, base in bases.items():
-        if base and base not in bases:
-            remains.damaged.append(f"run {base} is missing; run {run_id} has its trials")
-    for run_id, row in remains.trials():
-        found.trials += 1
-        counted[run_id, TRIALS] = counted[run_id, TRIALS].plus([row[11]])
-    packed: dict[str, list[ColumnRow]] = defaultdict(list)
-    for table in SMALL:
-        for one in remains.small(table):
-            if isinstance(one, ColumnRow):
-                packed[one.run_id].append(one)
-            if table in KINDS:
-                key = (one.run_id, KINDS[table])  # type: ignore[attr-defined]
-                counted[key] = counted[key].plus([one.check])  # type: ignore[attr-defined]
-    for _ in remains.small(SuiteRow):
-        found.suites += 1
-    kinds = {TRIALS, RUNS, *KINDS.values()}
-    tallies = {
-        (one.run_id, one.kind): TrialTally(one.rows, one.total) for one in remains.small(TallyRow) if one.kind in kinds
-    }
-    for run_id, kind in sorted(tallies.keys() | counted.keys()):
-        kept, there = tallies.get((run_id, kind), TrialTally()), counted.get((run_id, kind), TrialTally())
-        if kept != there:
-            whose = f"run {run_id}" if run_id else "the store"
-            remains.damaged.append(f"{there.rows} {kind} of {whose} are intact, {kept.rows} were counted")
-    for run_id, columns in packed.items():
-        if len(columns) != columns[0].columns:
-            remains.damaged.append(
-                f"{len(columns)} packed columns of run {run_id} are intact, not {columns[0].columns}"
-            )
-    found.damaged = list(dict.fromkeys(remains.damaged))
-    return found
-
-
-_AT_ONCE: Final = 1_000
-_COUNTED: Final[tuple[type[MachineRow | RecordedRow], ...]] = (MachineRow, RecordedRow)
-_SIDE_FILES: Final = ("-wal", "-journal")
+    heads = {row[0]: Head(*row) for row in remains.each(RUNS)}
+    findings.runs = sum(not head.deleted for head in heads.values())
+    trials, totals, recorded = Counter[str](), Counter[str](), Counter[str]()
+    for row in remains.each(TRIALS):
+        trials[row.run_id] += 1
+        totals[row.run_id] += row.check
+    studies = set()
+    for row in remains.each(DOCUMENTS):
+        if row.kind == STUDY:
+            studies.add(row.run_id)
+        elif row.kind == RECORDED:
+            recorded[row.run_id] += row.check
+        findings.suites += row.kind == SUITE
+    findings.trials = trials.total()
+    damaged = remains.damaged
+    for head in heads.values():
+        if head.base and head.base not in heads:
+            damaged.append(f"run {head.base} is missing; run {head.id} has its trials")
+        if head.id not in studies:
+            damaged.append(f"the record of run {head.id} is missing")
+        if (head.trials, head.total) != (trials[head.id], totals[head.id]):
+            damaged.append(f"{trials[head.id]} trials of run {head.id} are intact, {head.trials} were counted")
+        if head.recorded != recorded[head.id]:
+            damaged.append(f"not all recordings of run {head.id} are intact")
+    damaged += [f"run {run_id} is missing; it has trials" for run_id in trials if run_id not in heads]
+    for counted in [row.runs for row in remains.each(STORE)] or [None]:
+        if counted != len(heads):
+            damaged.append(f"{len(heads)} runs of the store are intact, {counted or 'an unknown number'} were counted")
 
 
 @dataclass
@@ -227,8 +179,12 @@ def salvage(url: str, file: Path) -> Salvaged:
     done = Salvaged()
     target = open_database(f"sqlite:///{file}")
     try:
-        with _readable(url, done) as source, target.transaction(writes=True) as copied:
-            _copy(Remains(source, done.lost), copied, done)
+        with _readable(url) as source, target.writing() as copied:
+            remains = Remains(source, done.lost)
+            for table in (RUNS, DOCUMENTS, TRIALS):
+                _copy(remains, table, copied)
+            counted = next((row.runs for row in remains.each(STORE)), None)
+            _settle(copied, done, counted)
     except BaseException:
         target.close()
         remove_store(file)
@@ -238,119 +194,60 @@ def salvage(url: str, file: Path) -> Salvaged:
     return done
 
 
-def _copy(remains: Remains, copied: Transaction, done: Salvaged) -> None:
-    kept: dict[tuple[str, str], TrialTally] = {}
-    with suppress(remains.errors):
-        kept = {(one.run_id, one.kind): TrialTally(one.rows, one.total) for one in remains.small(TallyRow)}
-    runs: dict[str, RunRow] = {}
-    for run in remains.small(RunRow):
-        runs[run.id] = run
-        put(copied, run)
-        keep_tally(copied, run.id, TRIALS, TrialTally())
-    _copy_trials(remains, copied, runs, done)
-    for table in _COUNTED:
-        tallies: defaultdict[str, TrialTally] = defaultdict(TrialTally)
-        for one in remains.small(table):
-            if one.run_id in runs:
-                put(copied, one)
-                tallies[one.run_id] = tallies[one.run_id].plus([one.check])
-        for run_id, counted in tallies.items():
-            keep_tally(copied, run_id, KINDS[table], counted)
-    for suite in remains.small(SuiteRow):
-        put(copied, suite)
-    done.runs = len(runs)
+def _copy(remains: Remains, table: sa.Table, copied: sa.Connection) -> None:
+    rows = remains.each(table)
+    while batch := list(islice(rows, _AT_ONCE)):
+        keep(copied, table, batch, instead="OR IGNORE")  # Pages that refer to the wrong ones may show a row twice.
+
+
+def _settle(copied: sa.Connection, done: Salvaged, counted: int | None) -> None:
+    """Remove what belongs to no run, and count what is there of each."""
+    asked = sa.select(DOCUMENTS.c.run_id).where(DOCUMENTS.c.kind == STUDY)
+    copied.execute(RUNS.delete().where(RUNS.c.id.not_in(asked)))
+    runs = sa.select(RUNS.c.id)
+    columns = (sa.func.count(), sa.func.sum(TRIALS.c.check))
+    intact = {row[0]: row[1:] for row in copied.execute(sa.select(TRIALS.c.run_id, *columns).group_by(TRIALS.c.run_id))}
+    copied.execute(TRIALS.delete().where(TRIALS.c.run_id.not_in(runs)))
+    copied.execute(DOCUMENTS.delete().where(DOCUMENTS.c.kind != SUITE, DOCUMENTS.c.run_id.not_in(runs)))
     whole: set[str] = set()
-    for run in sorted(runs.values(), key=lambda run: run.begun):
-        there, before = tally(copied, run.id, TRIALS), kept.get((run.id, TRIALS))
-        missing = f"{before.rows - there.rows} of {before.rows}" if before else "an unknown number of"
-        if run.base and run.base not in whole:
-            missing = f"its share of run {run.base}'s"
-        elif there == before:
-            whole.add(run.id)
-            continue
-        done.lost.append(f"run {run.id}: {missing} trials; it can go on")
-        run.base = run.stopped = run.stopped_because = run.answer = ""
-        put(copied, sealed(run))
-    if (before := kept.get((STORE, RUNS))) is not None and before.rows != len(runs):
-        done.lost.append(f"{before.rows - len(runs)} of {before.rows} runs")
-    keep_tally(copied, STORE, RUNS, TrialTally().plus(run.check for run in runs.values()))
-
-
-def _copy_trials(remains: Remains, copied: Transaction, runs: Collection[str], done: Salvaged) -> None:
-    strays: defaultdict[str, int] = defaultdict(int)
-    batch: list[dict[str, Any]] = []
-    seen: set[tuple[Any, ...]] = set()  # Pages that refer to the wrong ones may show a row twice.
-    for run_id, row in remains.trials():
-        if (place := (run_id, *row[:3])) in seen:
-            continue
-        seen.add(place)
-        if run_id not in runs:
-            strays[run_id] += 1
-            continue
-        if batch and (batch[0]["run_id"] != run_id or len(batch) >= _AT_ONCE):
-            keep_trials(copied, batch[0]["run_id"], batch)
-            batch = []
-        batch.append(_trial(run_id, row))
-        done.trials += 1
-    if batch:
-        keep_trials(copied, batch[0]["run_id"], batch)
-    done.lost += [f"{count} trials of run {run_id}, which itself is lost" for run_id, count in strays.items()]
-
-
-def _trial(run_id: str, row: Sequence[Any]) -> dict[str, Any]:
-    names = ("block", "position", "attempt", "warm_up", "seed", "status", "metrics", "not_supported", "written")
-    found = dict(zip((*names, "configuration", "reason"), row, strict=False))
-    found |= dict(zip(("started", "host_seconds", "events", "console"), row[12:], strict=False))
-    return {**found, "run_id": run_id, "warm_up": bool(found["warm_up"])}
+    for head in (Head(*row) for row in copied.execute(RUNS.select().order_by(RUNS.c.begun)).all()):
+        trials, total = intact.pop(head.id, (0, 0))
+        recordings = documents(copied, RECORDED, head.id)
+        now = head._replace(trials=trials, total=total, recorded=sum(row.check for row in recordings))
+        if now.recorded != head.recorded:
+            done.lost.append(f"recordings of run {head.id}")
+        missing = f"{head.trials - trials} of {head.trials}"
+        if head.base and head.base not in whole:
+            missing = f"its share of run {head.base}'s"
+        if (trials, total) == (head.trials, head.total) and (not head.base or head.base in whole):
+            whole.add(head.id)
+        else:
+            done.lost.append(f"run {head.id}: {missing} trials; it can go on")
+            now = now._replace(base="", stopped="", answer="")
+            keep_study(copied, head.id, stopped_because="")
+        replace(copied, RUNS, sealed(*now[:-1]))
+        done.runs, done.trials = done.runs + 1, done.trials + trials
+    done.lost += [f"{count} trials of run {run_id}, which itself is lost" for run_id, (count, _) in intact.items()]
+    if counted is not None and counted != done.runs:
+        done.lost.append(f"{counted - done.runs} of {counted} runs")
+    count_runs(copied, done.runs)
 
 
 @contextmanager
-def _readable(url: str, done: Salvaged) -> Iterator[Transaction]:
+def _readable(url: str) -> Iterator[sa.Connection]:
     """The store, or of a file a copy, so that not even SQLite's own recovery changes the original."""
     original = file_of(url)
-    if original is None:
-        database = database_at(url)
-        with closing(database), database.transaction() as source:
-            yield source
-        return
-    if not original.is_file():
-        raise RequestError(f"store {original} not found", hint="set AJUSTE_STORE or AJUSTE_HOME to its place")
     with TemporaryDirectory(prefix="ajuste-salvage-") as directory:
         copy = Path(directory) / "store.sqlite"
-        for end in ("", *_SIDE_FILES):
-            with suppress(FileNotFoundError):
-                shutil.copyfile(f"{original}{end}", f"{copy}{end}")
-        with closing(_opened(copy, done)) as database, database.transaction() as source:
-            yield source
-
-
-def _opened(copy: Path, done: Salvaged) -> Database:
-    """The copy, brought to this layout, without the runs that stand in the way of that."""
-    url = f"sqlite:///{copy}"
-    database = database_at(url)
-    try:
-        with database.transaction() as source:
-            layout = source.value("SELECT version FROM store_version") or 1
-    except database.errors:
-        layout = STORE_VERSION  # Its tables say what can be read.
-    while 1 <= layout < STORE_VERSION:
-        database.close()
-        try:
-            return open_database(url)
-        except AjusteError as error:
-            damage = error.__cause__
-            if not isinstance(damage, DamageError) or not damage.run_id:
-                raise RunError(f"{shown(url)}: cannot salvage a damaged store of layout {layout}") from error
-            done.lost.append(f"run {damage.run_id}: {damage}")
-            database = database_at(url)
-            _remove(database, damage.run_id)
-    return database
-
-
-def _remove(database: Database, run_id: str) -> None:
-    with database.transaction(writes=True) as transaction:
-        there = {name for (name,) in transaction.rows(database.tables)}
-        for table in ("columns", "digests", "machines", "recorded", "taken_up", "trials"):
-            if table in there:
-                transaction.run(f'DELETE FROM "{table}" WHERE run_id = ?', run_id)
-        transaction.run("DELETE FROM runs WHERE id = ?", run_id)
+        if original is not None:
+            require_there(original)
+            for end in ("", "-wal", "-journal"):
+                with suppress(FileNotFoundError):
+                    shutil.copyfile(f"{original}{end}", f"{copy}{end}")
+        with closing(Database(url if original is None else f"sqlite:///{copy}")) as database:
+            try:
+                with database.reader.connect() as source:
+                    require_plain(source)
+                    yield source
+            except (*FAILURES, DamageError) as error:
+                raise unusable(url, error, "read") from error

@@ -6,77 +6,27 @@ import secrets
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
+
+import sqlalchemy as sa
 
 from ajuste.model.error import RequestError
-from ajuste.store.checks import DamageError
-from ajuste.store.database import Transaction, shown
-from ajuste.store.engine import held_on_server, open_database, reading, require_sound, writing
-from ajuste.store.head import IMPORTED, Head, run_named
-from ajuste.store.schema import DigestRow, MachineRow, RecordedRow, ResultsRow, RunRow, put, row_at
-from ajuste.store.tallies import (
-    MACHINES,
-    RECORDED,
-    RUNS,
-    STORE,
-    TRIALS,
-    TrialTally,
-    all_known,
-    all_of,
-    all_suites,
-    all_trials,
-    change_run,
-    ended,
-    forget,
-    forget_deleted,
-    heads,
-    keep_machine,
-    keep_suite,
-    keep_tally,
-    next_turn,
-    owners,
-    sealed,
-    size_of_trials,
-    tally,
-    verified,
-)
+from ajuste.store import runs as rows
+from ajuste.store.engine import open_database, require_sound
+from ajuste.store.head import Head, Run, run_named
+from ajuste.store.location import redact_password
+from ajuste.store.runs import Place, keep_document
+from ajuste.store.schema import DIGEST, RECORDED, RESULTS, RUNS, SUITE, TRIALS, keep, sealed
 
 if TYPE_CHECKING:  # What needs NumPy or models is loaded when trials are read or written; lists need neither.
     from ajuste.model.explanation import Recorded
     from ajuste.model.measurements import Measured, Measurements
     from ajuste.model.trial import Trial
 
-Place: TypeAlias = tuple[int, int, int]
-"""Block, position and attempt of a trial."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run of a study as the store has it. ``stopped`` is empty while it can go on; a run that ended never changes.
-    It has the trials of its ``base``, if it has one, and its own.
-    """
-
-    id: str
-    study: str
-    fingerprint: str
-    seed: int
-    created: str
-    ajuste: str
-    named: str
-    resolved: str
-    stopped: str = ""
-    stopped_because: str = ""
-    base: str = ""
-    answer: str = ""
-    environment: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def imported(self) -> bool:
-        """Whether it came in a bundle: others measured it."""
-        return self.fingerprint.startswith(IMPORTED)
+__all__ = ["Place", "Run", "Store"]
 
 
 class Store:
@@ -89,7 +39,7 @@ class Store:
         self.url = url
         self._now = now
         self._database = open_database(url)
-        self.name = shown(url)
+        self.name = redact_password(url)
 
     def __enter__(self) -> Self:
         return self
@@ -136,267 +86,241 @@ class Store:
         return self._begin(replace(run, stopped="", stopped_because="", base="", answer=""), kernel, workload)
 
     def _begin(self, run: Run, kernel: str, workload: str) -> Run:
-        with self._writing() as transaction:
-            counted = tally(transaction, STORE, RUNS, to_change=True)  # Of two that begin at once one is the first.
-            if row_at(transaction, RunRow, run.id) is not None:
+        with self._database.writing() as connection:
+            rows.count_runs(connection, 1)
+            if connection.scalar(sa.select(RUNS.c.id).where(RUNS.c.id == run.id)):
                 raise RequestError(f"run {run.id} is in the store already", hint="list runs with ajuste report")
-            turn = next_turn(transaction)
-            row = sealed(RunRow(**vars(run), kernel=kernel, workload=workload, begun=turn, taken_up=turn))
-            put(transaction, row)
-            keep_tally(transaction, STORE, RUNS, counted.plus([row.check]))
-            keep_tally(transaction, run.id, TRIALS, TrialTally())
+            turn = rows.next_turn(connection)
+            listed: dict[str, Any] = {name: value for name, value in vars(run).items() if name in Head._fields}
+            listed |= {"kernel": kernel, "workload": workload, "begun": turn, "taken_up": turn, "tags": ""}
+            listed |= dict.fromkeys(("size_bytes", "trials", "total", "recorded", "check"), 0) | {"deleted": False}
+            keep(connection, RUNS, [sealed(*Head(**listed)[:-1])])
+            rows.keep_study(connection, run.id, **{name: getattr(run, name) for name in rows.OF_STUDY})
         return run
 
     def require_sound(self) -> None:
         """Raises RunError if the file is malformed. To be called before a run is begun or gone on with."""
-        with self._reading():
+        with self._database.reading():
             require_sound(self._database)
 
     def latest_run(self, fingerprint: str, seed: int) -> Run | None:
-        """The run of exactly this that was begun last, finished or not."""
+        """Return the run of exactly this that was begun last, finished or not."""
         return next(iter(self.runs_alike(fingerprint, seed)), None)
 
     def runs_alike(self, fingerprint: str, seed: int) -> list[Run]:
-        """All runs of exactly this, the one begun last first."""
+        """Return all runs of exactly this, the one begun last first."""
         return self._chosen(lambda head: (head.fingerprint, head.seed) == (fingerprint, seed))
 
     def runs_named(self, study: str) -> list[Run]:
-        """All runs of studies of that name that were measured here, the one begun last first."""
+        """Return all runs of studies of that name that were measured here, the one begun last first."""
         return self._chosen(lambda head: head.study == study and not head.imported)
 
     def _chosen(self, wanted: Callable[[Head], bool]) -> list[Run]:
-        with self._reading() as transaction:
-            return [_run(transaction, head.id) for head in heads(transaction) if wanted(head) and not head.deleted]
+        with self._database.reading() as connection:
+            return [_run(connection, head) for head in rows.heads(connection) if wanted(head) and not head.deleted]
 
     def count(self, run: Run) -> int:
-        """How many trials a run has, with those of its base."""
-        with self._reading() as transaction:
-            return all_trials(transaction, run.id).rows
+        """Return how many trials a run has, with those of its base."""
+        with self._database.reading() as connection:
+            return sum(head.trials for head in rows.owners(connection, run.id))
 
     def find_run(self, text: str) -> Run:
-        """The run with the id ``text``, or that of the study of that name which was last begun, gone on with or shown
-        instead of being measured again. Raises RequestError.
+        """Return the run with the id ``text``, or that of the study of that name which was last begun, gone on with or
+        shown instead of being measured again. Raises RequestError.
         """
-        with self._reading() as transaction:
-            found = run_named(heads(transaction), text)
-            if found is not None:
-                return _run(transaction, found)
+        with self._database.reading() as connection:
+            head = run_named(rows.heads(connection), text)
+            if head is not None:
+                return _run(connection, head)
         raise RequestError(f"run {text!r} not found in the store", hint="list runs with ajuste report")
 
     def runs(self) -> list[Head]:
-        """What is listed of all runs, the one begun last first."""
-        with self._reading() as transaction:
-            return [head for head in heads(transaction) if not head.deleted]
+        """Return what is listed of all runs, the one begun last first."""
+        with self._database.reading() as connection:
+            return [head for head in rows.heads(connection) if not head.deleted]
 
     def stop_run(self, run: Run, stopped: str, because: str) -> None:
         """Record why a run ended: from then on it never changes."""
-        with self._writing() as transaction:
-            size = size_of_trials(transaction, run.id)
-            change_run(transaction, run.id, stopped=stopped, stopped_because=because, size_bytes=size)
+        with self._database.writing() as connection:
+            size = rows.size_of_trials(connection, run.id)
+            rows.change_run(connection, run.id, stopped=stopped, size_bytes=size)
+            rows.keep_study(connection, run.id, stopped_because=because)
 
     def results(self, run: Run) -> str | None:
-        """What was said of a run that ended, as a document, if it has all that was known then and no more."""
-        with self._reading() as transaction:
-            kept = row_at(transaction, ResultsRow, run.id)
-            if kept is None or (verified(kept).trials, kept.total, kept.recorded) != all_known(transaction, run.id):
-                return None
-            return zlib.decompress(kept.document).decode()
+        """Return what was said of a run that ended, as a document, if it has all that was known then and no more."""
+        with self._database.reading() as connection:
+            content = rows.document(connection, run.id, RESULTS, _known(connection, run.id))
+            return None if content is None else zlib.decompress(content).decode()
 
     def keep_results(self, run: Run, answer: str, document: str) -> None:
         """Keep what a run that ended has said: all of it, and the answer for lists."""
-        with self._writing() as transaction:
-            trials, total, recorded = all_known(transaction, run.id)
-            kept = zlib.compress(document.encode())
-            row = ResultsRow(run_id=run.id, trials=trials, total=total, recorded=recorded, document=kept)
-            put(transaction, sealed(row))
-            change_run(transaction, run.id, answer=answer)
+        with self._database.writing() as connection:
+            rows.change_run(connection, run.id, answer=answer)
+            content = zlib.compress(document.encode())
+            keep_document(connection, run.id, RESULTS, content, _known(connection, run.id))
 
     def tag(self, run: Run | Head, tags: Iterable[str]) -> None:
         """Tag a run with these words, instead of those that it has."""
-        with self._writing() as transaction:
-            change_run(transaction, run.id, tags=" ".join(sorted(set(tags))))
+        with self._database.writing() as connection:
+            rows.change_run(connection, run.id, tags=" ".join(sorted(set(tags))))
 
     def delete(self, runs: Iterable[Run | Head]) -> None:
         """Forget runs. The trials that other runs have of them stay until those are forgotten too."""
-        with self._writing() as transaction:
+        with self._database.writing() as connection:
             for run in runs:
-                change_run(transaction, run.id, deleted=True)
-            forget_deleted(transaction)
+                rows.change_run(connection, run.id, deleted=True)
+            rows.forget_deleted(connection)
 
     def forget_if_empty(self, run: Run) -> None:
         """Remove a run of which nothing was measured."""
-        with self._writing() as transaction:
-            there = transaction.value("SELECT COUNT(*) FROM trials WHERE run_id = ?", run.id)
-            if not tally(transaction, run.id, TRIALS).rows and not there:
-                forget(transaction, run.id)
+        with self._database.writing() as connection:
+            there = sa.select(sa.func.count()).select_from(TRIALS).where(TRIALS.c.run_id == run.id)
+            if not rows.head_of(connection, run.id).trials and not connection.scalar(there):
+                rows.forget(connection, run.id)
 
     def go_on(self, run: Run, *, named: str, resolved: str, study: str = "") -> Run:
         """Take a run that has not ended up again for a study that measures the same, whatever its words and name."""
-        new = replace(run, named=named, resolved=resolved, study=study or run.study)
-        with self._writing() as transaction:
-            turn = next_turn(transaction)
-            change_run(transaction, run.id, taken_up=turn, named=named, resolved=resolved, study=new.study)
-        return new
+        with self._database.writing() as connection:
+            rows.change_run(connection, run.id, taken_up=rows.next_turn(connection), study=study or run.study)
+            rows.keep_study(connection, run.id, named=named, resolved=resolved)
+        return replace(run, named=named, resolved=resolved, study=study or run.study)
 
     def take_up(self, run: Run) -> None:
         """Let the name of its study stand for a run, which is shown instead of being measured again."""
-        with self._writing() as transaction:
-            change_run(transaction, run.id, taken_up=next_turn(transaction))
+        with self._database.writing() as connection:
+            rows.change_run(connection, run.id, taken_up=rows.next_turn(connection))
 
     def set_environment(self, run: Run, environment: dict[str, Any]) -> None:
         """Record what the run was measured on, known only once its targets are ready."""
-        with self._writing() as transaction:
-            change_run(transaction, run.id, environment=environment)
+        with self._database.writing() as connection:
+            rows.change_run(connection, run.id, stopped="")  # Refused for a run that has ended.
+            rows.keep_study(connection, run.id, environment=environment)
 
     def add_trials(self, run: Run, trials: Sequence[Trial], *, machine: str = "") -> None:
-        """Keep trials, all or none, and which ``machine`` has measured their blocks, if there are several. Raises
-        RunError if one of these attempts is there already: two processes on one run.
+        """Keep trials, all or none, and which ``machine`` has measured them, if there are several. Raises RunError if
+        one of these attempts is there already: two processes on one run.
         """
-        from ajuste.store.rows import keep_trials, trial_row
+        from ajuste.store.trials import keep_trials
 
-        if not trials:
-            return
-        with self._writing() as transaction:
-            if transaction.value("SELECT stopped FROM runs WHERE id = ?", run.id):
-                raise ended(run.id)
-            keep_trials(transaction, run.id, [trial_row(run.id, trial) for trial in trials])
-            if machine:
-                keep_machine(transaction, run.id, {trial.slot.block for trial in trials}, machine)
+        if trials:
+            with self._database.writing() as connection:
+                keep_trials(connection, run.id, trials, machine)
 
     def drop_trials(self, run: Run, places: Sequence[Place]) -> None:
-        """Forget trials: who measured them gave what is not so."""
-        from ajuste.store.rows import drop_trials
+        """Delete the trials of an untrusted worker."""
+        from ajuste.store.trials import drop_trials
 
-        with self._writing() as transaction:
-            drop_trials(transaction, run.id, places)
+        with self._database.writing() as connection:
+            drop_trials(connection, run.id, places)
 
     def machines(self, run: Run) -> dict[int, str]:
-        """By block, which of several machines has measured it."""
-        with self._reading() as transaction:
-            owned = (all_of(transaction, MachineRow, owner, MACHINES) for owner in owners(transaction, run.id))
-            return {row.block: row.machine for rows in owned for row in rows}
+        """Return by block which of several machines has measured it. It is verified where the trials are read."""
+        c = TRIALS.c
+        query = sa.select(c.block, c.machine).where(c.machine != sa.text("''")).order_by(c.number)
+        with self._database.reading() as connection:
+            names = [head.id for head in rows.owners(connection, run.id)]
+            machines: list[Any] = []
+            for name in names:
+                machines += connection.execute(query.where(c.run_id == name)).all()
+        return dict(machines)
 
     def trials(self, run: Run | Head) -> list[Trial]:
-        """All trials of a run in design order: block, position, attempt."""
+        """Return all trials of a run in design order: block, position, attempt."""
         return list(self.each_trial(run))
 
     def each_trial(self, run: Run | Head) -> Iterator[Trial]:
         """As ``trials``, one after the other: all that was printed in a run may be more than the memory holds. That
         one is missing is known in the end (RunError).
         """
-        from ajuste.store.columns import each_trial
+        from ajuste.store.trials import each_row, trial_of
 
-        with self._reading() as transaction:
-            yield from each_trial(transaction, run.id)
+        with self._database.reading() as connection:
+            yield from map(trial_of, each_row(connection, run.id))
 
     def trials_at(self, run: Run, places: Sequence[Place]) -> list[Trial]:
-        """The trials of a run at these places, in their order."""
-        from ajuste.store.rows import place_words, trial_at
+        """Return the trials of a run at these places, in their order."""
+        from ajuste.store.trials import trials_at
 
-        found = []
-        with self._reading() as transaction:
-            own = owners(transaction, run.id)
-            for place in places:
-                one = trial_at(transaction, own, place)
-                if one is None:
-                    raise DamageError(f"{place_words(run.id, *place)} is missing")
-                found.append(one)
-        return found
+        with self._database.reading() as connection:
+            return trials_at(connection, run.id, places)
 
     def measurements(self, run: Run) -> Measurements:
-        """All figures of a run, without what its programs printed."""
-        from ajuste.store.columns import read_measurements
+        """Return all figures of a run, without what its programs printed."""
+        from ajuste.store.trials import read_measurements
 
-        with self._reading() as transaction:
-            return read_measurements(transaction, run.id)
-
-    def kept_measurements(self, run: Run) -> Measurements | None:
-        """The figures of a run as they were kept, if they are of all the trials that it has."""
-        from ajuste.store.columns import kept_measurements
-
-        with self._reading() as transaction:
-            return kept_measurements(transaction, run.id)
-
-    def keep_measurements(self, run: Run, found: Measurements) -> None:
-        """Keep the figures of all trials that a run has now, so that they are read at once from then on."""
-        from ajuste.store.columns import keep_measurements
-
-        with self._writing() as transaction:
-            keep_measurements(transaction, run.id, found)
+        with self._database.reading() as connection:
+            return read_measurements(connection, run.id)
 
     def each_measured(self, run: Run) -> Iterator[tuple[Place, Measured]]:
-        """What the digest of a run covers, trial by trial in design order."""
-        from ajuste.store.columns import each_measured
+        """Return what the digest of a run covers, trial by trial in design order."""
+        from ajuste.store.trials import each_measured
 
-        with self._reading() as transaction:
-            yield from each_measured(transaction, run.id)
+        with self._database.reading() as connection:
+            yield from each_measured(connection, run.id)
 
     def digest(self, run: Run, trials: int) -> str | None:
-        """The digest that was kept of a run, if it is of all the trials that it has, which are so many."""
-        with self._reading() as transaction:
-            counted = all_trials(transaction, run.id)
-            kept = row_at(transaction, DigestRow, run.id)
-            if kept is None or (verified(kept).trials, kept.total) != (counted.rows, counted.total):
-                return None
-            return kept.digest if counted.rows == trials else None
+        """Return the digest that was kept of a run, if it is of all the trials that it has, which are so many."""
+        with self._database.reading() as connection:
+            known = rows.known_of(rows.owners(connection, run.id))
+            content = rows.document(connection, run.id, DIGEST, known) if known.startswith(f"{trials} ") else None
+            return None if content is None else content.decode()
 
     def keep_digest(self, run: Run, digest: str, trials: int) -> None:
         """Keep the digest of all trials of a run, if it still has so many."""
-        with self._writing() as transaction:
-            counted = all_trials(transaction, run.id)
-            if counted.rows == trials:
-                put(transaction, sealed(DigestRow(run_id=run.id, trials=trials, total=counted.total, digest=digest)))
+        with self._database.writing() as connection:
+            known = rows.known_of(rows.owners(connection, run.id))
+            if known.startswith(f"{trials} "):
+                keep_document(connection, run.id, DIGEST, digest.encode(), known)
 
     def keep_recorded(self, run: Run, recorded: Recorded) -> None:
         """Keep a recorded trial, instead of an earlier one of the same configuration."""
-        row = RecordedRow(run_id=run.id, configuration=recorded.configuration, document=recorded.model_dump_json())
-        with self._writing() as transaction:
-            earlier = row_at(transaction, RecordedRow, run.id, recorded.configuration)
-            counted = tally(transaction, run.id, RECORDED, to_change=True).plus(
-                [sealed(row).check], [earlier.check] if earlier else ()
-            )
-            put(transaction, row)
-            keep_tally(transaction, run.id, RECORDED, counted)
+        with self._database.writing() as connection:
+            rows.head_of(connection, run.id, to_change=True)
+            name, content = recorded.configuration, recorded.model_dump_json().encode()
+            others = sum(row.check for row in rows.documents(connection, RECORDED, run.id) if row.name != name)
+            check = keep_document(connection, run.id, RECORDED, content, name)
+            rows.change_run(connection, run.id, recorded=others + check)
 
     def recorded(self, run: Run) -> dict[str, Recorded]:
-        """The recorded trials of a run by configuration."""
-        with self._reading() as transaction:
-            owned = (all_of(transaction, RecordedRow, owner, RECORDED) for owner in owners(transaction, run.id))
-            rows = {row.configuration: row.document for own in owned for row in own}
-        if rows:
+        """Return the recorded trials of a run by configuration."""
+        with self._database.reading() as connection:
+            documents: dict[str, bytes] = {}
+            for head in rows.owners(connection, run.id):
+                documents |= rows.recorded_of(connection, head)
+        if documents:
             from ajuste.model.explanation import Recorded
-        return {name: Recorded.model_validate_json(document) for name, document in rows.items()}
+        return {name: Recorded.model_validate_json(content) for name, content in documents.items()}
 
     def keep_suite(self, suite_id: str, document: str) -> None:
         """Keep the record of a suite, instead of an earlier one with the same id."""
-        with self._writing() as transaction:
-            keep_suite(transaction, suite_id, document)
+        with self._database.writing() as connection:
+            keep_document(connection, suite_id, SUITE, document.encode())
 
     def suites(self) -> list[str]:
-        """The records of all suites, as they were kept."""
-        with self._reading() as transaction:
-            return all_suites(transaction)
+        """Return the records of all suites, as they were kept."""
+        with self._database.reading() as connection:
+            return [row.document.decode() for row in rows.documents(connection, SUITE)]
 
     def reserved(self, fingerprint: str, seed: int, what: str) -> AbstractContextManager[None]:
         """Hold this study and seed, for as long as the context lasts, against all who share the store. Raises
         RequestError if it is held elsewhere. A file is a store of one machine, where ``only_one`` is enough.
         """
-        return held_on_server(self._database, fingerprint, seed, what)
+        return self._database.held(fingerprint, seed, what)
 
     def _following(self, base: str) -> str:
-        """The id of another run of what a run has measured."""
+        """Return the id of another run of what a run has measured."""
         first = base.partition(".")[0]
-        with self._reading() as transaction:
-            taken = {head.id for head in heads(transaction)}
-        return next(one for number in count(2) if (one := f"{first}.{number}") not in taken)
-
-    def _reading(self) -> AbstractContextManager[Transaction]:
-        return reading(self._database, self.url)
-
-    def _writing(self) -> AbstractContextManager[Transaction]:
-        return writing(self._database, self.url)
+        with self._database.reading() as connection:
+            taken = {head.id for head in rows.heads(connection)}
+        return next(run_id for number in count(2) if (run_id := f"{first}.{number}") not in taken)
 
 
-def _run(transaction: Transaction, run_id: str) -> Run:
-    row = verified(row_at(transaction, RunRow, run_id))
-    return Run(**{name: getattr(row, name) for name in Run.__dataclass_fields__})
+def _run(connection: sa.Connection, head: Head) -> Run:
+    listed = {name: value for name, value in head._asdict().items() if name in Run.__dataclass_fields__}
+    return Run(**listed, **rows.study_of(connection, head.id))
+
+
+def _known(connection: sa.Connection, run_id: str) -> str:
+    """Return what tells all trials and recordings of a run from all others."""
+    owners = rows.owners(connection, run_id)
+    return f"{rows.known_of(owners)} {sum(head.recorded for head in owners)}"

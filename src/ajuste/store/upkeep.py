@@ -8,30 +8,33 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Final
+
+import sqlalchemy as sa
 
 from ajuste.machine.files import give_to_caller
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
+from ajuste.store import runs as rows
 from ajuste.store.checks import DamageError
-from ajuste.store.database import file_of, remove_store, require_new, require_there, shown
-from ajuste.store.engine import lock_name, only_one, open_database, unusable
+from ajuste.store.engine import FAILURES, open_database, unusable
 from ajuste.store.head import Head, RunNotes
+from ajuste.store.location import (
+    file_of,
+    lock_name,
+    only_one,
+    redact_password,
+    remove_store,
+    require_new,
+    require_there,
+)
 from ajuste.store.salvage import Findings, inspect_store
-from ajuste.store.schema import ColumnRow, RecordedRow, ResultsRow, RunRow, StoredRow, TrialRow
+from ajuste.store.schema import DOCUMENTS, RECORDED, RESULTS, STUDY, TRIALS
 from ajuste.store.store import Store
-from ajuste.store.tallies import bytes_of, heads
 
-_PARTS: Final[dict[str, tuple[type[StoredRow], tuple[str, ...]]]] = {
-    "outputs": (TrialRow, ("events", "console")),
-    "figures": (TrialRow, ("metrics", "written", "not_supported", "reason")),
-    "recordings": (RecordedRow, ("document",)),
-    "kept figures": (ColumnRow, ("words", "numbers")),
-    "results": (ResultsRow, ("document",)),
-    "study and machine": (RunRow, ("resolved", "environment", "named")),
-}
-"""By kind of what a run takes room for: the table and the texts."""
+_KINDS: Final = MappingProxyType({RECORDED: "recordings", RESULTS: "results", STUDY: "study and machine"})
+"""What kinds of documents are called."""
 
 
 def back_up(url: str, file: Path) -> Findings:
@@ -40,25 +43,25 @@ def back_up(url: str, file: Path) -> Findings:
     Raises RequestError if ``file`` is there already and for a server, RunError where the copy cannot be written or is
     not sound: then there is none.
     """
-    original = _file(url, f"back it up with pg_dump --format=custom --file={file} --dbname={shown(url)}")
+    original = _file(url, f"back it up with pg_dump --format=custom --file={file} --dbname={redact_password(url)}")
     require_new(file)
     require_there(original)
     try:
-        _copy(original, file)
+        with closing(sqlite3.connect(original)) as source, closing(sqlite3.connect(file)) as copy:
+            source.backup(copy)
         give_to_caller(file)
-        with TemporaryDirectory(prefix="ajuste-backup-", dir=file.parent) as directory:
-            looked_at = Path(directory) / "store.sqlite"  # Opening one of an older layout would change it.
-            _copy(file, looked_at)
-            found = inspect_store(f"sqlite:///{looked_at}")
-        if found.damaged:
-            raise unusable(url, DamageError(found.damaged[0]), "copied")
+        findings = inspect_store(f"sqlite:///{file}")
+        if findings.damaged:
+            raise unusable(url, DamageError(findings.damaged[0]), "copied")
+        with closing(sqlite3.connect(file)) as copy:
+            copy.execute("PRAGMA journal_mode=DELETE")  # One file.
     except (sqlite3.Error, OSError) as error:
         remove_store(file)
         raise RunError(f"cannot copy the store to {file}: {error}", hint="check disk space and permissions") from error
     except BaseException:
         remove_store(file)
         raise
-    return found
+    return findings
 
 
 def forget(runs: Sequence[Head], store: Store, home: Home) -> None:
@@ -95,16 +98,10 @@ def _held(run: Head, store: Store, home: Home) -> Iterator[None]:
         yield
 
 
-def _copy(original: str | Path, file: Path) -> None:
-    with closing(sqlite3.connect(original)) as source, closing(sqlite3.connect(file)) as copy:
-        source.backup(copy)
-        copy.execute("PRAGMA journal_mode=DELETE")
-
-
 def _file(url: str, hint: str) -> Path:
     file = file_of(url)
     if file is None:
-        raise RequestError(f"the store {shown(url)} is on a server; expected a file", hint=hint)
+        raise RequestError(f"the store {redact_password(url)} is on a server; expected a file", hint=hint)
     return file
 
 
@@ -118,22 +115,19 @@ class Sizes:
 
 def sizes(url: str) -> Sizes:
     """What takes how much room."""
-    database = open_database(url)
-    try:
-        with database.transaction() as transaction:
-            found: dict[str, dict[str, int]] = {head.id: {} for head in heads(transaction)}
-            for kind, (table, names) in _PARTS.items():
-                whose = "id" if table is RunRow else "run_id"
-                texts = bytes_of(database, table, names)
-                query = f"SELECT {whose}, SUM({texts}) FROM {table.table} GROUP BY {whose}"
-                for run_id, size in transaction.rows(query):
-                    found.setdefault(run_id, {})[kind] = int(size or 0)
-    except (database.errors, DamageError) as error:
-        raise unusable(url, error, "read") from error
-    finally:
-        database.close()
+    c = DOCUMENTS.c
+    documents = sa.select(c.run_id, c.kind, sa.func.sum(sa.func.length(c.document))).group_by(c.run_id, c.kind)
+    lengths = (sa.func.sum(sa.func.length(column)) for column in (TRIALS.c.outputs, TRIALS.c.figures))
+    trials = sa.select(TRIALS.c.run_id, *lengths).group_by(TRIALS.c.run_id)
+    with closing(open_database(url)) as database, database.reading() as connection:
+        by_run: dict[str, dict[str, int]] = {head.id: {} for head in rows.heads(connection)}
+        for run_id, outputs, figures in connection.execute(trials):
+            by_run.setdefault(run_id, {}).update(outputs=int(outputs), figures=int(figures))
+        for run_id, kind, size in connection.execute(documents):
+            if kind in _KINDS:
+                by_run.setdefault(run_id, {})[_KINDS[kind]] = int(size)
     parts = (Path(f"{database.file}{end}") for end in ("", "-wal"))
-    return Sizes(found, sum(part.stat().st_size for part in parts if part.is_file()) if database.file else 0)
+    return Sizes(by_run, sum(part.stat().st_size for part in parts if part.is_file()) if database.file else 0)
 
 
 @dataclass(frozen=True)
@@ -155,7 +149,10 @@ def shrink(url: str) -> None:
     """Give the room of what was removed back to the disk. What cannot be now is used again by later runs."""
     if file_of(url) is None:
         return
-    database = open_database(url)
-    with closing(database), suppress(database.errors), database.connection() as connection:
-        connection.execute("VACUUM")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with (
+        closing(open_database(url)) as database,
+        suppress(*FAILURES),
+        closing(database.engine.raw_connection()) as connection,
+    ):
+        for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+            connection.cursor().execute(statement)

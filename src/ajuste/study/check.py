@@ -47,6 +47,7 @@ OF_A_GUEST = (
     "memory_mib",
     "nodes",
     "turn_us",
+    "parallel",
     "topology",
     "modules",
     "packages",

@@ -56,7 +56,14 @@ class TargetTable(StudyTable):
     turn_us: TurnUs | None = Field(
         default=None,
         exclude_if=lambda turn: turn is None,
-        description="Several CPUs take turns: all of them one in at most so many µs (default: until the next timer).",
+        description="CPUs that run at once wait for each other every so many µs (default: 2). With parallel = false "
+        "all take one turn in at most so many µs (default: until the next timer).",
+    )
+    parallel: bool | None = Field(
+        default=None,
+        exclude_if=lambda parallel: parallel is None,
+        description="Whether several CPUs run at once, each with a clock of its own (default: if QEMU supports it). "
+        "With false they take turns on one clock.",
     )
     modules: tuple[Argument, ...] = Field(
         default=(),
@@ -122,6 +129,8 @@ class TargetTable(StudyTable):
             raise ValueError('the virtual clock is not supported on the host; use kind = "vm"')
         if self.turn_us is not None and (self.clock != "virtual" or self.cpus < 2):
             raise ValueError("turn_us requires the virtual clock and at least 2 cpus")
+        if self.parallel is not None and (self.clock != "virtual" or self.cpus < 2):
+            raise ValueError("parallel requires the virtual clock and at least 2 cpus")
         return self
 
 

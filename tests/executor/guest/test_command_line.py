@@ -109,6 +109,8 @@ def test_the_lens_keeps_the_turns_of_several_cpus() -> None:
     assert option(command_line(machine(**several), CHANNELS, restored=True), "-plugin") == "/lens,,1.so,depth=halts"
     short = command_line(machine(**several, turn_us=5), CHANNELS, restored=True)
     assert option(short, "-plugin") == "/lens,,1.so,depth=halts,turn=5000"
+    at_once = command_line(machine(**several, quantum_us=2), CHANNELS, restored=True)
+    assert option(at_once, "-plugin") == "/lens,,1.so,depth=halts,parallel=2000"
     counting = replace(CHANNELS, lens=Lens(library=Path("/lens.so"), depth="counts", symbols=Path("/symbols")))
     assert option(command_line(machine(**several, turn_us=5), counting, restored=True), "-plugin").endswith(
         ",turn=5000"

@@ -42,7 +42,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def target(place: Home, kernel: Callable[[str], KernelImage], programs: dict[str, Path]) -> Iterator[GuestExecutor]:
     image, files = kernel("debian:6.1"), GuestFiles(study_files=programs)
-    with GuestExecutor(image, clock="virtual", cpus=CPUS, files=files, home=place) as entered:
+    with GuestExecutor(image, clock="virtual", cpus=CPUS, parallel=False, files=files, home=place) as entered:
         yield entered
 
 
@@ -169,7 +169,9 @@ def test_cpus_that_take_short_turns_take_lines_from_each_other(
 ) -> None:
     image, files = kernel("debian:6.1"), GuestFiles(study_files=programs)
     turn_us = 5
-    with GuestExecutor(image, clock="virtual", cpus=CPUS, files=files, home=place, turn_us=turn_us) as guest:
+    with GuestExecutor(
+        image, clock="virtual", cpus=CPUS, parallel=False, files=files, home=place, turn_us=turn_us
+    ) as guest:
         seen, together = shared_lines(guest, 8)
         again, _ = shared_lines(guest, 8)
         _, apart = shared_lines(guest, 64)

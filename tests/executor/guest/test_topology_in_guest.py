@@ -35,6 +35,7 @@ def options(place: Home, topology: Topology, nodes: tuple[MemoryNode, ...] = (),
         "kernel_arguments": words,
         "nodes": nodes,
         "turn_us": None,
+        "parallel": None,
         "topology": topology,
         "say": lambda _: None,
     }

@@ -18,6 +18,7 @@ from ajuste.executor.executor import Executor
 from ajuste.executor.guest.emulator import choose_emulator
 from ajuste.executor.guest.guest import GuestOptions
 from ajuste.executor.guest.initramfs import GuestFiles, build_initramfs
+from ajuste.executor.guest.lens import why_not_at_once
 from ajuste.executor.stream import LONGEST_STREAM_BYTES, read_trial
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.base import ClosedModel
@@ -77,6 +78,7 @@ class GuestJob(ClosedModel):
     kernel_arguments: Annotated[tuple[Word, ...], Field(max_length=200)] = ()
     nodes: Annotated[tuple[MemoryNode, ...], Field(max_length=64)] = ()
     turn_us: TurnUs | None = None
+    parallel: bool | None = None
     topology: Topology | None = None
     snapshot: bool = True
 
@@ -98,6 +100,8 @@ def pack_guest(image: KernelImage, files: GuestFiles, guest: GuestOptions, direc
     archive = build_initramfs(files, image, directory / "initramfs", quiet_gate=guest["clock"] == "virtual")
     emulator = choose_emulator(guest["clock"], guest["cpus"], guest["home"], guest["say"], topology=guest["topology"])
     options = {name: value for name, value in guest.items() if name in GuestJob.model_fields}
+    if guest["parallel"] is None and guest["clock"] == "virtual" and guest["cpus"] > 1:
+        options["parallel"] = not why_not_at_once(emulator)  # All workers have the same clock, or refuse.
     job = GuestJob(
         ajuste=ajuste_version(),
         qemu=emulator.version,

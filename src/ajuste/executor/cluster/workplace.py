@@ -180,6 +180,7 @@ class Workplace:
             kernel_arguments=job.kernel_arguments,
             nodes=job.nodes,
             turn_us=job.turn_us,
+            parallel=job.parallel,
             topology=job.topology,
         )
 

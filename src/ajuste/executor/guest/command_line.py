@@ -31,8 +31,9 @@ class GuestMachine(BaseModel):
     """A machine to be. ``seed`` is QEMU's own; ``kernel_arguments`` are added to the kernel's command line.
 
     ``instruction_ns`` is how long every instruction takes under the virtual clock: a power of two. ``nodes``, if any,
-    share out its CPUs and memory; a ``topology``, if any, says where its CPUs are. A turn of all CPUs takes ``turn_us``
-    µs at most. ``lens`` is the plugin of QEMU that keeps the clock right where CPUs halt and QEMU cannot record.
+    share out its CPUs and memory; a ``topology``, if any, says where its CPUs are. With ``quantum_us`` its CPUs run at
+    once, and wait for each other every so many µs; else a turn of all CPUs takes ``turn_us`` µs at most. ``lens`` is
+    the plugin of QEMU that keeps the clock where there are several CPUs, or QEMU cannot record.
     """
 
     emulator: Emulator
@@ -47,6 +48,7 @@ class GuestMachine(BaseModel):
     kernel_arguments: tuple[str, ...] = ()
     nodes: tuple[MemoryNode, ...] = ()
     turn_us: TurnUs | None = None
+    quantum_us: TurnUs | None = None
     topology: Topology | None = None
     lens: Path | None = None
 
@@ -59,10 +61,16 @@ class GuestMachine(BaseModel):
             "CPUs": str(self.cpus),
             **({"topology": self.topology.in_words} if self.topology else {}),
             "memory": f"{self.memory_mib} MiB",
-            **({"turn of all CPUs": f"{self.turn_us} µs"} if self.turn_us else {}),
+            **({"CPUs run": self._how_cpus_run} if self.cpus > 1 and self.clock == "virtual" else {}),
             **({"nodes": nodes_in_words(self.nodes)} if self.nodes else {}),
             "machine seed": str(self.seed),
         }
+
+    @property
+    def _how_cpus_run(self) -> str:
+        if self.quantum_us:
+            return f"at once, in quanta of {self.quantum_us} µs"
+        return "in turns, on one clock" + (f"; all take one turn in {self.turn_us} µs" if self.turn_us else "")
 
 
 @dataclass(frozen=True)
@@ -119,6 +127,7 @@ def command_line(machine: GuestMachine, channels: Channels, *, restored: bool) -
 def _plugin(machine: GuestMachine, channels: Channels) -> tuple[str, ...]:
     lens = channels.lens
     turn = (f"turn={machine.turn_us * 1000}",) if machine.turn_us else ()
+    turn = (f"parallel={machine.quantum_us * 1000}",) if machine.quantum_us else turn
     if lens is None:
         return ("-plugin", ",".join((_escaped(machine.lens), "depth=halts", *turn))) if machine.lens else ()
     files = {"events": channels.events, "plan": channels.plan, "symbols": lens.symbols, "costs": channels.costs}

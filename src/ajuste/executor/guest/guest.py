@@ -25,6 +25,7 @@ from ajuste.executor.guest.lens import (
     read_counted,
     require_fit,
     require_plugins,
+    why_not_at_once,
 )
 from ajuste.executor.guest.machine import DidNotStart, MachineLimit, RunningMachine, hold, require_intact
 from ajuste.executor.guest.naming import name_costs, name_decisions
@@ -39,7 +40,7 @@ from ajuste.model.event import Hello
 from ajuste.model.kernel import KernelImage
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import MemoryNode, Plan
-from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, TurnUs
+from ajuste.model.results import DEFAULT_INSTRUCTION_NS, DEFAULT_QUANTUM_US, Clock, InstructionNs, TurnUs
 from ajuste.model.topology import MOST_CPUS, Topology
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
@@ -78,6 +79,7 @@ class GuestOptions(TypedDict):
     kernel_arguments: tuple[str, ...]
     nodes: tuple[MemoryNode, ...]
     turn_us: TurnUs | None
+    parallel: bool | None
     topology: Topology | None
     say: Say
 
@@ -88,8 +90,9 @@ class GuestExecutor(Executor):
     ``clock`` ``virtual``: time is counted in instructions (``instruction_ns`` each), and everything is exact to the
     bit. ``wall``: the time of this machine. ``snapshot=False`` boots anew for every plan: under the virtual clock with
     the same result. ``files`` may be packed already, for this very kernel and clock. ``nodes`` share out its CPUs and
-    memory; a ``topology`` says where the CPUs are. With ``turn_us`` several take shorter turns. ``jobs`` limits how
-    many run at once. Entering raises RequestError for a kernel that does not boot, or files that it cannot be given.
+    memory; a ``topology`` says where the CPUs are. Several CPUs run at once under the virtual clock, in quanta of
+    ``turn_us``, if QEMU supports that; with ``parallel=False`` they take turns. ``jobs`` limits how many guests run
+    at once. Entering raises RequestError for a kernel that does not boot, or files that it cannot be given.
     """
 
     def __init__(
@@ -108,6 +111,7 @@ class GuestExecutor(Executor):
         kernel_arguments: tuple[str, ...] = (),
         nodes: tuple[MemoryNode, ...] = (),
         turn_us: TurnUs | None = None,
+        parallel: bool | None = None,
         topology: Topology | None = None,
         say: Say = lambda _: None,
     ) -> None:
@@ -123,6 +127,7 @@ class GuestExecutor(Executor):
         self._jobs = jobs
         self._kernel_arguments = kernel_arguments
         self._turn_us = turn_us
+        self._in_parallel = parallel
         self._layout = checked_layout(GuestLayout(memory_mib, nodes, topology), cpus)
         self._say = say
         self._stack = ExitStack()
@@ -289,7 +294,10 @@ class GuestExecutor(Executor):
         return choose_accelerator(self._home, emulator.version, self._image.sha256, boots)
 
     def _machine(self, emulator: Emulator, initramfs: Initramfs, accelerator: Literal["tcg", "kvm"]) -> GuestMachine:
+        is_counted = self._clock == "virtual"
         unrecorded = self._cpus > 1 or initramfs.size_bytes > _MOST_RECORDED_BYTES
+        lens = lens_of_turns(emulator, self._turn_us) if is_counted and unrecorded else None
+        at_once = is_counted and self._cpus > 1 and self._runs_at_once(emulator, lens)
         return GuestMachine(
             emulator=emulator,
             kernel=self._image.vmlinuz.resolve(),
@@ -303,9 +311,26 @@ class GuestExecutor(Executor):
             kernel_arguments=self._kernel_arguments,
             nodes=self._layout.nodes,
             topology=self._layout.topology,
-            turn_us=self._turn_us,
-            lens=lens_of_turns(emulator, self._turn_us) if self._clock == "virtual" and unrecorded else None,
+            turn_us=None if at_once else self._turn_us,
+            quantum_us=self._turn_us or DEFAULT_QUANTUM_US if at_once else None,
+            lens=lens,
         )
+
+    def _runs_at_once(self, emulator: Emulator, lens: Path | None) -> bool:
+        if self._in_parallel is False:
+            return False
+        lacking = why_not_at_once(emulator) if lens else "the lens cannot be loaded"
+        if lacking and self._in_parallel:
+            raise RequestError(
+                f"CPUs of a guest cannot run at once here: {lacking}",
+                hint="unset AJUSTE_QEMU to fetch a QEMU that fits; or set parallel = false in [target]",
+            )
+        if lacking:
+            self._notes.append(
+                f"The {self._cpus} CPUs of the guest share one clock ({lacking}): what one executes takes time from "
+                "the others. Trust placement and counts, not the time of parallel work."
+            )
+        return not lacking
 
     def _prepare(
         self,

@@ -139,6 +139,23 @@ def _library() -> Path:
     return library
 
 
+_CLOCK_OF_CPUS: Final = (
+    *("bql_locked", "cpu_exec_end", "cpu_exec_start", "cpu_thread_is_idle", "cpus_get_accel", "current_cpu"),
+    *("icount_get", "icount_get_raw", "icount_handle_interrupt", "icount_to_ns", "icount_update"),
+    *("qemu_add_vm_change_state_handler", "qemu_clock_deadline_ns_all", "qemu_get_cpu", "rr_kick_vcpu_thread"),
+    "timers_state",
+)
+"""What the lens needs of QEMU to give each CPU a clock (native/lens/src/parallel.rs)."""
+
+
+@functools.cache
+def why_not_at_once(emulator: Emulator) -> str:
+    """Why the CPUs of a guest have to share one clock under this QEMU; empty if they need not."""
+    content = emulator.binary.read_bytes()
+    lacking = [name for name in _CLOCK_OF_CPUS if b"\0" + name.encode() + b"\0" not in content]
+    return f"QEMU {emulator.version} ({emulator.binary}) exports no {lacking[0]}" if lacking else ""
+
+
 def lens_of_turns(emulator: Emulator, turn_us: int | None) -> Path | None:
     """The lens for guests with several CPUs, which without it halt a few nanoseconds early or late now and then
     (native/lens/src/halts.rs); ``None`` where there is none, or QEMU takes none. Raises RequestError where it is

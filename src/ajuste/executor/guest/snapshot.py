@@ -26,7 +26,7 @@ from ajuste.executor.guest.qmp import MonitorClosed
 from ajuste.executor.stream import read_boot
 from ajuste.kernel.kconfig.config_file import read_config
 from ajuste.machine.cache import SNAPSHOTS, make_room
-from ajuste.machine.files import make_directory, open_kept, replaced, sealed, unsealed
+from ajuste.machine.files import make_directory, open_kept, replaced, sealed, sha256_of, unsealed
 from ajuste.machine.home import Home
 from ajuste.machine.lock import holding
 from ajuste.model.base import BaseModel
@@ -297,6 +297,7 @@ def name_of(machine: GuestMachine, kernel_sha256: str, initramfs_sha256: str) ->
     depends_on = [
         *command_line(by_content, _ANY_CHANNELS, restored=False),
         *(machine.emulator.version, binary.st_size, made),
+        *((sha256_of(machine.lens),) if machine.lens and machine.quantum_us else ()),
         _FORMAT,
     ]
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()

@@ -26,8 +26,7 @@ from ajuste.run.campaign.evaluator import Evaluator, ExperimentBench
 from ajuste.run.campaign.kept import campaign_names, find_campaign
 from ajuste.run.experiment import progress_of
 from ajuste.run.testbed import RunOptions
-from ajuste.store.head import Head
-from ajuste.store.store import Run
+from ajuste.store.head import Head, Run
 from ajuste.study.builtin import builtin_studies, find_study
 from ajuste.study.named import require_allowed
 from ajuste.study.resolved import ResolvedStudy

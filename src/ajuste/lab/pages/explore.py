@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from starlette.requests import Request
@@ -17,8 +17,11 @@ from ajuste.model.error import RequestError
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
 from ajuste.report.format import labels_of
-from ajuste.store.store import Run, Store
+from ajuste.store.head import Run
 from ajuste.study.resolved import ResolvedStudy
+
+if TYPE_CHECKING:
+    from ajuste.store.store import Store
 
 _NAMED: Final = ("block", "position", "attempt")
 _VIEWS: Final = (
@@ -113,11 +116,9 @@ def _measured(lab: Laboratory, run: Run) -> Measurements:
 
 
 @lru_cache(maxsize=4)
-def _read(store: Store, run_id: str, count: int) -> Measurements:
+def _read(store: Store, run_id: str, count: int) -> Measurements:  # noqa: ARG001 - see below
     """``count`` is a part of what is remembered: a run that goes on has more by now."""
-    run = store.find_run(run_id)
-    kept = store.kept_measurements(run)
-    return store.measurements(run) if kept is None or len(kept) != count else kept
+    return store.measurements(store.find_run(run_id))
 
 
 def document(request: Request) -> Response:

@@ -27,8 +27,7 @@ from ajuste.model.capability import Asked
 from ajuste.model.error import RequestError
 from ajuste.report.html import render_html
 from ajuste.report.results import report_of
-from ajuste.store.head import PINNED
-from ajuste.store.store import Run
+from ajuste.store.head import PINNED, Run
 from ajuste.study.resolved import ResolvedStudy
 
 _ENDS_WITHIN_S: Final = 30.0

@@ -21,7 +21,6 @@ from ajuste.report.results import report_of
 from ajuste.run.experiment import conduct, prepare, progress_of
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
-from ajuste.store.store import Store
 from ajuste.study.measures import deciding_metrics
 from ajuste.study.schema import FactorTable, Study
 
@@ -264,6 +263,8 @@ class Measuring:
         """Raises RequestError for a kernel that does not boot or a study that it cannot carry out, RunError where
         measuring failed.
         """
+        from ajuste.store.store import Store
+
         metric = deciding_metrics(study, self.catalogue)[0]
         with progress_of(study, self.catalogue, quiet=self.quiet) as progress:
             means = replace(self.means, say=progress.say)

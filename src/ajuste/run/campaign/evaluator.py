@@ -26,7 +26,6 @@ from ajuste.run.campaign.parts import (
 from ajuste.run.experiment import built_kernels, conduct, resolved_study
 from ajuste.run.runner import Watcher
 from ajuste.run.testbed import RunOptions, testbed_for
-from ajuste.store.store import Store
 from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import Study
 
@@ -65,6 +64,7 @@ class ExperimentBench:
 
     def measured(self, study: Study, kept: Path) -> SealedTrials:
         from ajuste.report.progress import BuildProgress
+        from ajuste.store.store import Store
 
         with BuildProgress(quiet=True) as building:
             study = with_kernels(study, built_kernels(study, self.known, self.means, building))

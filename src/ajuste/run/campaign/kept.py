@@ -26,7 +26,7 @@ from ajuste.machine.home import Home
 from ajuste.model.base import ClosedModel
 from ajuste.model.campaign import CAMPAIGN_NAME, Campaign, CampaignEntry, CampaignEvent
 from ajuste.model.error import RequestError, RunError
-from ajuste.store.engine import only_one
+from ajuste.store.location import only_one
 from ajuste.study.builtin import find_study
 from ajuste.study.problem import nearest
 from ajuste.study.read import read_study

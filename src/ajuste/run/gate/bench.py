@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ajuste.analysis.layouts import of_layouts
 from ajuste.catalogue.loader import Catalogue
@@ -20,10 +20,13 @@ from ajuste.run.experiment import conduct, prepare, progress_of, record
 from ajuste.run.gate.checkout import Checkouts, ProjectRepository, checked_out
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
-from ajuste.store.store import Run, Store
+from ajuste.store.head import Run
 from ajuste.study.named import require_allowed
 from ajuste.study.project import CONFIDENCE, BenchmarkTable, Project, Trees, missing
 from ajuste.study.schema import Study
+
+if TYPE_CHECKING:
+    from ajuste.store.store import Store
 
 BLOCKS_A_LAYOUT: Final = 3
 LACKING_HINT: Final = "check the fields command, build and files of the benchmark"
@@ -179,6 +182,8 @@ class RevisionBench:
         """What was measured. Where a revision is beyond the limit, it is counted by function of what the revision
         ``explained`` carries out more; if that fails, the second value says why. Raises RunError.
         """
+        from ajuste.store.store import Store
+
         request = self.request
         with progress_of(study, request.catalogue, quiet=request.quiet) as progress:
             options = replace(request.options, say=progress.say)

@@ -28,7 +28,7 @@ from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.gate import GateRevision, ProjectCommit
 from ajuste.model.plan import User
-from ajuste.store.engine import only_one
+from ajuste.store.location import only_one
 
 LAST_LINES: Final = 15
 """Of a build that failed."""

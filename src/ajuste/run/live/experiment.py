@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.design.stopping import Stop
@@ -34,10 +34,13 @@ from ajuste.run.live.reading import Source
 from ajuste.run.live.sources import opened
 from ajuste.run.live.state import forget_stop, is_asked_to_stop, keep_state, own_state
 from ajuste.run.testbed import Experiment, RunOptions
-from ajuste.store.engine import lock_name, only_one
-from ajuste.store.store import Run, Store
+from ajuste.store.head import Run
+from ajuste.store.location import lock_name, only_one
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
+
+if TYPE_CHECKING:
+    from ajuste.store.store import Store
 
 _LOG: Final = logging.getLogger(__name__)
 LIVE: Final = "live"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -28,8 +28,11 @@ from ajuste.model.metric import Metric
 from ajuste.model.trial import Trial
 from ajuste.model.wording import percent
 from ajuste.run.live.reading import NothingShownError, Source
-from ajuste.store.store import Run, Store
+from ajuste.store.head import Run
 from ajuste.study.resolved import ResolvedStudy
+
+if TYPE_CHECKING:
+    from ajuste.store.store import Store
 
 OWN_BLOCKS: Final = 10
 """From so many on a run's own blocks count, and not what was known before."""

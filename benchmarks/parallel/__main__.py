@@ -1,0 +1,5 @@
+"""With ``--repeats N``, without tables."""
+
+from benchmarks.parallel import main
+
+main()

@@ -1,0 +1,562 @@
+//! A clock of its own for each CPU of a guest, so that its CPUs run at once.
+//!
+//! Under the virtual clock QEMU lets one CPU after the other carry out instructions, and each instruction moves the one
+//! clock on: what a CPU does takes time from all others. Here each has a local time instead. A CPU's turn goes on until
+//! its local time has come to the end of the quantum, or to the next timer; when all that run have come there, the
+//! guest's time follows. A CPU that is woken begins at the time of its waker, and one that waits in a loop (`pause`) lets
+//! the rest of the quantum pass. No CPU sees a time before one that another has seen.
+//!
+//! QEMU asks for the time through pointers in a table of its accelerator, which are replaced here; it is found by the
+//! functions that it names. How far a CPU may go, QEMU takes from the time until the next timer: it is told the time that
+//! leaves as much. Between turns `bias + instructions` is kept such that QEMU's own reckoning gives the guest's time, so
+//! that an idle guest jumps to its next timer, and snapshots hold it, as without all this. Source:
+//! accel/tcg/tcg-accel-ops-rr.c, -icount.c, icount-common.c, include/system/accel-ops.h of QEMU 10.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering::Relaxed};
+use std::sync::OnceLock;
+
+use crate::exports::required;
+use crate::interface::{self, interface};
+
+type State = *mut c_void;
+type Time = extern "C" fn() -> i64;
+type Interrupt = extern "C" fn(State, c_int);
+type Idle = extern "C" fn(State) -> bool;
+type OfState = unsafe extern "C" fn(State);
+
+const VIRTUAL_CLOCK: c_int = 1;
+const ALL_TIMERS: c_int = -1;
+/// So many words of the table are looked through; it has 36.
+const WORDS: usize = 36;
+const MOST_BYTES: usize = 1 << 16;
+/// No more CPUs have been tried.
+const MOST_CPUS: usize = 16;
+/// Spares a CPU that is there already a turn of none, for which QEMU would run its timers.
+const LEAST_INSTRUCTIONS: i64 = 1;
+/// A pause takes 140 cycles on Intel CPUs since Skylake, and about 10 before.
+const PAUSE_INSTRUCTIONS: i64 = 32;
+const SHORT_PAUSES: i64 = 1;
+/// `pause`, and `mwait`, which QEMU carries out like it where there are several CPUs.
+const WAITING: [&[u8]; 2] = [&[0xf3, 0x90], &[0x0f, 0x01, 0xc9]];
+
+static PARALLEL: AtomicPtr<Parallel> = AtomicPtr::new(ptr::null_mut());
+
+#[derive(Clone, Copy)]
+struct Functions {
+    time_ns: unsafe extern "C" fn() -> i64,
+    instructions: unsafe extern "C" fn() -> i64,
+    deadline_ns: unsafe extern "C" fn(c_int, c_int) -> i64,
+    update: OfState,
+    is_idle: unsafe extern "C" fn(State) -> bool,
+    is_locked: unsafe extern "C" fn() -> bool,
+    table: unsafe extern "C" fn() -> *const AtomicPtr<c_void>,
+    kick: OfState,
+    interrupt: Interrupt,
+    find: unsafe extern "C" fn(c_int) -> State,
+}
+
+struct Cpu {
+    state: State,
+    local: Cell<i64>,
+    /// In which quantum it has paused last, and how often.
+    pauses: Cell<(i64, i64)>,
+}
+
+struct Parallel {
+    functions: Functions,
+    quantum: i64,
+    shift: i64,
+    /// QEMU's own: what is added to the time of the instructions, and how many there were, but for this turn's.
+    bias: &'static AtomicI64,
+    counted: &'static AtomicI64,
+    /// Where in a CPU's structure it says whether it carries code out.
+    runs_at: usize,
+    current: OnceLock<&'static AtomicPtr<c_void>>,
+    thread: Cell<libc::pthread_t>,
+    cpus: OnceLock<Vec<Cpu>>,
+    /// Whether CPUs have local times. If not, QEMU's own reckoning holds: before the first turn, and while the guest is
+    /// stopped.
+    is_on: AtomicBool,
+    /// How many instructions had been carried out when the guest's time was set last.
+    folded: AtomicI64,
+    /// The guest's time that follows from so many instructions.
+    followed: Cell<(i64, i64)>,
+    /// Where the quantum ends.
+    horizon: Cell<i64>,
+    /// Whose turn it is, and how many instructions of it are in its local time already.
+    turn: Cell<usize>,
+    turn_counted: Cell<i64>,
+    is_alone: Cell<bool>,
+    has_paused: Cell<bool>,
+    /// The last time that a CPU has seen.
+    seen: Cell<i64>,
+    is_asking: Cell<bool>,
+    /// Whether the thread of the CPUs waits until one has work.
+    rests: AtomicBool,
+}
+
+/// Have CPUs run at once, in quanta of so many ns of the guest's time. The error says what this QEMU lacks.
+pub fn prepare(quantum_ns: u64, cpus: c_int) -> Result<(), String> {
+    if !(2..=MOST_CPUS as c_int).contains(&cpus) {
+        return Err(format!("{cpus} CPUs cannot run at once; 2 to {MOST_CPUS} can"));
+    }
+    let functions = Functions {
+        time_ns: required(c"icount_get")?,
+        instructions: required(c"icount_get_raw")?,
+        deadline_ns: required(c"qemu_clock_deadline_ns_all")?,
+        update: required(c"icount_update")?,
+        is_idle: required(c"cpu_thread_is_idle")?,
+        is_locked: required(c"bql_locked")?,
+        table: required(c"cpus_get_accel")?,
+        kick: required(c"rr_kick_vcpu_thread")?,
+        interrupt: required(c"icount_handle_interrupt")?,
+        find: required(c"qemu_get_cpu")?,
+    };
+    required::<*mut c_void>(c"current_cpu")?;
+    let as_ns: unsafe extern "C" fn(i64) -> i64 = required(c"icount_to_ns")?;
+    let on_change: unsafe extern "C" fn(extern "C" fn(*mut c_void, bool, c_int), *mut c_void) -> *mut c_void =
+        required(c"qemu_add_vm_change_state_handler")?;
+    // SAFETY: no other thread uses the clock yet.
+    let counted = unsafe { word_of(functions.instructions, None)? };
+    // SAFETY: as above.
+    let bias = unsafe { word_of(functions.time_ns, Some(counted))? };
+    // SAFETY: it only reckons.
+    let shift = i64::from(unsafe { as_ns(1) }.trailing_zeros());
+    let parallel = Box::new(Parallel {
+        functions,
+        quantum: quantum_ns as i64,
+        shift,
+        bias,
+        counted,
+        runs_at: runs_at()?,
+        current: OnceLock::new(),
+        thread: Cell::new(0),
+        cpus: OnceLock::new(),
+        is_on: AtomicBool::new(false),
+        folded: AtomicI64::new(0),
+        followed: Cell::new((0, -1)),
+        horizon: Cell::new(0),
+        turn: Cell::new(0),
+        turn_counted: Cell::new(0),
+        is_alone: Cell::new(false),
+        has_paused: Cell::new(false),
+        seen: Cell::new(0),
+        is_asking: Cell::new(false),
+        rests: AtomicBool::new(false),
+    });
+    PARALLEL.store(Box::into_raw(parallel), Relaxed);
+    // SAFETY: QEMU calls it on the thread that stops and starts the guest.
+    unsafe { on_change(changed, ptr::null_mut()) };
+    Ok(())
+}
+
+/// Where QEMU's table of its accelerator has what is to be replaced.
+struct Places {
+    times: [&'static AtomicPtr<c_void>; 2],
+    interrupt: &'static AtomicPtr<c_void>,
+    idle: &'static AtomicPtr<c_void>,
+}
+
+impl Places {
+    fn find(functions: &Functions) -> Result<Places, String> {
+        // SAFETY: the table is a class of QEMU's object model, which lives for ever.
+        let table = unsafe { (functions.table)() };
+        // SAFETY: as above; it has at least so many words.
+        let words: Vec<&AtomicPtr<c_void>> = (0..WORDS).map(|place| unsafe { &*table.add(place) }).collect();
+        let holding = |address: *mut c_void| -> Vec<usize> {
+            (0..WORDS).filter(|place| words[*place].load(Relaxed) == address).collect()
+        };
+        let times = holding(functions.time_ns as *mut c_void);
+        let interrupts = holding(functions.interrupt as *mut c_void);
+        let kicks = holding(functions.kick as *mut c_void);
+        let ([first, second], [interrupt], [kick]) = (&times[..], &interrupts[..], &kicks[..]) else {
+            return Err("this QEMU reads its clock otherwise".to_owned());
+        };
+        // The table has its entry `cpu_thread_is_idle` after `kick_vcpu_thread`; it is empty.
+        let idle = words[kick + 1];
+        if !idle.load(Relaxed).is_null() {
+            return Err("this QEMU tells idle CPUs otherwise".to_owned());
+        }
+        Ok(Places { times: [words[*first], words[*second]], interrupt: words[*interrupt], idle })
+    }
+
+    fn fill(&self) {
+        self.idle.store(idle as Idle as *mut c_void, Relaxed);
+        self.interrupt.store(interrupt as Interrupt as *mut c_void, Relaxed);
+        for place in self.times {
+            place.store(time as Time as *mut c_void, Relaxed);
+        }
+    }
+}
+
+/// The word of QEMU's `timers_state`, other than `known`, on which what `reading` returns depends one to one.
+///
+/// # Safety
+/// Nothing else uses the clock.
+unsafe fn word_of(
+    reading: unsafe extern "C" fn() -> i64,
+    known: Option<&AtomicI64>,
+) -> Result<&'static AtomicI64, String> {
+    const STEP: i64 = 1 << 40;
+    let state: *const AtomicI64 = required(c"timers_state")?;
+    let words = (0..16).map(|place| &*state.add(place));
+    let mut found = words.filter(|word| known.is_none_or(|known| !ptr::eq(*word, known))).filter(|word| {
+        let before = reading();
+        let kept = word.fetch_add(STEP, Relaxed);
+        let after = reading();
+        word.store(kept, Relaxed);
+        after - before == STEP
+    });
+    match (found.next(), found.next()) {
+        (Some(word), None) => Ok(word),
+        _ => Err("this QEMU keeps its clock otherwise".to_owned()),
+    }
+}
+
+/// Where a CPU's structure says that it carries code out: what QEMU's functions for that change in an empty one.
+fn runs_at() -> Result<usize, String> {
+    let (start, end): (OfState, OfState) = (required(c"cpu_exec_start")?, required(c"cpu_exec_end")?);
+    let mut empty = vec![0_u64; MOST_BYTES / 8];
+    let state: *mut u8 = empty.as_mut_ptr().cast();
+    // SAFETY: they use nothing else of it while no other thread waits for CPUs to stop.
+    unsafe { start(state.cast()) };
+    let set: Vec<usize> = (0..MOST_BYTES).filter(|place| unsafe { state.add(*place).read() } != 0).collect();
+    unsafe { end(state.cast()) };
+    let is_clear = (0..MOST_BYTES).all(|place| unsafe { state.add(place).read() } == 0);
+    match set[..] {
+        [place] if is_clear => Ok(place),
+        _ => Err("this QEMU marks CPUs that run otherwise".to_owned()),
+    }
+}
+
+/// To be called for each block that is translated, by the thread of the CPUs.
+pub fn watch(block: &interface::Block) {
+    let Some(parallel) = parallel() else { return };
+    if parallel.cpus.get().is_none() {
+        if let Err(reason) = parallel.begin() {
+            eprintln!("lens: {reason}");
+            // SAFETY: it ends this process without looking back.
+            unsafe { libc::_exit(1) }
+        }
+    }
+    let Some(last) = block.instructions().last() else { return };
+    if WAITING.contains(&last.bytes().as_slice()) {
+        last.on_execution(pause, ptr::null_mut());
+    }
+}
+
+pub fn is_on() -> bool {
+    parallel().is_some()
+}
+
+/// The time of the CPU that carries out a block which calls this; `None` where all share QEMU's clock.
+pub fn now_ns() -> Option<u64> {
+    let parallel = parallel()?;
+    let runs = parallel.running().filter(|_| parallel.is_on.load(Relaxed))?;
+    // SAFETY: it adds to QEMU's count what this CPU has carried out; it takes that count's own lock.
+    unsafe { (parallel.functions.update)(runs) };
+    u64::try_from(parallel.local().max(parallel.seen.get())).ok()
+}
+
+fn parallel() -> Option<&'static Parallel> {
+    // SAFETY: what is there lives for ever. Cells are used by the thread of the CPUs only, or while that is stopped.
+    unsafe { PARALLEL.load(Relaxed).as_ref() }
+}
+
+/// A CPU waits in a loop.
+extern "C" fn pause(_: c_uint, _: *mut c_void) {
+    if let Some(parallel) = parallel() {
+        parallel.has_paused.set(true);
+    }
+}
+
+/// The guest was stopped, or goes on.
+extern "C" fn changed(_: *mut c_void, runs: bool, _: c_int) {
+    if let Some(parallel) = parallel().filter(|_| !runs) {
+        parallel.stop();
+    }
+}
+
+/// QEMU asks for the time.
+extern "C" fn time() -> i64 {
+    parallel().map_or(0, Parallel::time)
+}
+
+/// QEMU interrupts a CPU.
+extern "C" fn interrupt(state: State, mask: c_int) {
+    if let Some(parallel) = parallel() {
+        parallel.interrupt(state, mask);
+    }
+}
+
+/// QEMU asks whether a CPU that has halted and has no work is idle.
+extern "C" fn idle(_: State) -> bool {
+    parallel().is_none_or(Parallel::idle)
+}
+
+impl Parallel {
+    /// The thread of the CPUs, which calls this, carries out its first block.
+    fn begin(&self) -> Result<(), String> {
+        // SAFETY: a variable of this thread, whose address stays.
+        let current = unsafe { &*required::<*const AtomicPtr<c_void>>(c"current_cpu")? };
+        let found = |number| unsafe { (self.functions.find)(number) };
+        let cpus: Vec<Cpu> = (0..interface().cpus)
+            .map(|number| Cpu { state: found(number), local: Cell::new(0), pauses: Cell::new((0, 0)) })
+            .collect();
+        if cpus.iter().any(|cpu| cpu.state.is_null()) {
+            return Err("QEMU has fewer CPUs than it says".to_owned());
+        }
+        let _ = self.current.set(current);
+        // SAFETY: always successful.
+        self.thread.set(unsafe { libc::pthread_self() });
+        let _ = self.cpus.set(cpus);
+        Places::find(&self.functions)?.fill();
+        Ok(())
+    }
+
+    fn cpus(&self) -> &[Cpu] {
+        self.cpus.get().map_or(&[], Vec::as_slice)
+    }
+
+    fn time(&self) -> i64 {
+        // SAFETY: always successful.
+        let is_other = unsafe { libc::pthread_self() } != self.thread.get();
+        if is_other {
+            return if self.is_on.load(Relaxed) { self.guest_time() } else { self.reckoned() };
+        }
+        if self.is_asking.get() {
+            return 0;
+        }
+        let runs = self.running();
+        if !self.is_on.load(Relaxed) {
+            // SAFETY: it only reads.
+            if runs.is_some() || unsafe { (self.functions.is_locked)() } {
+                return self.reckoned();
+            }
+            self.start();
+        }
+        if runs.is_some() {
+            return self.see();
+        }
+        // SAFETY: it only reads.
+        if unsafe { (self.functions.is_locked)() } {
+            self.between_turns()
+        } else {
+            self.before_turn()
+        }
+    }
+
+    /// QEMU's own reckoning.
+    fn reckoned(&self) -> i64 {
+        // SAFETY: QEMU calls here where it would call that.
+        unsafe { (self.functions.time_ns)() }
+    }
+
+    /// The guest's time: no CPU that runs is behind.
+    fn guest_time(&self) -> i64 {
+        self.bias.load(Relaxed) + (self.folded.load(Relaxed) << self.shift)
+    }
+
+    fn set_guest_time(&self, time: i64) {
+        let counted = self.counted.load(Relaxed);
+        self.bias.store(time - (counted << self.shift), Relaxed);
+        self.folded.store(counted, Relaxed);
+    }
+
+    /// The CPU that carries code out now.
+    fn running(&self) -> Option<State> {
+        let state = self.current.get()?.load(Relaxed);
+        // SAFETY: a CPU's structure lives as long as QEMU.
+        let runs = !state.is_null() && unsafe { state.cast::<u8>().add(self.runs_at).read() } != 0;
+        runs.then_some(state)
+    }
+
+    fn start(&self) {
+        let now = self.reckoned();
+        self.folded.store(self.counted.load(Relaxed), Relaxed);
+        for cpu in self.cpus() {
+            cpu.local.set(now);
+        }
+        self.horizon.set(self.next_horizon(now));
+        self.followed.set((now, -1));
+        self.turn.set(0);
+        self.turn_counted.set(self.counted.load(Relaxed));
+        self.has_paused.set(false);
+        self.seen.set(now);
+        self.is_on.store(true, Relaxed);
+    }
+
+    /// The guest was stopped: its time is that of the CPU that is ahead.
+    fn stop(&self) {
+        if self.is_on.swap(false, Relaxed) {
+            self.settle();
+            let ahead = self.cpus().iter().map(|cpu| cpu.local.get()).max().unwrap_or(0);
+            self.set_guest_time(ahead.max(self.guest_time()).max(self.seen.get()));
+        }
+    }
+
+    fn next_horizon(&self, time: i64) -> i64 {
+        (time / self.quantum + 1) * self.quantum
+    }
+
+    /// When the next timer is due.
+    fn next_timer(&self) -> i64 {
+        self.is_asking.set(true);
+        // SAFETY: it reads the lists of timers, under their locks; for it, it is the time 0.
+        let due = unsafe { (self.functions.deadline_ns)(VIRTUAL_CLOCK, ALL_TIMERS) };
+        self.is_asking.set(false);
+        if due < 0 {
+            i64::MAX
+        } else {
+            due
+        }
+    }
+
+    fn is_idle(&self, cpu: &Cpu) -> bool {
+        self.is_asking.set(true);
+        // SAFETY: it only reads.
+        let idles = unsafe { (self.functions.is_idle)(cpu.state) };
+        self.is_asking.set(false);
+        idles
+    }
+
+    fn running_cpus(&self) -> impl Iterator<Item = &Cpu> {
+        self.cpus().iter().filter(|cpu| !self.is_idle(cpu))
+    }
+
+    /// Add what the CPU whose turn it is has carried out to its local time.
+    fn settle(&self) {
+        let cpu = &self.cpus()[self.turn.get()];
+        let mut local = self.local();
+        self.turn_counted.set(self.counted.load(Relaxed));
+        if self.has_paused.replace(false) {
+            local = self.after_pause(cpu, local);
+        }
+        cpu.local.set(local);
+    }
+
+    /// The first pause of a quantum is short: another CPU may yet do what is waited for. Then the rest passes.
+    fn after_pause(&self, cpu: &Cpu, local: i64) -> i64 {
+        let quantum = self.horizon.get();
+        let (before, count) = cpu.pauses.get();
+        let count = if before == quantum { count + 1 } else { 1 };
+        cpu.pauses.set((quantum, count));
+        let end = quantum.min(self.next_timer());
+        if count > SHORT_PAUSES {
+            local.max(end)
+        } else {
+            local + (PAUSE_INSTRUCTIONS << self.shift)
+        }
+    }
+
+    /// A CPU that runs reads the clock.
+    fn see(&self) -> i64 {
+        // SAFETY: QEMU asks for the time where it may be read: it ends itself elsewhere.
+        unsafe { (self.functions.instructions)() };
+        let seen = self.local().max(self.seen.get());
+        self.seen.set(seen);
+        seen
+    }
+
+    /// The local time of the CPU whose turn it is.
+    fn local(&self) -> i64 {
+        let more = self.counted.load(Relaxed) - self.turn_counted.get();
+        self.cpus()[self.turn.get()].local.get() + (more << self.shift)
+    }
+
+    /// Timers may run now: at the guest's time, which follows the CPUs.
+    fn between_turns(&self) -> i64 {
+        self.rests.store(false, Relaxed);
+        self.settle();
+        let now = self.guest_time();
+        // QEMU asks twice in a row.
+        let known = (now, self.counted.load(Relaxed));
+        if self.followed.get() == known {
+            return now;
+        }
+        let due = self.next_timer();
+        let behind = self.running_cpus().map(|cpu| cpu.local.get().max(now)).min();
+        let end = self.horizon.get().min(due);
+        match behind {
+            Some(behind) if behind >= end && end > now => {
+                let reached = behind / self.quantum * self.quantum;
+                let time = due.min(reached.max(end));
+                self.set_guest_time(time);
+                self.followed.set((time, known.1));
+                self.horizon.set(self.next_horizon(time));
+                time
+            }
+            _ => {
+                self.followed.set(known);
+                now
+            }
+        }
+    }
+
+    /// How many instructions the CPU whose turn begins may carry out is what the time leaves until the next timer.
+    fn before_turn(&self) -> i64 {
+        self.settle();
+        let state = self.current.get().map_or(ptr::null_mut(), |current| current.load(Relaxed));
+        let (now, due) = (self.guest_time(), self.next_timer());
+        let Some(number) = self.cpus().iter().position(|cpu| cpu.state == state) else { return now };
+        self.turn.set(number);
+        if due <= now {
+            return now;
+        }
+        let cpu = &self.cpus()[number];
+        if self.is_idle(cpu) {
+            return now;
+        }
+        if self.horizon.get() <= now {
+            // An idle guest was moved on.
+            self.horizon.set(self.next_horizon(now));
+        }
+        self.is_alone.set(self.running_cpus().all(|other| other.state == state));
+        let end = if self.is_alone.get() { due } else { due.min(self.horizon.get()) };
+        let local = cpu.local.get().max(now);
+        cpu.local.set(local);
+        due - (end - local).max(LEAST_INSTRUCTIONS << self.shift)
+    }
+
+    /// A CPU that idles is woken at the time of the one that does it, or of the timer.
+    fn interrupt(&self, state: State, mask: c_int) {
+        // SAFETY: always successful.
+        let is_own = unsafe { libc::pthread_self() } == self.thread.get();
+        let woken = self
+            .cpus()
+            .iter()
+            .find(|cpu| cpu.state == state)
+            .filter(|cpu| is_own && self.is_on.load(Relaxed) && self.is_idle(cpu));
+        let Some(cpu) = woken else { return (self.functions.interrupt)(state, mask) };
+        let runs = self.running();
+        let time = match runs {
+            Some(waker) => {
+                // SAFETY: it adds to QEMU's count what this CPU has carried out; it takes that count's own lock.
+                unsafe { (self.functions.update)(waker) };
+                self.settle();
+                self.cpus()[self.turn.get()].local.get()
+            }
+            None => self.guest_time(),
+        };
+        cpu.local.set(cpu.local.get().max(time));
+        (self.functions.interrupt)(state, mask);
+        if let Some(waker) = runs.filter(|_| self.is_alone.replace(false)) {
+            // SAFETY: the turn ends with this block: from now on two run.
+            unsafe { (self.functions.kick)(waker) };
+        }
+    }
+
+    fn idle(&self) -> bool {
+        // SAFETY: always successful.
+        if unsafe { libc::pthread_self() } != self.thread.get() {
+            return self.rests.load(Relaxed) || !self.is_on.load(Relaxed);
+        }
+        if !self.is_asking.get() {
+            self.rests.store(true, Relaxed);
+        }
+        true
+    }
+}
