@@ -2,7 +2,7 @@
 
 In the second everything is as in a real run (runner, target, scheduler, store, trials that are measured twice), but
 that a worker sleeps instead of running a guest, and then says what a guest would have said. The scheduler and the
-workers (threads of some processes) are on this machine, too, and take their part of its CPUs.
+workers (threads of some Dask workers) are on this machine, too, and take their part of its CPUs.
 """
 
 from __future__ import annotations
@@ -24,12 +24,10 @@ import psutil
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.design.search.goal import Standing
-from ajuste.executor.cluster.answer import Answer, Said, WorkRequest, from_here
-from ajuste.executor.cluster.channel import Channel, make_keys, open_channel
 from ajuste.executor.cluster.cluster import ClusterExecutor
-from ajuste.executor.cluster.connection import Cluster, Connection
-from ajuste.executor.cluster.serving import Working
-from ajuste.executor.cluster.wire import GuestJob, Introduction, PackedGuest, What
+from ajuste.executor.cluster.connection import Connection
+from ajuste.executor.cluster.keys import Cluster, cluster_at, make_key
+from ajuste.executor.cluster.messages import PLANS, Answer, Ask, GuestJob, PackedGuest, Said, answer
 from ajuste.machine.home import Home
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.event import Accepted, Counter, End, Exited, Hello, Output, Started, Written
@@ -46,7 +44,7 @@ from benchmarks.surface import one_block
 
 WORKERS: Final = int(os.environ.get("AJUSTE_BENCH_WORKERS", "1000"))
 PROCESSES: Final = 4
-TRIALS: Final = 100 * WORKERS
+TRIALS: Final = int(os.environ.get("AJUSTE_BENCH_TRIALS", "100")) * WORKERS
 CONFIGURATIONS: Final = 100
 SLEEP_S: Final = float(os.environ.get("AJUSTE_BENCH_SLEEP", "5"))
 STUDY: Final = "hackbench-granularity"
@@ -91,10 +89,10 @@ def _real() -> tuple[Comparison, ...]:
 
 def _simulated() -> tuple[Comparison, ...]:
     """One run of all trials."""
-    with tempfile.TemporaryDirectory(prefix="ajuste-cluster-") as directory, _sleepers(Path(directory)) as channel:
+    with tempfile.TemporaryDirectory(prefix="ajuste-cluster-") as directory, _sleepers(Path(directory)) as cluster:
         place = Home(Path(directory) / "data", Path(directory) / "cache", Path(directory) / "state")
         began = psutil.Process().memory_info().rss
-        took_s, checked = _carry_out(channel, place)
+        took_s, checked = _carry_out(cluster, place)
         grown_mb = (psutil.Process().memory_info().rss - began) / 1e6
     busy = 100 * (TRIALS + checked) * SLEEP_S / (WORKERS * took_s)
     what = f"{TRIALS:,} trials of {SLEEP_S:g} s, {checked:,} of them twice, on {WORKERS:,} workers that sleep"
@@ -118,11 +116,11 @@ def _simulated() -> tuple[Comparison, ...]:
     )
 
 
-def _carry_out(channel: Channel, place: Home) -> tuple[float, int]:
+def _carry_out(cluster: Cluster, place: Home) -> tuple[float, int]:
     """Carry out the study; seconds from the first trial to the last one, and how many were measured twice."""
     study = _study(TRIALS // CONFIGURATIONS)
     watcher = _Watcher()
-    with Store(place.store_url) as store, Connection(Cluster(channel), place, lambda _: None) as connection:
+    with Store(place.store_url) as store, Connection(cluster, lambda _: None) as connection:
         run = store.new_run(
             study="cluster",
             fingerprint="0" * 64,
@@ -132,10 +130,10 @@ def _carry_out(channel: Channel, place: Home) -> tuple[float, int]:
             resolved=study.model_dump_json(),
             environment={},
         )
-        target = ClusterExecutor(connection, _pack, own=_nobody)
+        target = ClusterExecutor(connection, _pack, _nobody)
         with Executors(lambda _: target, lambda *_: None) as executors:
             Runner(study, run, store, executors, watcher).carry_out()
-        return watcher.last - watcher.first, target.checked
+        return watcher.last - watcher.first, target.repeated
 
 
 def _nobody() -> Any:
@@ -183,7 +181,7 @@ def _study(blocks: int) -> ResolvedStudy:
 
 
 def _pack(_: Path) -> PackedGuest:
-    parcel = GuestJob(
+    job = GuestJob(
         ajuste="0",
         qemu="0",
         spec="debian:5.10",
@@ -197,25 +195,30 @@ def _pack(_: Path) -> PackedGuest:
         seed=1,
         instruction_ns=2,
     )
-    return PackedGuest(parcel, {})
+    return PackedGuest(job, {})
 
 
-class _Sleeper:
+class Sleeper:
     """What a worker of guests does, but that it sleeps."""
 
-    def do(self, what: What, body: bytes, coordinator: int = 0) -> Answer:
-        if what == "open":
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def do(self, ask: Ask, job: str, body: bytes) -> bytes:
+        answered = self._answer(ask, body).model_copy(update={"worker": self._address})
+        return answered.model_dump_json().encode()
+
+    def _answer(self, ask: Ask, body: bytes) -> Answer:
+        if ask == "open":
             hello = Hello(
                 at_ns=0, version=1, agent="0", kernel="5.10", build="", machine="", cpus=1, memory_bytes=1, guest=True
             )
-            return from_here(hello=hello)
-        if what == "carry-out":
-            plans = WorkRequest.model_validate_json(body).plans
+            return answer(hello=hello)
+        if ask == "carry-out":
+            plans = PLANS.validate_json(body)
             time.sleep(SLEEP_S * len(plans))
-            return from_here(done=[_said(plan) for plan in plans])
-        return from_here()
-
-    def forget(self, coordinator: int) -> None: ...
+            return answer(done=[_said(plan) for plan in plans])
+        return answer()
 
 
 def _said(plan: Plan) -> Said:
@@ -236,34 +239,53 @@ def _said(plan: Plan) -> Said:
 
 
 @contextmanager
-def _sleepers(directory: Path) -> Iterator[Channel]:
+def _sleepers(directory: Path) -> Iterator[Cluster]:
     """A scheduler and its workers, in processes of their own."""
     keys = directory / "keys"
-    make_keys(keys)
-    channel = Channel("tls://127.0.0.1:8786", "127.0.0.1", 8786, keys)
+    make_key(keys)
+    cluster = _cluster(keys)
     ajuste = Path(sys.executable).parent / "ajuste"
     with ExitStack() as stack:
-        listening = [str(ajuste), "scheduler", "--listen", channel.address, "--cluster-keys", str(keys)]
+        listening = [str(ajuste), "cluster", "scheduler", "--listen", cluster.address, "--cluster-keys", str(keys)]
         scheduling = stack.enter_context(subprocess.Popen(listening, stderr=subprocess.PIPE, text=True))
         stack.callback(scheduling.terminate)
         assert scheduling.stderr is not None
         scheduling.stderr.readline()
         working = f"from benchmarks.cluster import serve; serve({str(keys)!r})"
-        for _ in range(PROCESSES):
-            worker = stack.enter_context(subprocess.Popen([sys.executable, "-c", working]))
+        workers = [
+            stack.enter_context(subprocess.Popen([sys.executable, "-c", working], stdout=subprocess.PIPE, text=True))
+            for _ in range(PROCESSES)
+        ]
+        for worker in workers:
             stack.callback(worker.terminate)
-        for _ in range(PROCESSES):
-            scheduling.stderr.readline()
-        yield channel
+        for worker in workers:
+            assert worker.stdout is not None
+            worker.stdout.readline()
+        yield cluster
+
+
+def _cluster(keys: Path) -> Cluster:
+    return cluster_at("--cluster", "tls://127.0.0.1:8786", keys, insecure=False, root=True)
 
 
 def serve(keys: str) -> None:
     """Be one of the processes with workers until the scheduler ends."""
-    channel = Channel("tls://127.0.0.1:8786", "127.0.0.1", 8786, Path(keys))
-    threads = WORKERS // PROCESSES
+    import distributed
+
+    from ajuste.executor.cluster.worker import NAME, quiet_dask
+
+    quiet_dask()
+    cluster = _cluster(Path(keys))
 
     async def work() -> None:
-        peer = await open_channel(channel, Introduction(role="worker", threads=threads))
-        await Working(peer, _Sleeper(), threads).until_ended()  # type: ignore[arg-type]
+        worker = await distributed.Worker(
+            cluster.address,
+            nthreads=WORKERS // PROCESSES,
+            security=cluster.security(),
+            dashboard_address="127.0.0.1:0",
+        )
+        worker.plugins[NAME] = Sleeper(worker.address)
+        print("working", flush=True)
+        await worker.finished()
 
     asyncio.run(work())

@@ -1,29 +1,27 @@
-"""A scheduler in a thread of the tests, with workers that a test plays or that break the rules."""
+"""A Dask scheduler in a thread of the tests, with workers that a test plays."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
-import socket
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from ajuste.executor.cluster.answer import Answer
-from ajuste.executor.cluster.channel import Channel, open_channel
-from ajuste.executor.cluster.connection import Cluster, Connection
-from ajuste.executor.cluster.scheduler import Scheduler
-from ajuste.executor.cluster.serving import Working
-from ajuste.executor.cluster.wire import GuestJob, Header, Introduction, Peer, What, frame
-from ajuste.machine.home import home
+import distributed
+from distributed.diagnostics.plugin import WorkerPlugin
+
+from ajuste.executor.cluster.connection import Connection
+from ajuste.executor.cluster.keys import KEY, Cluster
+from ajuste.executor.cluster.messages import Answer, Ask, GuestJob
+from ajuste.executor.cluster.worker import NAME
 from ajuste.model.event import Hello
 
 PATIENCE_SECONDS = 60
 
-PARCEL = GuestJob(
+JOB = GuestJob(
     ajuste="1",
     qemu="10.0.2",
     spec="debian:5.10",
@@ -40,90 +38,91 @@ PARCEL = GuestJob(
 HELLO = Hello(at_ns=0, version=1, agent="0", kernel="5.10", build="", machine="", cpus=1, memory_bytes=1, guest=True)
 
 
-class PlayedDuties(Protocol):
-    """As ``Duties``, for what a test plays."""
+class Played(Protocol):
+    """What a test's worker does."""
 
-    def do(self, what: What, body: bytes, coordinator: int = 0) -> Answer: ...
+    def answer(self, ask: Ask, job: str, body: bytes) -> Answer: ...
 
-    def forget(self, coordinator: int) -> None: ...
+
+class _Station(WorkerPlugin):
+    def __init__(self, played: Played) -> None:
+        self._played = played
+
+    def setup(self, worker: distributed.Worker) -> None:
+        self._address = worker.address
+
+    def do(self, ask: Ask, job: str, body: bytes) -> bytes:
+        answered = self._played.answer(ask, job, body)
+        return answered.model_copy(update={"worker": self._address}).model_dump_json().encode()
 
 
 class Lab:
-    """A scheduler on the loopback interface, and what it ``said``."""
+    """A scheduler on the loopback interface."""
 
     def __init__(self, keys: Path | None = None) -> None:
-        self.said: list[str] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        scheme = "tls" if keys else "tcp"
-        context = Channel("", "", 0, keys).context("scheduler")
-        self._loop.call_soon_threadsafe(lambda: self._loop.set_exception_handler(lambda *_: None))
-        self._server = self.run(Scheduler(self.said.append).listen("127.0.0.1", 0, context))
-        self.port = int(self._server.sockets[0].getsockname()[1])
-        self.channel = Channel(f"{scheme}://127.0.0.1:{self.port}", "127.0.0.1", self.port, keys)
-        self._peers: list[Peer] = []
-        self._closed = False
+        self._scheme = "tls" if keys else "tcp"
+        self._key = keys / KEY if keys else None
+        self._workers: list[distributed.Worker] = []
+        self._scheduler = self.run(self._started())
+        port = int(self._scheduler.address.rpartition(":")[2])
+        self.cluster = Cluster(f"{self._scheme}://127.0.0.1:{port}", "127.0.0.1", port, self._key)
+
+    async def _started(self) -> distributed.Scheduler:
+        security = Cluster("", "", 0, self._key).security()
+        return await distributed.Scheduler(
+            host="127.0.0.1", port=0, protocol=self._scheme, security=security, dashboard_address="127.0.0.1:0"
+        )
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_SECONDS)
 
-    def worker(self, duties: PlayedDuties, threads: int = 1, *, benches: bool = False) -> Peer:
-        """One that is played by this process; the connection is what comes back."""
-        introduction = Introduction(role="worker", threads=threads, benches=benches)
-        before = len(self._known_workers)
+    def worker(self, played: Played | None, threads: int = 1) -> distributed.Worker:
+        """Start a worker that does what ``played`` does, or nothing of Ajuste's."""
 
-        async def start() -> Peer:
-            peer = await open_channel(self.channel, introduction)
-            working = Working(peer, duties, threads)  # type: ignore[arg-type]
-            peer.task = asyncio.create_task(working.until_ended())  # type: ignore[attr-defined]
-            return peer
+        async def start() -> distributed.Worker:
+            security = self.cluster.security()
+            worker = await distributed.Worker(
+                self.cluster.address, nthreads=threads, security=security, dashboard_address="127.0.0.1:0"
+            )
+            if played is not None:
+                await worker.plugin_add(_Station(played), NAME)
+            return worker
 
-        peer: Peer = self.run(start())
-        self._peers.append(peer)
-        wait_for(lambda: len(self._known_workers) > before)
-        return peer
+        worker: distributed.Worker = self.run(start())
+        self._workers.append(worker)
+        return worker
 
-    @property
-    def _known_workers(self) -> list[str]:
-        return [one for one in self.said if re.fullmatch("worker .* connected", one)]
+    def cut(self, worker: distributed.Worker) -> None:
+        """Lose ``worker``, as if its machine had been switched off. Does not wait."""
+        lost = self._scheduler.remove_worker(address=worker.address, stimulus_id="test", close=True)
+        asyncio.run_coroutine_threadsafe(lost, self._loop)
 
-    def await_said(self, words: str) -> str:
-        """What the scheduler says that has those words."""
-        wait_for(lambda: any(words in one for one in self.said))
-        return next(one for one in self.said if words in one)
+    def drop_all(self) -> None:
+        """Have the scheduler forget all tasks, as when somebody else restarts it."""
 
-    def cut(self, peer: Peer) -> None:
-        self._loop.call_soon_threadsafe(peer.cut)
+        async def drop() -> None:
+            for name in list(self._scheduler.clients):
+                keys = [task.key for task in self._scheduler.clients[name].wants_what]
+                self._scheduler.report({"op": "cancelled-keys", "keys": keys}, client=name)
+
+        self.run(drop())
 
     @property
     def connection(self) -> Connection:
-        return Connection(Cluster(self.channel), home(), lambda _: None)
-
-    def stranger(self, *said: bytes) -> socket.socket:
-        """A plain connection that has said that."""
-        plain = socket.create_connection(("127.0.0.1", self.port), PATIENCE_SECONDS)
-        for one in said:
-            plain.sendall(one)
-        return plain
+        return Connection(self.cluster, lambda _: None)
 
     def close(self) -> None:
-        if self._closed:
-            return
-
         async def end() -> None:
-            self._server.close()
-            for peer in self._peers:
-                peer.cut()
-            tasks = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*(worker.close(executor_wait=False) for worker in self._workers))
+            await self._scheduler.close()
 
-        self.run(end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._closed = True
+        if self._thread.is_alive():
+            self.run(end())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
 
 
 def wait_for(happens: Callable[[], object]) -> None:
@@ -142,13 +141,3 @@ def lab(keys: Path | None = None) -> Iterator[Lab]:
         yield opened
     finally:
         opened.close()
-
-
-def said_as(header: Header, body: bytes = b"") -> bytes:
-    """The bytes of a frame."""
-    return b"".join(frame(header, body))
-
-
-def hello(role: str, **more: Any) -> bytes:
-    introduction = Introduction(role=role, **more)  # type: ignore[arg-type]
-    return said_as(Header(kind="hello"), introduction.model_dump_json().encode())

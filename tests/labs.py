@@ -78,7 +78,7 @@ def started(host: Host, *words: str, says: str, home: Path) -> Iterator[subproce
 
 def scheduler(host: Host, keys: Path) -> tuple[str, ...]:
     """The words that start one on ``host``."""
-    return ("ajuste", "scheduler", "--listen", address_of(host), "--cluster-keys", str(keys))
+    return ("ajuste", "cluster", "scheduler", "--listen", address_of(host), "--cluster-keys", str(keys))
 
 
 def address_of(host: Host) -> str:

@@ -12,7 +12,7 @@ import pytest
 import tomlkit
 
 from ajuste.executor.cluster.bench import resolved_here
-from ajuste.executor.cluster.wire import HostJob
+from ajuste.executor.cluster.messages import HostJob
 from ajuste.lab.agents.budget import AgentBudget, AgentLimits
 from ajuste.lab.agents.desk import AgentDesk
 from ajuste.lab.agents.protocol import answered

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from ajuste.executor.cluster.channel import make_keys
+from ajuste.executor.cluster.keys import make_key
 from labs import Host, address_of, needs_root, scheduler, started, two_hosts
 from shell import Shell
 
@@ -70,10 +70,10 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Labs]:
     root = tmp_path_factory.mktemp("labs")
     with ExitStack() as stack:
         hosts = stack.enter_context(two_hosts(root))
-        make_keys(root / "keys")
+        make_key(root / "keys")
         stack.enter_context(started(hosts[0], *scheduler(hosts[0], root / "keys"), says="scheduler at", home=root))
         there = ("--scheduler", address_of(hosts[0]), "--cluster-keys", str(root / "keys"))
-        worker = ("ajuste", "worker", "--bench", *there)
+        worker = ("ajuste", "cluster", "worker", "--bench", *there)
         working = tuple(
             stack.enter_context(started(host, *worker, says="one block at a time", home=root / host.name))
             for host in hosts
@@ -145,6 +145,7 @@ def test_blocks_are_shared_out_whole_and_one_that_is_lost_with_its_machine_is_me
     assert results["configurations"][1]["read_back"][SETTING] == TRIED
 
 
+@pytest.mark.slow
 def test_a_coordinator_that_is_killed_leaves_every_machine_as_it_was(labs: Labs) -> None:
     remaining = next(host for host, own in zip(labs.hosts, labs.working, strict=True) if own.poll() is None)
     words = ("--set", f"{SETTING}={FOUND},{TRIED}", "--blocks", "1000", "--", "sleep", "0.3")

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+import subprocess
+import sys
+from pathlib import Path
 
-from ajuste.cli.choice import chosen_channel, chosen_cluster
+import pytest
+import yaml
+
+from ajuste.cli.choice import chosen_cluster, cluster_of
 from ajuste.model.error import RequestError
 from ajuste.study.read import parse_study
 from ajuste.study.schema import Study
@@ -17,21 +22,21 @@ def study(**target: str) -> Study:
 
 
 def test_nowhere_else_is_asked_for() -> None:
-    assert chosen_cluster(study(kind="host"), None, None, jobs=2) is None
+    assert chosen_cluster(study(kind="host"), None, None) is None
 
 
-def test_workers_here_or_a_scheduler_elsewhere() -> None:
+def test_workers_here_are_no_cluster() -> None:
     guest = study(kernel="debian:5.10")
-    here, there = chosen_cluster(guest, None, 2), chosen_cluster(guest, "tls://lab1:8786", None)
-    assert (str(here), str(there)) == ("2 workers on this machine", "the cluster tls://lab1:8786")
+    assert chosen_cluster(guest, None, 2) is None
+    assert str(chosen_cluster(guest, "tls://lab1:8786", None)) == "the cluster tls://lab1:8786"
 
 
 def test_what_contradicts_itself_is_refused() -> None:
     guest = study(kernel="debian:5.10")
     with pytest.raises(RequestError, match="--cluster and --workers"):
         chosen_cluster(guest, "tls://lab1:8786", 2)
-    with pytest.raises(RequestError, match="--jobs conflicts with --cluster and --workers"):
-        chosen_cluster(guest, None, 2, jobs=2)
+    with pytest.raises(RequestError, match="require --cluster"):
+        chosen_cluster(guest, None, 2, insecure=True)
 
 
 @pytest.mark.parametrize("target", [{"kind": "host"}, {"kernel": "debian:5.10", "clock": "wall"}])
@@ -52,4 +57,39 @@ def test_machines_measure_themselves_and_not_guests_by_their_clocks() -> None:
 )
 def test_an_address_is_one_of_a_scheduler(address: str) -> None:
     with pytest.raises(RequestError, match="expected the address of a scheduler, such as tls://host:8786"):
-        chosen_channel("--cluster", address, None, insecure=False)
+        cluster_of("--cluster", address, None, insecure=False)
+
+
+def test_a_cluster_imports_nothing_of_the_present_directory(tmp_path: Path) -> None:
+    """Root may be in a directory that everybody can write."""
+    mark, stranger = tmp_path / "mark", tmp_path / "stranger"
+    stranger.mkdir()
+    for name in ("random", "socket", "signal", "distributed", "cryptography", "ajuste"):
+        (stranger / f"{name}.py").write_text(f"open({str(mark)!r}, 'w')\n")
+    words = [str(Path(sys.executable).parent / "ajuste"), "cluster", "worker", "--scheduler", "tls://127.0.0.1:1"]
+    done = subprocess.run(
+        [*words, "--cluster-keys", "none"], cwd=stranger, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, "not found" in done.stderr) == (2, True), done.stderr
+    assert not mark.exists()
+
+
+def test_the_kubernetes_manifest_starts_what_there_is() -> None:
+    manifest = Path(__file__).parents[2] / "docs" / "examples" / "kubernetes.yaml"
+    parts = list(yaml.safe_load_all(manifest.read_text()))
+    commands = [
+        container["command"]
+        for part in parts
+        if part["kind"] == "Deployment"
+        for container in part["spec"]["template"]["spec"]["containers"]
+    ]
+    (service,) = [part for part in parts if part["kind"] == "Service"]
+    assert [command[:3] for command in commands] == [
+        ["ajuste", "cluster", "scheduler"],
+        ["ajuste", "cluster", "worker"],
+    ]
+    for command, option in zip(commands, ("--listen", "--scheduler"), strict=True):
+        address = command[command.index(option) + 1]
+        cluster = cluster_of(option, address, Path(command[command.index("--cluster-keys") + 1]), insecure=False)
+        assert cluster.port == service["spec"]["ports"][0]["port"]
+    assert cluster.host == service["metadata"]["name"]

@@ -93,7 +93,6 @@ def ablate(
     fresh: options.Fresh = False,
     report: options.Report = None,
     open_: options.Open = False,
-    jobs: options.Jobs = None,
     workers: options.Workers = None,
     cluster: options.ClusterAddress = None,
     cluster_keys: options.ClusterKeys = None,
@@ -112,7 +111,7 @@ def ablate(
     check_report(report)
     check_save(save)
     known = catalogue()
-    means = RunOptions(home(), jobs=jobs, accept_risk=accept_risk, wait_s=options.wait_seconds(wait))
+    means = RunOptions(home(), jobs=workers, accept_risk=accept_risk, wait_s=options.wait_seconds(wait))
     request = Request(
         commands=split_commands(tuple(words or ())),
         profile=profile,
@@ -141,7 +140,7 @@ def ablate(
     command = command_line()
     silent = as_json or quiet
     bare = _without_profile(request, study, known, save)
-    found_cluster = chosen_cluster(bare, cluster, workers, jobs, keys=cluster_keys, insecure=insecure)
+    found_cluster = chosen_cluster(bare, cluster, workers, keys=cluster_keys, insecure=insecure)
     names = built_for_profiles([profile], bare, known, means, dry_run=dry_run, quiet=silent)
     bare, request = with_kernels(bare, names), request.with_kernels(names)
     (found,) = placed([profile], bare.target, known, means, tell=not (silent or dry_run))

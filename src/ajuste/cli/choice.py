@@ -28,8 +28,7 @@ from ajuste.study.schema import Study
 from ajuste.study.target import TargetTable
 
 if TYPE_CHECKING:
-    from ajuste.executor.cluster.channel import Channel
-    from ajuste.executor.cluster.connection import Cluster
+    from ajuste.executor.cluster.keys import Cluster
     from ajuste.profile.placing import Placed
 
 
@@ -98,55 +97,42 @@ def _named(text: str) -> tuple[str, str]:
 
 
 def chosen_cluster(
-    study: Study,
-    address: str | None,
-    workers: int | None,
-    jobs: int | None = None,
-    *,
-    keys: Path | None = None,
-    insecure: bool = False,
+    study: Study, address: str | None, workers: int | None, *, keys: Path | None = None, insecure: bool = False
 ) -> Cluster | None:
-    """The cluster that was asked for. Raises RequestError for words that make no sense, or not for that study."""
-    if address is None and (keys is not None or insecure):
-        raise RequestError("--cluster-keys and --insecure require --cluster")
-    if address is None and workers is None:
-        return None
+    """Return the cluster that was asked for, or None.
+
+    Raises:
+        RequestError: The options conflict with each other or with the study.
+    """
     if address is not None and workers is not None:
         raise RequestError("--cluster and --workers are mutually exclusive")
-    if jobs is not None:
+    if workers is not None and study.target.clock == "wall":
         raise RequestError(
-            "--jobs conflicts with --cluster and --workers",
-            hint="remove --jobs; set the number with ajuste cluster worker --threads",
-        )
-    channel = None
-    if address is not None:
-        channel = chosen_channel("--cluster", address, keys, insecure=insecure)
-    if study.target.clock == "wall":
-        _require_machines(study, workers)
-    from ajuste.executor.cluster.connection import Cluster  # few experiments have one
-
-    return Cluster(channel, workers or 0)
-
-
-def _require_machines(study: Study, workers: int | None) -> None:
-    """By the clock of a machine one thing at a time can be measured there. Raises RequestError."""
-    if workers is not None:
-        raise RequestError(
-            "--workers conflicts with the wall clock: workers of one machine would disturb each other",
+            "--workers conflicts with the wall clock: trials on one machine would disturb each other",
             hint="share blocks among machines with --cluster (ajuste cluster worker --bench)",
         )
-    if not study.target.on_host:
+    if address is None:
+        if keys is not None or insecure:
+            raise RequestError("--cluster-keys and --insecure require --cluster")
+        return None
+    cluster = cluster_of("--cluster", address, keys, insecure=insecure)
+    if study.target.clock == "wall" and not study.target.on_host:
         raise RequestError(
             "--cluster does not support guests under the wall clock",
             hint='remove --cluster, or set clock = "virtual"',
         )
+    return cluster
 
 
-def chosen_channel(option: str, address: str, keys: Path | None, *, insecure: bool) -> Channel:
-    """The way to the scheduler at ``address``. Raises RequestError."""
-    from ajuste.executor.cluster.channel import channel_to
+def cluster_of(option: str, address: str, keys: Path | None, *, insecure: bool) -> Cluster:
+    """Return the cluster whose scheduler is at ``address``.
 
-    return channel_to(option, address, keys or home().cluster_keys, insecure=insecure, root=os.geteuid() == 0)
+    Raises:
+        RequestError: The address is malformed or not allowed.
+    """
+    from ajuste.executor.cluster.keys import cluster_at
+
+    return cluster_at(option, address, keys or home().cluster_keys, insecure=insecure, root=os.geteuid() == 0)
 
 
 # What the profiles of a command line come to on the study's target, told before anything is measured.

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ajuste.cli.choice import chosen_channel
+from ajuste.cli.choice import cluster_of
 from ajuste.cli.command_line import Commands
 from ajuste.cli.options import ClusterKeys, Insecure, example, examples, help_if_alone
 from ajuste.machine.home import home
@@ -15,7 +15,7 @@ from ajuste.model.error import RequestError
 
 app = Commands(
     help=examples(
-        "Run trials on other machines: make the keys, start a scheduler, and a worker on each machine.",
+        "Run trials on other machines: make a key, start a scheduler, and a worker on each machine.",
         "ajuste cluster keys",
     ),
     invoke_without_command=True,
@@ -31,14 +31,13 @@ def keys(
         typer.Argument(help="Output directory (default: cluster-keys in the data directory).", show_default=False),
     ] = None,
 ) -> None:
-    """Make keys for a scheduler, its workers and its coordinators, one file each.
+    """Make the key of a cluster. Copy it to all its machines.
 
-    Give every machine authority.pem and the file of what it is, and no other: a worker's key gives no orders.
+    As with an SSH key, anyone who has it can run commands on every machine of the cluster.
     """
-    from ajuste.executor.cluster.channel import make_keys
+    from ajuste.executor.cluster.keys import make_key
 
-    for path in make_keys(directory or home().cluster_keys):
-        typer.echo(path)
+    typer.echo(make_key(directory or home().cluster_keys))
 
 
 @app.command()
@@ -62,16 +61,16 @@ def worker(
     cluster_keys: ClusterKeys = None,
     insecure: Insecure = False,
 ) -> None:
-    """Run trials of studies that were started with `--cluster`.
+    """Run trials of studies that were started with `--cluster`, as a Dask worker.
 
-    With --bench, anyone with the coordinator's key can run commands here, as the user who started this.
+    Anyone with the cluster's key can run commands here, as the user who started this.
     """
-    channel = chosen_channel("--scheduler", scheduler, cluster_keys, insecure=insecure)
+    cluster = cluster_of("--scheduler", scheduler, cluster_keys, insecure=insecure)
     if bench and threads is not None:
         raise RequestError("--threads conflicts with --bench, which runs one trial at a time")
-    from ajuste.executor.cluster.serving import serve
+    from ajuste.executor.cluster.worker import serve
 
-    serve(channel, home(), lambda text: typer.echo(text, err=True), threads=threads, bench=bench)
+    serve(cluster, lambda text: typer.echo(text, err=True), threads=threads, bench=bench)
 
 
 @app.command()
@@ -88,11 +87,11 @@ def scheduler(
     cluster_keys: ClusterKeys = None,
     insecure: Insecure = False,
 ) -> None:
-    """Distribute trials from `--cluster` to every `ajuste cluster worker`, until interrupted.
+    """Distribute trials from `--cluster` to every worker, until interrupted: a Dask scheduler.
 
-    Needs no privileges and stores nothing. Only holders of a cluster key can connect.
+    Needs no privileges and stores nothing. Only holders of the cluster's key can connect.
     """
-    channel = chosen_channel("--listen", listen, cluster_keys, insecure=insecure)
-    from ajuste.executor.cluster.scheduler import listen_at
+    cluster = cluster_of("--listen", listen, cluster_keys, insecure=insecure)
+    from ajuste.executor.cluster.worker import schedule
 
-    listen_at(channel, lambda text: typer.echo(text, err=True))
+    schedule(cluster, lambda text: typer.echo(text, err=True))

@@ -210,7 +210,7 @@ def compare(
 
         check_save(save)
     known = catalogue()
-    means = RunOptions(home(), accept_risk=accept_risk, wait_s=options.wait_seconds(wait))
+    means = RunOptions(home(), jobs=workers, accept_risk=accept_risk, wait_s=options.wait_seconds(wait))
     silent = as_json or quiet
     typed, names = request, dict[str, str]()
     profiles: tuple[Placed, ...] = ()

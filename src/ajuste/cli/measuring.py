@@ -125,7 +125,7 @@ def means_of_boots(means: RunOptions, loader: str | None, *, reboots: bool) -> R
         if not reboots:
             raise RequestError("requires --reboots", place=Place(f"--loader {loader}"))
     if reboots and means.cluster is not None:
-        raise RequestError("conflicts with --workers and --cluster", place=Place("--reboots"))
+        raise RequestError("conflicts with --cluster", place=Place("--reboots"))
     return replace(means, reboots_allowed=reboots, loader=loader or "")
 
 
@@ -179,10 +179,6 @@ def _measured(
 
     quiet = showing.quiet or showing.as_json
     study = with_kernels(study, built_for(study, catalogue, means, quiet=quiet))
-    if means.cluster and means.cluster.workers:
-        from ajuste.executor.cluster.serving import begin_nursery
-
-        begin_nursery()
     with progress_of(study, catalogue, quiet=showing.quiet) as progress:
         chosen = replace(means, say=progress.say)
         experiment = prepare(study, catalogue, chosen)

@@ -116,9 +116,11 @@ Wait = Annotated[
 Workers = Annotated[
     int | None,
     typer.Option(
+        "--workers",
+        "--jobs",
         min=1,
         metavar="N",
-        help="Distribute trials to N processes on this machine.",
+        help="Number of guests to run at once on this machine (default: number of CPUs).",
         show_default=False,
         rich_help_panel=MACHINES,
     ),
@@ -138,7 +140,8 @@ ClusterKeys = Annotated[
     typer.Option(
         "--cluster-keys",
         metavar="DIRECTORY",
-        help="Keys for tls://, made by `ajuste cluster keys` (default: cluster-keys in the data directory).",
+        help="Directory of the key for tls://, made by `ajuste cluster keys` (default: cluster-keys in the data "
+        "directory).",
         show_default=False,
         rich_help_panel=MACHINES,
     ),

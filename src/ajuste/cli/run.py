@@ -66,7 +66,6 @@ def run(
     ] = False,
     report: options.Report = None,
     open_: options.Open = False,
-    jobs: options.Jobs = None,
     snapshot: Annotated[
         bool,
         typer.Option(help="Start every trial from one snapshot, or boot for each trial.", rich_help_panel=options.RARE),
@@ -143,11 +142,11 @@ def run(
             means=means_of_boots(
                 RunOptions(
                     home(),
-                    jobs=jobs,
+                    jobs=workers,
                     snapshot=snapshot,
                     accept_risk=accept_risk,
                     wait_s=options.wait_seconds(wait),
-                    cluster=chosen_cluster(chosen, cluster, workers, jobs, keys=cluster_keys, insecure=insecure),
+                    cluster=chosen_cluster(chosen, cluster, workers, keys=cluster_keys, insecure=insecure),
                 ),
                 loader,
                 reboots=reboots,

@@ -66,7 +66,6 @@ def tune(
     fresh: Annotated[bool, typer.Option("--fresh", help="Search again; do not use the store's search.")] = False,
     report: options.Report = None,
     open_: options.Open = False,
-    jobs: options.Jobs = None,
     workers: options.Workers = None,
     cluster: options.ClusterAddress = None,
     cluster_keys: options.ClusterKeys = None,
@@ -91,13 +90,13 @@ def tune(
     chosen = chosen_study(study, known, kernel, seed, target)
     require_extra("search")
     search = _search(chosen, objective, constraint, trials, sampler)
-    where = chosen_cluster(chosen, cluster, workers, jobs, keys=cluster_keys, insecure=insecure)
+    where = chosen_cluster(chosen, cluster, workers, keys=cluster_keys, insecure=insecure)
     if where is not None and chosen.target.on_host:
         raise RequestError(
             "--cluster does not support a search under the wall clock: each block depends on the last",
             hint="remove --cluster; check the result on many machines with `ajuste compare --cluster`",
         )
-    means = RunOptions(home(), jobs=jobs, accept_risk=accept_risk, wait_s=options.wait_seconds(wait), cluster=where)
+    means = RunOptions(home(), jobs=workers, accept_risk=accept_risk, wait_s=options.wait_seconds(wait), cluster=where)
     named = command_line()
     names = built_for(chosen, known, means, quiet=quiet or as_json, search=search)
     chosen = with_kernels(chosen, names)

@@ -40,7 +40,7 @@ Way = Literal["tree", "deb", "pipx", "uv", "pip", "setup/install"]
 
 EXTRAS: Final = MappingProxyType(
     {
-        "cluster": ("cryptography",),
+        "cluster": ("cryptography", "distributed"),
         "mcp": ("mcp",),
         "notebook": ("pandas", "polars"),
         "perfetto": ("perfetto",),

@@ -36,7 +36,7 @@ from ajuste.study.settings import SCHED_EXT, varies
 from ajuste.study.site import GUEST, Site, study_directory
 
 if TYPE_CHECKING:
-    from ajuste.executor.cluster.connection import Cluster
+    from ajuste.executor.cluster.keys import Cluster
     from ajuste.executor.guest.guest import GuestOptions
     from ajuste.executor.guest.initramfs import GuestFiles
     from ajuste.executor.guest.root import GuestRoot
@@ -170,7 +170,7 @@ class BenchTestbed(HostTestbed):
         from ajuste.executor.cluster.connection import Connection
 
         super().__init__(means)
-        self.connected = self._connection = Connection(cluster, means.home, means.say)
+        self.connected = self._connection = Connection(cluster, means.say)
 
     def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
         """What is possible is each machine's own to say, and which they are may change."""
@@ -181,7 +181,7 @@ class BenchTestbed(HostTestbed):
 
     def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
         from ajuste.executor.cluster.benches import BenchExecutor
-        from ajuste.executor.cluster.wire import HostJob
+        from ajuste.executor.cluster.messages import HostJob
 
         study = experiment.resolved.study
         job = HostJob(
@@ -339,16 +339,15 @@ class ClusterTestbed(GuestTestbed):
         from ajuste.executor.cluster.connection import Connection
 
         super().__init__(means)
-        self.connected = self._connection = Connection(cluster, means.home, means.say)
+        self.connected = self._connection = Connection(cluster, means.say)
 
     def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
         from ajuste.executor.cluster.cluster import ClusterExecutor
-        from ajuste.executor.cluster.wire import pack_guest
+        from ajuste.executor.cluster.messages import pack_guest
 
         guest = self._guest(experiment, machine)
-        # Workers that this process has started are as good as itself: nobody else can reach them.
-        own = partial(super().executor, experiment, machine, first) if self._connection.cluster.channel else None
-        return ClusterExecutor(self._connection, partial(pack_guest, *guest), self.means.say, own)
+        local = partial(super().executor, experiment, machine, first)
+        return ClusterExecutor(self._connection, partial(pack_guest, *guest), local, self.means.say)
 
     def observer(self, experiment: Experiment, catalogue: Catalogue) -> ActivityObserver | None:
         return None

@@ -7,11 +7,12 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
+from unittest.mock import Mock
 
 import pytest
 
 from ajuste.executor.cluster.bench import Bench, resolved_here
-from ajuste.executor.cluster.wire import HostJob
+from ajuste.executor.cluster.messages import HostJob
 from ajuste.machine.files import sha256_of
 from ajuste.machine.home import AGENT, native_program
 from ajuste.machine.installation import ajuste_version
@@ -108,6 +109,24 @@ def test_a_machine_that_nobody_comes_back_to_is_put_back_by_itself(host: Host) -
     bench.close()
 
 
+def test_a_coordinator_that_is_still_there_keeps_its_machine(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    leases: list[Mock] = []
+
+    def lease(_: float, end: Callable[[], None]) -> Mock:
+        leases.append(Mock(end=end))
+        return leases[-1]
+
+    monkeypatch.setattr(threading, "Timer", lease)
+    bench = Bench(lambda _: host)
+    bench.carry_out(parcel(), plans("a"))
+    bench.renew(parcel(name="two"))
+    assert not leases[0].cancel.called, "another coordinator's"
+    bench.renew(parcel())
+    assert leases[0].cancel.called
+    leases[1].end()
+    assert host.left == 1
+
+
 def test_closing_ends_a_block_in_the_middle(host: Host) -> None:
     bench = Bench(lambda _: host)
     answers: list[Any] = []
@@ -125,9 +144,8 @@ def test_what_cannot_be_made_ready_leaves_nothing_and_says_why() -> None:
     def refuse(_: Any) -> Host:
         raise RequestError("another experiment is running on this machine: process 7", hint="wait for it")
 
-    said = Bench(refuse).carry_out(parcel(), plans("a"))
-    assert str(said.error).startswith("another experiment is running")
-    assert (said.wrong, said.hint) == (True, "wait for it")
+    with pytest.raises(RequestError, match="another experiment is running"):
+        Bench(refuse).carry_out(parcel(), plans("a"))
 
 
 def test_a_machine_says_what_it_is_and_what_the_study_comes_to_there(host: Host) -> None:
@@ -166,14 +184,15 @@ def test_a_machine_that_lacks_a_tunable_refuses_by_name(host: Host) -> None:
 )
 def test_a_plan_that_the_study_does_not_have_is_not_carried_out(host: Host, changed: dict[str, Any]) -> None:
     plan = plans("a")[0].model_copy(update=changed)
-    said = Bench(lambda _: host).carry_out(parcel(), [plan])
-    assert "not found in the study on this machine" in str(said.error)
+    with pytest.raises(RequestError, match="not found in the study on this machine"):
+        Bench(lambda _: host).carry_out(parcel(), [plan])
     assert host.entered == 0
 
 
 def test_what_needs_accepted_risk_is_not_carried_out_without(host: Host) -> None:
     refused = study(factor=[{"name": "vm.overcommit_memory", "levels": [0, 2]}]).model_dump_json()
-    assert "can hang this machine" in str(Bench(lambda _: host).carry_out(parcel(study=refused), plans("a")).error)
+    with pytest.raises(RequestError, match="can hang this machine"):
+        Bench(lambda _: host).carry_out(parcel(study=refused), plans("a"))
     assert host.entered == 0
 
 
@@ -181,8 +200,11 @@ def test_what_needs_accepted_risk_is_not_carried_out_without(host: Host) -> None
 def test_what_is_no_parcel_is_refused(host: Host, text: str) -> None:
     bench = Bench(lambda _: host)
     assert "cannot read the" in str(bench.survey(text).refusal)
-    answer = bench.carry_out(text, [])
-    assert "cannot read the" in str(answer.refusal or answer.error)
+    try:
+        reason = bench.carry_out(text, []).refusal
+    except RequestError as error:
+        reason = str(error)
+    assert "cannot read the" in str(reason)
     assert host.entered == 0
 
 

@@ -10,17 +10,15 @@ from typing import Any
 
 import pytest
 
-from ajuste.executor.cluster.answer import Answer, Said, WorkRequest, from_here, piece_of
-from ajuste.executor.cluster.checks import Checks
 from ajuste.executor.cluster.cluster import ClusterExecutor
 from ajuste.executor.cluster.connection import Connection
-from ajuste.executor.cluster.wire import GuestJob, PackedGuest, What
+from ajuste.executor.cluster.messages import PLANS, Answer, Ask, GuestJob, PackedGuest, Said, answer
 from ajuste.executor.executor import LEFT_OUT, TrialDone, TrialRequest, Untrusted
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Accepted
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
-from clusters import HELLO, PARCEL, Lab, lab
+from clusters import HELLO, JOB, Lab, lab, wait_for
 from played import PlayedExecutor, said_of, trials
 
 
@@ -34,47 +32,44 @@ class Played:
         self.lock = threading.Lock()
         self.carried_out: list[str] = []
 
-    def do(self, what: What, body: bytes, coordinator: int = 0) -> Answer:
-        if what == "receive":
-            piece = piece_of(body)
-            self.sent[piece.digest] = piece.content
-            return from_here()
-        asked = WorkRequest.model_validate_json(body)
-        match what:
+    def answer(self, ask: Ask, job: str, body: bytes) -> Answer:
+        match ask:
+            case "receive":
+                self.sent[hashlib.sha256(body).hexdigest()] = body
+                return answer()
             case "survey":
-                needed = GuestJob.model_validate_json(asked.parcel).contents
-                return from_here(lacks=[digest for digest in needed if digest not in self.sent])
+                needed = GuestJob.model_validate_json(job)
+                return answer(lacks=[each for each in (needed.kernel, needed.initramfs) if each not in self.sent])
             case "open":
-                return from_here(hello=HELLO, environment={"kernel": "5.10"})
+                return answer(hello=HELLO, environment={"kernel": "5.10"})
             case "carry-out":
-                return self.carry_out([plan.id for plan in asked.plans])
+                return self.carry_out([plan.id for plan in PLANS.validate_json(body)])
             case _:
                 self.closed += 1
-                return from_here()
-
-    def forget(self, coordinator: int) -> None: ...
+                return answer()
 
     def carry_out(self, ids: Sequence[str]) -> Answer:
         with self.lock:
             if forgotten := self.lost.intersection(ids):
                 self.lost -= forgotten
                 self.sent.clear()
-                return from_here(lacks=PARCEL.contents)
+                return answer(lacks=(JOB.kernel, JOB.initramfs))
             self.carried_out += ids
-        return from_here(done=[self.said(own) for own in ids])
+        return answer(done=[self.said(each) for each in ids])
 
     def said(self, plan: str) -> Said:
         return Said(lines=said_of(plan), host_seconds=0.5)
 
 
 class Refusing(Played):
-    def do(self, what: What, body: bytes, coordinator: int = 0) -> Answer:
-        return from_here(refusal="it has QEMU 7.2.1 instead of 10.0.2") if what == "survey" else super().do(what, body)
+    def answer(self, ask: Ask, job: str, body: bytes) -> Answer:
+        is_survey = ask == "survey"
+        return answer(refusal="it has QEMU 7.2.1 instead of 10.0.2") if is_survey else super().answer(ask, job, body)
 
 
 class Failing(Played):
     def carry_out(self, ids: Sequence[str]) -> Answer:
-        return from_here(error="the disk is full", hint="free some space")
+        return answer(error="the disk is full", hint="free some space")
 
 
 class Hanging(Played):
@@ -88,7 +83,7 @@ class Hanging(Played):
         return super().carry_out(ids)
 
 
-class Lying(Played):
+class Wrong(Played):
     """From its ``since``-th plan on it says that everything took longer."""
 
     def __init__(self, since: int = 0) -> None:
@@ -100,7 +95,7 @@ class Lying(Played):
 
 
 class Here(PlayedExecutor):
-    """This machine, which tells the truth."""
+    """This machine, which is right."""
 
     def run(self, plan: Plan) -> Observation:
         self.plans.append(plan)
@@ -132,7 +127,11 @@ def pack(directory: Path) -> PackedGuest:
     files = {hashlib.sha256(name.encode()).hexdigest(): directory / name for name in ("kernel", "initramfs")}
     for path in files.values():
         path.write_text(path.name)
-    return PackedGuest(PARCEL, files)
+    return PackedGuest(JOB, files)
+
+
+def on(connection: Connection, here: Here | None = None) -> ClusterExecutor:
+    return ClusterExecutor(connection, pack, lambda: here or Here())
 
 
 def done_of(target: ClusterExecutor, requests: list[TrialRequest]) -> Iterator[TrialDone]:
@@ -141,44 +140,55 @@ def done_of(target: ClusterExecutor, requests: list[TrialRequest]) -> Iterator[T
 
 
 def carry_out(target: ClusterExecutor, count: int) -> list[int]:
-    return sorted(one.request.slot.block for one in done_of(target, trials(target, count)))
+    return sorted(done.request.slot.block for done in done_of(target, trials(target, count)))
 
 
 def until_disagreed(target: ClusterExecutor, count: int) -> tuple[set[str], tuple[str, ...]]:
     """Whose trials were kept until somebody was found out, and who that was."""
     kept: set[str] = set()
     try:
-        for one in done_of(target, trials(target, count)):
-            kept.add(one.by)
+        for done in done_of(target, trials(target, count)):
+            kept.add(done.by)
     except Untrusted as untrusted:
         return kept, untrusted.where
     raise AssertionError("nobody was found out")
 
 
-def test_every_trial_is_carried_out_once_and_comes_back(played: Played, connection: Connection) -> None:
-    with ClusterExecutor(connection, pack) as target:
+def test_every_trial_comes_back_once(played: Played, connection: Connection) -> None:
+    with on(connection) as target:
         assert target.parallel == 4
         assert target.environment == {"kernel": "5.10"}
         done = list(done_of(target, trials(target, 100)))
-    assert sorted(one.request.slot.block for one in done) == list(range(100))
-    assert len(played.carried_out) == 100
-    for one in done:
-        assert one.observation.problem == ""
-        assert one.observation.events[0] == Accepted(at_ns=1, id=one.plan.id)
-        assert one.plan.id == f"b{one.request.slot.block}p0a0"
+    assert sorted(each.request.slot.block for each in done) == list(range(100))
+    assert len(played.carried_out) == 100 + target.repeated
+    for each in done:
+        assert each.observation.problem == ""
+        assert each.observation.events[0] == Accepted(at_ns=1, id=each.plan.id)
+        assert each.plan.id == f"b{each.request.slot.block}p0a0"
 
 
 def test_trials_of_several_machines_are_carried_out_on_their_own(played: Played, connection: Connection) -> None:
-    with ClusterExecutor(connection, pack) as one, ClusterExecutor(connection, pack) as other:
-        requests = [*trials(one, 10), *trials(other, 10, first=10)]
-        done = sorted(found.request.slot.block for found in done_of(one, requests))
+    with on(connection) as first, on(connection) as second:
+        requests = [*trials(first, 10), *trials(second, 10, first=10)]
+        done = sorted(each.request.slot.block for each in done_of(first, requests))
     assert done == list(range(20))
-    assert len(played.carried_out) == 20
+
+
+def test_trials_that_end_together_do_not_end_the_run(place: Lab, connection: Connection) -> None:
+    """All that are under way end while nobody looks."""
+    place.worker(played := Played())
+    begun: list[TrialRequest] = []
+    with on(connection) as target:
+        done = 0
+        for some in target.carry_out(trials(target, 12), begun.append):
+            done += len(some)
+            wait_for(lambda: len(set(played.carried_out)) == len(begun))
+    assert done == 12
 
 
 def test_no_more_trials_are_on_their_way_than_the_workers_have_use_for(played: Played, connection: Connection) -> None:
     begun: list[TrialRequest] = []
-    with ClusterExecutor(connection, pack) as target:
+    with on(connection) as target:
         done = 0
         for some in target.carry_out(trials(target, 10_000), begun.append):
             done += len(some)
@@ -190,7 +200,7 @@ def test_no_more_trials_are_on_their_way_than_the_workers_have_use_for(played: P
 def test_workers_are_sent_what_they_lack_and_end_their_machines_in_the_end(
     played: Played, connection: Connection
 ) -> None:
-    with ClusterExecutor(connection, pack):
+    with on(connection):
         assert sorted(played.sent.values()) == [b"initramfs", b"kernel"]
     assert played.closed == 2
 
@@ -198,7 +208,7 @@ def test_workers_are_sent_what_they_lack_and_end_their_machines_in_the_end(
 def test_what_a_worker_has_no_more_is_sent_again_and_its_plan_is_carried_out(
     played: Played, connection: Connection
 ) -> None:
-    with ClusterExecutor(connection, pack) as target:
+    with on(connection) as target:
         played.lost = {"b3p0a0", "b7p0a0"}
         assert carry_out(target, 10) == list(range(10))
     assert len(played.sent) == 2
@@ -206,16 +216,56 @@ def test_what_a_worker_has_no_more_is_sent_again_and_its_plan_is_carried_out(
 
 def test_workers_that_do_not_fit_are_refused_with_the_reason(place: Lab, connection: Connection) -> None:
     place.worker(Refusing())
-    with (
-        pytest.raises(RequestError, match=r"no worker .* can run this study: .*: it has QEMU 7.2.1 instead of 10.0.2"),
-        ClusterExecutor(connection, pack),
-    ):
+    with pytest.raises(RequestError, match=r"no worker .*it has QEMU 7.2.1 instead of 10.0.2"), on(connection):
         pass
+
+
+def test_a_worker_that_does_not_fit_measures_nothing(place: Lab, played: Played, connection: Connection) -> None:
+    place.worker(refusing := Refusing())
+    with on(connection) as target:
+        assert target.parallel == 4
+        assert carry_out(target, 20) == list(range(20))
+    assert not refusing.carried_out
+
+
+def test_a_worker_without_ajuste_is_refused(
+    place: Lab, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def setup(*_: object, **__: object) -> None:
+        raise ModuleNotFoundError("No module named 'ajuste'")
+
+    monkeypatch.setattr("ajuste.executor.cluster.worker.Station.setup", setup)
+    place.worker(None)
+    with pytest.raises(RequestError, match="it cannot run Ajuste: ModuleNotFoundError"), on(connection):
+        pass
+
+
+def test_what_the_scheduler_drops_is_measured_again(place: Lab, connection: Connection) -> None:
+    place.worker(hanging := Hanging())
+    with on(connection) as target:
+        done: list[int] = []
+        waiting = threading.Thread(target=lambda: done.extend(carry_out(target, 3)))
+        waiting.start()
+        assert hanging.begun.wait(30)
+        place.drop_all()
+        hanging.released.set()
+        waiting.join(30)
+    assert done == [0, 1, 2]
+
+
+def test_a_worker_that_comes_later_measures_as_well(place: Lab, connection: Connection) -> None:
+    place.worker(hanging := Hanging())
+    with on(connection) as target:
+        done = done_of(target, trials(target, 10))
+        place.worker(later := Played())
+        threading.Timer(1, hanging.released.set).start()
+        assert sorted(each.request.slot.block for each in done) == list(range(10))
+    assert later.carried_out
 
 
 def test_what_a_worker_cannot_do_is_the_error_of_the_run(place: Lab, connection: Connection) -> None:
     place.worker(Failing())
-    with ClusterExecutor(connection, pack) as target:
+    with on(connection) as target:
         with pytest.raises(RunError, match=r"the disk is full \(on .*\)") as raised:
             carry_out(target, 3)
         assert raised.value.hint == "free some space"
@@ -224,7 +274,7 @@ def test_what_a_worker_cannot_do_is_the_error_of_the_run(place: Lab, connection:
 def test_leaving_ends_what_is_on_its_way(place: Lab, connection: Connection) -> None:
     hanging = Hanging()
     place.worker(hanging)
-    with ClusterExecutor(connection, pack) as target:
+    with on(connection) as target:
         waiting = threading.Thread(target=lambda: carry_out(target, 3))
         waiting.start()
         assert hanging.begun.wait(30)
@@ -237,7 +287,7 @@ def test_the_plan_of_a_worker_that_is_lost_is_carried_out_by_another(place: Lab,
     hanging, good = Hanging(), Played()
     lost = place.worker(hanging)
     done: list[int] = []
-    with ClusterExecutor(connection, pack) as target:
+    with on(connection) as target:
         waiting = threading.Thread(target=lambda: done.extend(carry_out(target, 5)))
         waiting.start()
         assert hanging.begun.wait(30)
@@ -246,79 +296,73 @@ def test_the_plan_of_a_worker_that_is_lost_is_carried_out_by_another(place: Lab,
         waiting.join(30)
         hanging.released.set()
     assert done == list(range(5))
-    assert len(good.carried_out) == 5
+    assert set(good.carried_out) == {f"b{number}p0a0" for number in range(5)}
 
 
 def test_a_plan_that_takes_four_workers_with_it_has_failed(place: Lab, connection: Connection) -> None:
     class Dying(Played):
-        peer: Any
+        worker: Any
 
         def carry_out(self, ids: Sequence[str]) -> Answer:
-            place.cut(self.peer)
+            place.cut(self.worker)
+            threading.Event().wait(1)
             return super().carry_out(ids)
 
     for _ in range(5):
         dying = Dying()
-        dying.peer = place.worker(dying)
-    with ClusterExecutor(connection, pack) as target:
+        dying.worker = place.worker(dying)
+    with on(connection) as target:
         (done,) = done_of(target, trials(target, 1))
-        assert done.observation.problem == "every worker that tried it was lost"
-        assert target.parallel == 5
+    assert done.observation.problem == "every worker that tried it was lost"
 
 
 def test_a_scheduler_that_is_lost_ends_the_run(played: Played, place: Lab, connection: Connection) -> None:
-    with ClusterExecutor(connection, pack) as target:
+    with on(connection) as target:
         done = done_of(target, trials(target, 10_000))
         next(done)
         place.close()
-        with pytest.raises(RunError, match="was lost during the run"):
+        with pytest.raises(RunError, match="was lost during the run") as raised:
             list(done)
+    assert "same command" in str(raised.value.hint)
 
 
-def test_a_liar_is_named_and_nothing_that_it_gave_is_kept(place: Lab, connection: Connection) -> None:
+def test_a_machine_that_measures_wrongly_is_named_and_asked_nothing_any_more(
+    place: Lab, connection: Connection
+) -> None:
     here = Here()
-    for duties in (Lying(), Played(), Played()):
-        place.worker(duties)
-    with ClusterExecutor(connection, pack, own=lambda: here) as target:
-        kept, (named,) = until_disagreed(target, 60)
-        assert named not in kept, "not before its first trial was confirmed"
+    for played in (Wrong(), Played(), Played()):
+        place.worker(played)
+    with on(connection, here) as target:
+        _, (named,) = until_disagreed(target, 60)
         assert named in target.environment[LEFT_OUT]
         again = list(done_of(target, trials(target, 60)))
-        assert sorted(one.request.slot.block for one in again) == list(range(60))
-        assert named not in {one.by for one in again}, "it is not asked again"
-    assert here.plans, "this machine decides between two that say something else"
+        assert sorted(each.request.slot.block for each in again) == list(range(60))
+        assert named not in {each.by for each in again}, "it is not asked again"
+    assert here.plans, "this machine decides between two that disagree"
 
 
-def test_a_liar_that_begins_late_is_found(place: Lab, connection: Connection) -> None:
-    for duties in (Lying(since=20), Played()):
-        place.worker(duties)
-    with ClusterExecutor(connection, pack, own=Here) as target:
+def test_a_machine_that_begins_to_measure_wrongly_is_found(place: Lab, connection: Connection) -> None:
+    for played in (Wrong(since=20), Played()):
+        place.worker(played)
+    with on(connection) as target:
         kept, (named,) = until_disagreed(target, 2000)
-    assert named in kept, "what it gave before was kept, and is to be dropped"
+    assert named in kept, "its earlier trials were kept, and are to be dropped"
 
 
 def test_one_worker_alone_is_checked_by_this_machine(place: Lab, connection: Connection) -> None:
-    place.worker(liar := Lying())
+    place.worker(Wrong())
     here = Here()
-    with ClusterExecutor(connection, pack, own=lambda: here) as target, pytest.raises(Untrusted):
+    with on(connection, here) as target, pytest.raises(Untrusted):
         carry_out(target, 5)
-    assert len(liar.carried_out) <= 5
     assert here.plans
 
 
-def test_about_one_trial_in_ten_is_measured_twice_and_nobody_can_tell_which(place: Lab, connection: Connection) -> None:
+def test_about_one_trial_in_ten_is_measured_by_two_machines(place: Lab, connection: Connection) -> None:
     workers = [Played(), Played()]
-    for duties in workers:
-        place.worker(duties)
-    with ClusterExecutor(
-        connection, pack, own=Here, checks=lambda measure: Checks(measure, key=b"one of many")
-    ) as target:
-        assert carry_out(target, 400) == list(range(400))
-        assert 20 <= target.checked <= 70
-    one, other = (set(duties.carried_out) for duties in workers)
-    assert len(one & other) == target.checked, "by two workers, never twice by one"
-    with ClusterExecutor(connection, pack, own=Here, checks=lambda measure: Checks(measure, key=b"another")) as target:
-        before = one & other
-        assert carry_out(target, 400) == list(range(400))
-    repeated = {plan for duties in workers for plan in duties.carried_out if duties.carried_out.count(plan) > 1}
-    assert repeated != before
+    for played in workers:
+        place.worker(played)
+    with on(connection) as target:
+        assert carry_out(target, 200) == list(range(200))
+    first, second = (set(played.carried_out) for played in workers)
+    assert len(first & second) == target.repeated, "by two workers, never twice by one"
+    assert target.repeated == pytest.approx(20, abs=4)

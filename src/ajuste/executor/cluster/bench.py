@@ -1,6 +1,6 @@
-"""The worker's side of trials by a machine's own clock: one study at a time, one block at a time.
+"""A worker's machine, measured as it is: one study at a time, one block at a time.
 
-The machine's lock is held, its values are journalled and put back, as for an experiment that was started here.
+Its lock is held, and its values are journalled and restored, as for an experiment that was started here.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.executor.cluster.answer import Answer, carried_out, failure, from_here
-from ajuste.executor.cluster.wire import HostJob
+from ajuste.executor.cluster.messages import Answer, HostJob, Said, answer, run_plan
 from ajuste.executor.executor import Executor
 from ajuste.executor.host.caller import host_site
 from ajuste.executor.host.machine import of_this_machine
@@ -29,7 +28,7 @@ from ajuste.machine.installation import ajuste_version
 from ajuste.machine.inventory.inventory import take_inventory
 from ajuste.machine.session import machine_marks
 from ajuste.model.capability import Asked, Rule
-from ajuste.model.error import AjusteError, Place, RequestError, RunError
+from ajuste.model.error import AjusteError, Place, RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Perturbation, Plan
 from ajuste.model.trial import Slot
@@ -43,14 +42,12 @@ from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
 
 LEASE_SECONDS: Final = 60.0
-"""So long after its last block a machine is kept ready for the next one. A coordinator that comes later finds a
-machine that is prepared again.
-"""
+"""A coordinator that is silent for so long is gone: everything is restored, in the middle of a block if need be."""
 
 
 @dataclass(frozen=True)
 class _Sent:
-    """Where a study comes from that was sent: a file of that name, in a directory that may be here as well."""
+    """The place of a study that was sent: ``directory`` may be here as well."""
 
     directory: Path
     hint: str = "the study was sent by its coordinator"
@@ -61,20 +58,19 @@ class _Sent:
 
 @dataclass
 class _Stay:
-    """A study that is on the machine, from when it comes until everything is put back."""
+    """A study that is on the machine. After ``ended`` no plan begins; after ``gone`` everything is restored."""
 
-    parcel: HostJob
+    job: HostJob
     resolved: ResolvedStudy
+    lease: threading.Timer
     stack: ExitStack = field(default_factory=ExitStack)
-    target: Executor | None = None
+    executor: Executor | None = None
     ended: threading.Event = field(default_factory=threading.Event)
-    """No plan is begun any more."""
     gone: threading.Event = field(default_factory=threading.Event)
-    """Everything is put back."""
 
 
 class Bench:
-    """This machine. ``make`` makes the target of a study that was resolved on it."""
+    """This machine. ``make`` makes the executor of a study that was resolved on it."""
 
     def __init__(self, make: Callable[[ResolvedStudy], Executor], lease_s: float = LEASE_SECONDS) -> None:
         self._make = make
@@ -82,151 +78,143 @@ class Bench:
         self._at_work = threading.Lock()
         self._lock = threading.Lock()
         self._stay: _Stay | None = None
-        self._blocks = 0
 
     def survey(self, text: str) -> Answer:
-        """Whether this machine can measure a study, what the study comes to here, and what the machine is."""
+        """Say whether this machine can measure a study, what the study comes to here, and what the machine is."""
         try:
-            parcel = HostJob.model_validate_json(text)
+            job = HostJob.model_validate_json(text)
+            if job.ajuste != ajuste_version():
+                return answer(refusal=f"it has Ajuste {ajuste_version()} instead of {job.ajuste}")
+            if job.agent != sha256_of(native_program(AGENT)):
+                return answer(refusal="its agent was built from other sources than the coordinator's")
+            resolved = self._resolved(job)
         except ValidationError:
-            return from_here(refusal=f"its Ajuste {ajuste_version()} cannot read the request")
-        if parcel.ajuste != ajuste_version():
-            return from_here(refusal=f"it has Ajuste {ajuste_version()} instead of {parcel.ajuste}")
-        try:
-            if parcel.agent != sha256_of(native_program(AGENT)):
-                return from_here(refusal="its agent was built from other sources than the coordinator's")
-            resolved = resolved_here(parcel)
-            require_possible(resolved, catalogue(), accept_risk=parcel.accept_risk)
+            return answer(refusal=f"its Ajuste {ajuste_version()} cannot read the request")
         except AjusteError as error:
-            return from_here(refusal=error.message[:2000])
+            return answer(refusal=error.message[:2000])
         marks = machine_marks()
-        return from_here(
+        return answer(
             identity=f"{marks['machine']} {marks['kernel']}",
             resolved=resolved.model_dump_json(),
             inventory=take_inventory().model_dump_json(),
         )
 
     def carry_out(self, text: str, plans: Sequence[Plan]) -> Answer:
-        """Carry out the plans of a block, one after the other, and say what was observed. All of them, or an error:
-        nothing is done that the study would not do here.
+        """Run the plans of a block, all that the study has here. An answer without any is a block that was cut short.
+
+        Raises:
+            AjusteError: The study does not have such a plan, or the machine cannot carry it out.
         """
+        stay: _Stay | None = None
         with self._at_work:
             try:
-                parcel = HostJob.model_validate_json(text)
-                resolved = self._resolved(parcel)
+                job = HostJob.model_validate_json(text)
+                resolved = self._resolved(job)
                 _require_of_study(plans, resolved)
-                stay = self._with_us(parcel, resolved)
-                return from_here(done=[carried_out(self._target(stay), plan) for plan in plans])
+                stay, done = self._entered(job, resolved), list[Said]()
+                for plan in plans:
+                    if stay.ended.is_set() or stay.executor is None:
+                        return answer()
+                    done.append(run_plan(stay.executor, plan))
+                return answer(done=tuple(done))
             except ValidationError:
-                return from_here(refusal=f"its Ajuste {ajuste_version()} cannot read the request")
-            except AjusteError as error:
+                return answer(refusal=f"its Ajuste {ajuste_version()} cannot read the request")
+            except AjusteError:
+                if stay is not None and stay.ended.is_set():
+                    return answer()
                 self.close()
-                return failure(error)
-            finally:
-                self._renew()
+                raise
+
+    def renew(self, text: str) -> Answer:
+        """Note that a coordinator is still there."""
+        with self._lock:
+            if self._stay is not None and self._stay.job.model_dump_json() == text:
+                self._stay.lease.cancel()
+                self._stay.lease = self._new_lease()
+        return answer()
 
     def close_of(self, text: str) -> Answer:
-        """As ``close``, if the machine was made ready for that parcel."""
+        """Close, if the machine was made ready for that job."""
         with self._lock:
-            ours = self._stay is not None and self._stay.parcel.model_dump_json() == text
-        if ours:
+            matches = self._stay is not None and self._stay.job.model_dump_json() == text
+        if matches:
             self.close()
-        return from_here()
+        return answer()
 
     def close(self) -> None:
-        """End the stay: whatever runs is ended, and everything put back when this returns."""
+        """End what runs, and restore everything before this returns."""
         with self._lock:
             stay, self._stay = self._stay, None
         if stay is None:
             return
+        stay.lease.cancel()
         stay.ended.set()
-        if stay.target is None:  # It is being made ready: the same thread undoes it.
+        if stay.executor is None:  # It is being made ready, and its own thread undoes that.
             stay.gone.wait()
             return
-        _end(stay)
+        try:
+            stay.stack.close()
+        finally:
+            stay.gone.set()
 
-    def _resolved(self, parcel: HostJob) -> ResolvedStudy:
-        if self._stay is not None and self._stay.parcel == parcel:
+    def _new_lease(self) -> threading.Timer:
+        lease = threading.Timer(self._lease_s, self.close)
+        lease.daemon = True
+        lease.start()
+        return lease
+
+    def _resolved(self, job: HostJob) -> ResolvedStudy:
+        if self._stay is not None and self._stay.job == job:
             return self._stay.resolved
-        resolved = resolved_here(parcel)
-        require_possible(resolved, catalogue(), accept_risk=parcel.accept_risk)
+        resolved = resolved_here(job)
+        require_possible(resolved, catalogue(), accept_risk=job.accept_risk)
         return resolved
 
-    def _renew(self) -> None:
-        if self._stay is not None:
-            self._blocks += 1
-            lease = threading.Timer(self._lease_s, self._expire, [self._blocks])
-            lease.daemon = True
-            lease.start()
-
-    def _expire(self, blocks: int) -> None:
-        with self._at_work:
-            if self._blocks == blocks:
-                self.close()
-
-    def _with_us(self, parcel: HostJob, resolved: ResolvedStudy) -> _Stay:
-        self._blocks += 1
-        stay = self._stay
-        if stay is not None and stay.parcel == parcel:
-            return stay
+    def _entered(self, job: HostJob, resolved: ResolvedStudy) -> _Stay:
+        if self._stay is not None and self._stay.job == job:
+            return self._stay
         self.close()
-        stay = _Stay(parcel, resolved)
+        stay = _Stay(job, resolved, self._new_lease())
         with self._lock:
             self._stay = stay
         try:
-            target = stay.stack.enter_context(self._make(resolved))
+            executor = stay.stack.enter_context(self._make(resolved))
+            with self._lock:
+                if not stay.ended.is_set():
+                    stay.executor = executor
+                    return stay
+            stay.stack.close()
         except BaseException:
-            self._forget(stay)
+            stay.lease.cancel()
+            with self._lock:
+                self._stay = None if self._stay is stay else self._stay
             raise
-        with self._lock:
-            stay.target = target
-            ended = stay.ended.is_set()
-        if ended:
-            _end(stay)
-            raise _ended()
+        finally:
+            if stay.executor is None:
+                stay.gone.set()
         return stay
 
-    def _forget(self, stay: _Stay) -> None:
-        """Of what could not be made ready, nothing is left."""
-        with self._lock:
-            if self._stay is stay:
-                self._stay = None
-        stay.gone.set()
 
-    def _target(self, stay: _Stay) -> Executor:
-        if stay.ended.is_set() or stay.target is None:
-            raise _ended()
-        return stay.target
+def resolved_here(job: HostJob) -> ResolvedStudy:
+    """Return the study on this machine: its kernel's places, its programs, its caller.
 
-
-def _end(stay: _Stay) -> None:
+    Raises:
+        RequestError: It is malformed, or not possible or not allowed here.
+    """
     try:
-        stay.stack.close()
-    finally:
-        stay.gone.set()
-
-
-def _ended() -> RunError:
-    return RunError("the study was ended on this machine")
-
-
-def resolved_here(parcel: HostJob) -> ResolvedStudy:
-    """The study on this machine: its kernel's places, its programs, its caller. Raises RequestError."""
-    try:
-        study = Study.model_validate_json(parcel.study).at(_Sent(Path(parcel.directory)))
+        study = Study.model_validate_json(job.study).at(_Sent(Path(job.directory)))
     except (ValidationError, RecursionError):
         raise RequestError(
             f"Ajuste {ajuste_version()} cannot read the study that it received",
             hint="use the same version of Ajuste on all machines",
         ) from None
-    options: frozenset[Rule] = frozenset({"--accept-risk"}) if parcel.accept_risk else frozenset()
+    options: frozenset[Rule] = frozenset({"--accept-risk"}) if job.accept_risk else frozenset()
     require_allowed(study, Asked("worker", options=options), catalogue(), kernel_kind)
     here = {HOST_KERNEL: KernelVersion.parse(platform.release())}
     return resolve(study, of_this_machine(catalogue()), here, find_program, host_site())
 
 
 def _require_of_study(plans: Sequence[Plan], resolved: ResolvedStudy) -> None:
-    """Whether each of ``plans`` is one that the study has on this machine. Raises RequestError."""
     known = [
         plan_for(resolved, Slot(block=0, position=0, configuration=name, seed=0), 0).model_copy(
             update={"perturbation": Perturbation()}
@@ -243,6 +231,6 @@ def _require_of_study(plans: Sequence[Plan], resolved: ResolvedStudy) -> None:
             )
 
 
-def on_this_machine(own: Home) -> Callable[[ResolvedStudy], Executor]:
-    """What makes the executor of a study that was resolved on this machine."""
-    return lambda resolved: prepared_for(resolved, own)
+def on_this_machine(home: Home) -> Callable[[ResolvedStudy], Executor]:
+    """Return what makes the executor of a study that was resolved on this machine."""
+    return lambda resolved: prepared_for(resolved, home)

@@ -1,60 +1,60 @@
-"""The target ``benches``: machines as they are, each of which measures whole blocks by its own clock."""
+"""Machines of a cluster as they are, each of which measures whole blocks by its own clock."""
 
 from __future__ import annotations
 
 import queue
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+from pydantic import ValidationError
 
 from ajuste.design.stopping import Pace, StoppingLimits, on_each
-from ajuste.executor.cluster.answer import Answer, observed_in, require
-from ajuste.executor.cluster.cluster import taken
-from ajuste.executor.cluster.connection import WORKER_SECONDS, Connection, WorkerTask, asked
-from ajuste.executor.cluster.wire import Broken, HostJob, read_as
+from ajuste.executor.cluster.connection import LOOK_SECONDS, Absence, Connection, Ended
+from ajuste.executor.cluster.messages import Answer, HostJob, read_observations
 from ajuste.executor.executor import Begun, Executor, TrialDone, TrialRequest
 from ajuste.machine.inventory.inventory import Inventory, summary_of
+from ajuste.model.base import first_problem
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.event import Hello
 from ajuste.model.plan import Plan
 from ajuste.model.wording import Say, visible_line
 from ajuste.study.resolved import ResolvedStudy
 
+if TYPE_CHECKING:
+    from dask.typing import Key
+    from distributed import Future
+
 MOST_LOST: Final = 3
 """A block during which so many machines were lost is not begun again: it may be to blame."""
-
-_WAIT_SECONDS = 0.5
-_LOOK_EVERY_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
 class _Machine:
-    """A worker that measures: ``address`` is what names it, ``resolved`` what the study comes to there."""
+    """A worker that measures, and what the study comes to there."""
 
     name: str
-    address: str
+    worker: str
     identity: str
     resolved: ResolvedStudy
 
 
 class _Block(NamedTuple):
-    """Trials that one machine carries out, one after the other: ``machine``, if it must be that one."""
+    """Trials that one machine runs one after the other: ``machine``, if it must be that one."""
 
     number: int
     requests: tuple[TrialRequest, ...]
     machine: str
 
 
-@dataclass
-class _Flight:
-    """A block on its way to a machine, and back."""
-
+class _Flight(NamedTuple):
     block: _Block
     machine: _Machine
     plans: tuple[Plan, ...]
+    future: Future[Any]
 
 
 class BenchExecutor(Executor):
@@ -64,23 +64,24 @@ class BenchExecutor(Executor):
     """
 
     keeps_values = True
+    whole_blocks = True
 
     def __init__(
-        self, connection: Connection, parcel: HostJob, resolved: ResolvedStudy, say: Say = lambda _: None
+        self, connection: Connection, job: HostJob, resolved: ResolvedStudy, say: Say = lambda _: None
     ) -> None:
         self._connection = connection
         self._resolved = resolved
         self._say = say
-        self._text = parcel.model_dump_json()
+        self._job = job.model_dump_json()
         self._stack = ExitStack()
         self._there: dict[str, _Machine] = {}
         self._known: dict[str, dict[str, Any]] = {}
-        self._identities: dict[str, str] = {}
+        self._names: dict[str, str] = {}
         self._refused: dict[str, str] = {}
-        self._flying: dict[WorkerTask, _Flight] = {}
+        self._flying: dict[Key, _Flight] = {}
         self._lost: Counter[int] = Counter()
         self._looked = 0.0
-        self._lacking_since: float | None = None
+        self._absence = Absence()
 
     @property
     def hello(self) -> Hello:
@@ -94,8 +95,6 @@ class BenchExecutor(Executor):
     def machines(self) -> dict[str, dict[str, Any]]:
         return dict(self._known)
 
-    whole_blocks = True
-
     @property
     def parallel(self) -> int:
         return max(1, len(self._there))
@@ -103,215 +102,157 @@ class BenchExecutor(Executor):
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             self._connection.open()
-            stack.callback(self._end)
-            self._await_machines()
+            stack.callback(self._close)
+            self._say("checking the machines")
+            self._admit(self._connection.workers())
+            if not self._there:
+                raise self._none_fits()
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._connection.cancel(list(self._flying))
+        self._connection.cancel([flight.future for flight in self._flying.values()])
         self._stack.close()
 
     def more_blocks(self, pace: Pace, limits: StoppingLimits) -> int:
         return on_each(self.parallel, pace, limits)
 
     def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
-        """One block on each machine at a time, given back whole. What a machine that is lost had begun is begun anew by
-        another one. Ends early if the executor is left meanwhile.
-        """
+        """One block on each machine at a time, given back whole. Another machine repeats the block of a lost one."""
         by_block: dict[int, list[TrialRequest]] = {}
         for request in requests:
             by_block.setdefault(request.slot.block, []).append(request)
         waiting = deque(_Block(number, tuple(own), own[0].machine) for number, own in by_block.items())
-        ended: queue.SimpleQueue[WorkerTask] = queue.SimpleQueue()
+        ended: Ended = queue.SimpleQueue()
         try:
             while waiting or self._flying:
                 self._look(waiting)
                 self._send(waiting, ended, begun)
-                for task in taken(ended):
-                    if (flight := self._flying.pop(task, None)) is None:
-                        continue  # Its machine was given up before.
-                    if done := self._received(task, flight, waiting):
+                for future, answer in self._connection.taken(ended) if self._flying else ():
+                    flight = self._flying.pop(future.key, None)
+                    if flight is not None and (done := self._received(flight, answer, waiting)):
                         yield done
         finally:
-            self._connection.cancel(list(self._flying))
+            self._connection.cancel([flight.future for flight in self._flying.values()])
             self._flying.clear()
 
-    def _send(self, waiting: deque[_Block], ended: queue.SimpleQueue[WorkerTask], begun: Begun) -> None:
-        """Give each machine that has nothing to do the first block that it may have."""
-        busy = {flight.machine.address for flight in self._flying.values()}
-        for machine in [one for one in self._there.values() if one.address not in busy]:
-            block = next((one for one in waiting if one.machine in ("", machine.name)), None)
+    def _send(self, waiting: deque[_Block], ended: Ended, begun: Begun) -> None:
+        """Give each free machine the first block that it may have; drop those of machines that are gone."""
+        busy = {flight.machine.worker for flight in self._flying.values()}
+        for machine in [machine for machine in self._there.values() if machine.worker not in busy]:
+            block = next((block for block in waiting if block.machine in ("", machine.name)), None)
             if block is None:
                 continue
             waiting.remove(block)
             begun(block.requests[0])
             plans = tuple(request._replace(study=machine.resolved).plan() for request in block.requests)
-            task = WorkerTask("bench-carry-out", asked(self._text, plans), ended.put, worker=machine.address)
-            self._flying[task] = _Flight(block, machine, plans)
-            self._connection.submit([task])
+            (future,) = self._connection.submit("bench-carry-out", self._job, [plans], ended, [machine.worker])
+            self._flying[future.key] = _Flight(block, machine, plans, future)
         names = {machine.name for machine in self._there.values()}
-        for block in [one for one in waiting if one.machine and one.machine not in names]:
+        for block in [block for block in waiting if block.machine and block.machine not in names]:
             waiting.remove(block)
 
-    def _received(self, task: WorkerTask, flight: _Flight, waiting: deque[_Block]) -> list[TrialDone]:
-        """What was answered; nothing if the block is to be begun anew."""
-        answer = task.answer
-        if answer is None:
-            self._connection.require_alive()
-            self._give_up(flight, waiting)
-            return []
-        if reason := _why_left_out(answer, flight):
+    def _received(self, flight: _Flight, answer: Answer | None, waiting: deque[_Block]) -> list[TrialDone]:
+        if answer is not None and (answer.refusal or answer.wrong):
             # Such as another experiment that goes on there: others may still measure.
-            self._refuse(flight.machine.address, answer, reason)
+            self._refuse(flight.machine.worker, answer, answer.refusal or answer.error or "")
             waiting.appendleft(flight.block)
             if not self._there:
                 raise self._none_fits()
-            self._say(f"left out: {self._refused[flight.machine.address]}")
             return []
-        require(answer)
-        observed = observed_in(flight.plans, answer.done or (), restores=True)
+        if answer is not None:
+            answer.require()
+        if answer is None or len(answer.done or ()) != len(flight.plans):
+            self._give_up(flight, waiting)
+            return []
+        observed = read_observations(flight.plans, answer.done or (), restores=True)
         return [
-            TrialDone(request, plan, *own, machine=flight.machine.name)
-            for request, plan, own in zip(flight.block.requests, flight.plans, observed, strict=True)
+            TrialDone(request, plan, started, observation, machine=flight.machine.name)
+            for request, plan, (started, observation) in zip(flight.block.requests, flight.plans, observed, strict=True)
         ]
 
     def _give_up(self, flight: _Flight, waiting: deque[_Block]) -> None:
-        """The machine was lost in the middle of a block: another one begins it anew."""
-        self._there.pop(flight.machine.address, None)
-        self._say(f"{flight.machine.name} was lost; another machine repeats its block")
-        self._lost[flight.block.number] += 1
-        if self._lost[flight.block.number] >= MOST_LOST:
+        """Have another machine repeat the block of one that was lost in the middle."""
+        name, number = flight.machine.name, flight.block.number
+        self._there.pop(flight.machine.worker, None)
+        self._say(f"{name} was lost; another machine repeats its block")
+        self._lost[number] += 1
+        if self._lost[number] >= MOST_LOST:
             raise RunError(
-                f"{MOST_LOST} machines were lost during block {flight.block.number}, the last {flight.machine.name}",
+                f"{MOST_LOST} machines were lost during block {number}, the last {name}",
                 hint="run the same command to resume; finished trials are kept",
             )
         waiting.appendleft(flight.block)
 
     def _look(self, waiting: deque[_Block]) -> None:
-        """Now and then: which machines are there still, or by now. Raises RunError where none has been for long."""
+        """Now and then: which machines there are, which also tells them that this side is there."""
         self._connection.require_alive()
-        if time.monotonic() - self._looked < _LOOK_EVERY_SECONDS:
+        if time.monotonic() - self._looked < LOOK_SECONDS:
             return
-        addresses = self._benches()
+        workers = self._connection.workers()
         self._looked = time.monotonic()
-        for address in [one for one in self._there if one not in addresses]:
-            self._there.pop(address)
-        for task, flight in list(self._flying.items()):
-            if flight.machine.address not in addresses:
-                self._flying.pop(task)
-                self._connection.cancel([task])
+        self._there = {worker: machine for worker, machine in self._there.items() if worker in workers}
+        for key, flight in list(self._flying.items()):
+            if flight.machine.worker not in workers:
+                del self._flying[key]
+                self._connection.cancel([flight.future])
                 self._give_up(flight, waiting)
-        self._admit([one for one in addresses if one not in self._there and one not in self._refused])
-        if self._there:
-            self._lacking_since = None
-            return
-        self._say("waiting for a machine")
-        self._lacking_since = self._lacking_since or self._looked
-        if self._looked - self._lacking_since > WORKER_SECONDS:
+        self._connection.ask("bench-renew", self._job, workers=self._there)
+        self._admit(workers)
+        if self._absence.is_too_long(absent=not self._there):
             raise RunError(
                 f"{self._connection.cluster} has lost all machines that measure",
                 hint="run the same command to resume; finished trials are kept",
             )
-
-    def _benches(self) -> list[str]:
-        return [worker.address for worker in self._connection.workers() if worker.benches]
-
-    def _await_machines(self) -> None:
-        deadline = time.monotonic() + WORKER_SECONDS
-        while not (addresses := self._benches()):
-            if self._connection.workers() or time.monotonic() > deadline:
-                raise RequestError(
-                    f"{self._connection.cluster} has no worker that measures by the wall clock",
-                    hint=f"start them: ajuste cluster worker --bench --scheduler {self._connection.cluster.address}",
-                )
-            self._say("waiting for a worker")
-            time.sleep(_WAIT_SECONDS)
-        self._say("checking the machines")
-        self._admit(addresses)
-        self._looked = time.monotonic()
         if not self._there:
-            raise self._none_fits()
-        if self._refused:
-            self._say(f"left out: {self._refusals()}")
+            self._say("waiting for a machine")
 
-    def _admit(self, addresses: Iterable[str]) -> None:
-        """Ask workers whether their machine can measure the study."""
-        answers = self._connection.ask("bench-survey", asked(self._text), workers=list(addresses))
-        for address, answer in answers.items():
-            if answer.refusal:
-                self._refuse(address, answer, answer.refusal)
+    def _admit(self, workers: dict[str, int]) -> None:
+        """Ask workers that are new whether their machine can measure the study."""
+        asked = workers.keys() - self._there.keys() - self._refused.keys()
+        for worker, answer in self._connection.ask("bench-survey", self._job, workers=asked).items():
+            if reason := answer.refusal or answer.error:
+                self._refuse(worker, answer, reason)
                 continue
             try:
-                there = _surveyed(answer)
-            except Broken as broken:
-                self._connection.ban(address, str(broken))
-                self._refuse(address, answer, str(broken))
+                resolved = ResolvedStudy.model_validate_json(answer.resolved)
+                inventory = Inventory.model_validate_json(answer.inventory)
+            except ValidationError as error:
+                self._refuse(worker, answer, f"its answer is malformed: {visible_line(first_problem(error)[:300])}")
                 continue
-            if reason := self._why_not(answer, there.resolved):
-                self._refuse(address, answer, reason)
-                continue
-            name = self._name_of(answer)
-            self._known[name] = there.machine
-            self._there[address] = _Machine(name, address, answer.identity, there.resolved)
-
-    def _why_not(self, answer: Answer, there: ResolvedStudy) -> str:
-        if any(machine.identity == answer.identity for machine in self._there.values()):
-            return "another worker already measures on this machine"
-        if (there.names, there.factors) != (self._resolved.names, self._resolved.factors):
-            return f"the study has different configurations there: {visible_line(', '.join(there.names)[:1000])}"
-        return ""
+            if any(machine.identity == answer.identity for machine in self._there.values()):
+                self._refuse(worker, answer, "another worker already measures on this machine")
+            elif (resolved.names, resolved.factors) != (self._resolved.names, self._resolved.factors):
+                names = visible_line(", ".join(resolved.names)[:1000])
+                self._refuse(worker, answer, f"the study has different configurations there: {names}")
+            else:
+                name = self._name_of(answer)
+                self._known[name] = {**summary_of(inventory), "inventory": inventory.model_dump(mode="json")}
+                self._there[worker] = _Machine(name, worker, answer.identity, resolved)
 
     def _name_of(self, answer: Answer) -> str:
-        """The machine's own name; with a number where two machines have the same."""
-        for name, identity in self._identities.items():
-            if identity == answer.identity:
-                return name
-        name, number = answer.where, 1
-        while name in self._identities:
-            number += 1
-            name = f"{answer.where} ({number})"
-        self._identities[name] = answer.identity
-        return name
+        """Return the machine's name; with a number where two machines have the same."""
+        names = [answer.where, *(f"{answer.where} ({number})" for number in range(2, len(self._names) + 3))]
+        return next(name for name in names if self._names.setdefault(name, answer.identity) == answer.identity)
 
-    def _refuse(self, address: str, answer: Answer, reason: str) -> None:
-        self._there.pop(address, None)
-        self._refused[address] = f"{address} ({answer.where}): {reason}"
-
-    def _refusals(self) -> str:
-        return "; ".join(self._refused.values())
+    def _refuse(self, worker: str, answer: Answer, reason: str) -> None:
+        self._there.pop(worker, None)
+        self._refused[worker] = f"{worker} ({answer.where}): {reason}"
+        self._say(f"left out: {self._refused[worker]}")
 
     def _none_fits(self) -> RequestError:
+        if not self._refused:
+            return RequestError(
+                f"{self._connection.cluster} has no workers",
+                hint=f"start them: ajuste cluster worker --bench --scheduler {self._connection.cluster.address}",
+            )
         return RequestError(
-            f"no machine of {self._connection.cluster} can measure this study: {self._refusals()}",
+            f"no machine of {self._connection.cluster} can measure this study: {'; '.join(self._refused.values())}",
             hint="check what each machine needs: `ajuste help several-machines`",
         )
 
-    def _end(self) -> None:
-        """Have every machine put everything back, in the middle of a block if need be."""
-        try:
-            addresses = [address for address in self._benches() if address not in self._refused]
-            self._connection.ask("bench-close", asked(self._text), workers=addresses)
-        except AjusteError:
-            return  # The cluster is gone: its workers put everything back by themselves.
-
-
-class _Surveyed(NamedTuple):
-    resolved: ResolvedStudy
-    machine: dict[str, Any]
-
-
-def _surveyed(answer: Answer) -> _Surveyed:
-    """What a machine says of itself. Raises Broken."""
-    resolved = read_as(ResolvedStudy, answer.resolved.encode(), "its resolved study")
-    inventory = read_as(Inventory, answer.inventory.encode(), "its inventory")
-    return _Surveyed(resolved, {**summary_of(inventory), "inventory": inventory.model_dump(mode="json")})
-
-
-def _why_left_out(answer: Answer, flight: _Flight) -> str:
-    """Why the block is not done and the machine not asked again, if so."""
-    if answer.error is not None:
-        return answer.error if answer.wrong else ""
-    if answer.refusal:
-        return answer.refusal
-    return "" if len(answer.done or ()) == len(flight.plans) else "its answer does not match the request"
+    def _close(self) -> None:
+        """Have every machine restore everything, in the middle of a block if need be."""
+        with suppress(AjusteError):  # Where the cluster is gone, its workers restore everything by themselves.
+            workers = self._connection.workers().keys() - self._refused.keys()
+            self._connection.ask("bench-close", self._job, workers=workers)

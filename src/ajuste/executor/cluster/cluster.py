@@ -1,4 +1,4 @@
-"""The target ``cluster``: plans are carried out by whichever worker is free, and again if that one is lost."""
+"""Guests on the workers of a cluster: each plan is run by a free worker, and some by two, as a check of machines."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import queue
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from ajuste.executor.cluster.answer import PIECE_BYTES, Answer, Piece, Said, carried_out, observed_in, require
-from ajuste.executor.cluster.checks import Checks, Disagreed, Given
-from ajuste.executor.cluster.connection import WORKER_SECONDS, Connection, WorkerTask, asked
-from ajuste.executor.cluster.wire import PackedGuest, Worker
+from ajuste.executor.cluster.connection import LOOK_SECONDS, Absence, Connection, Ended
+from ajuste.executor.cluster.messages import Answer, PackedGuest, Said, read_observations, run_plan
 from ajuste.executor.executor import LEFT_OUT, Begun, Executor, TrialDone, TrialRequest, Untrusted, now, side_by_side
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.event import Hello
@@ -23,56 +22,68 @@ from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
 
+if TYPE_CHECKING:
+    from dask.typing import Key
+    from distributed import Future
+
 AHEAD: Final = 2
 """For each thread of a worker so many trials are under way or wait, so that none waits for the store."""
-
-_WAIT_SECONDS = 0.5
-_LOOK_EVERY_SECONDS = 3.0
-_SLOWEST = 60
-"""A worker may take so many seconds for one of the guest's; then it counts as lost."""
-_BOOT_SECONDS = 1800.0
+ONE_IN: Final = 10
+"""One of so many trials is measured twice, and the first of each worker."""
+MOST_TRIES: Final = 4
 
 
-class _Flight(NamedTuple):
-    number: int
+class _First(NamedTuple):
+    """What one worker measured of a trial that another one repeats."""
+
+    said: Said
+    done: TrialDone
+
+
+@dataclass
+class _Flight:
     request: TrialRequest
     plan: Plan
+    first: _First | None = None
+    workers: Collection[str] | None = None
+    tries: int = 0
+    future: Future[Any] | None = None
 
 
 class ClusterExecutor(Executor):
-    """Machines of one kind, one on every worker. ``pack`` says what they are, and makes files in a directory for it.
+    """Guests of one kind, one on every worker. ``pack`` packs one into a directory.
 
-    With ``own``, which makes such a machine here, some of what workers say is measured twice (see ``checks``).
-    Entering raises RequestError for a cluster that cannot be reached or has no worker that fits.
+    ``local`` makes such a guest here: it decides where two workers disagree. Entering raises RequestError for a
+    cluster that cannot be reached or has no worker that fits.
     """
 
     def __init__(
         self,
         connection: Connection,
         pack: Callable[[Path], PackedGuest],
+        local: Callable[[], Executor],
         say: Say = lambda _: None,
-        own: Callable[[], Executor] | None = None,
-        checks: Callable[[Callable[[Plan], Said]], Checks] = Checks,
     ) -> None:
         self._connection = connection
         self._pack = pack
+        self._local = local
         self._say = say
-        self._own = own
         self._here: Executor | None = None
-        self._checks = checks(self._measure_here) if own is not None else None
         self._stack = ExitStack()
-        self._entered = ExitStack()
-        self._parcel = ""
+        self._job = ""
         self._files: dict[str, Path] = {}
+        self._fitting: dict[str, int] = {}
         self._refused: dict[str, str] = {}
         self._untrusted: dict[str, str] = {}
-        self._threads = 0
+        self._checked: set[str] = set()
+        self._numbers = itertools.count(1)
         self._hello: Hello | None = None
         self._environment: dict[str, str] = {}
-        self._flights: list[dict[WorkerTask, _Flight]] = []
         self._looked = 0.0
-        self._lacking_since: float | None = None
+        self._absence = Absence()
         self._left = threading.Event()
+        self.repeated = 0
+        """Trials that were measured twice."""
 
     @property
     def hello(self) -> Hello:
@@ -86,38 +97,31 @@ class ClusterExecutor(Executor):
 
     @property
     def parallel(self) -> int:
-        return max(1, self._threads)
-
-    @property
-    def checked(self) -> int:
-        """How many trials were measured twice."""
-        return self._checks.made if self._checks is not None else 0
+        return max(1, sum(self._fitting.values()))
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self._stack = stack.enter_context(ExitStack())
-            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="ajuste-parcel-"))
+            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="ajuste-job-"))
             packed = self._pack(Path(directory))
-            self._parcel, self._files = packed.parcel.model_dump_json(), packed.files
+            self._job, self._files = packed.job.model_dump_json(), packed.files
             self._connection.open()
-            stack.callback(self._end)
-            self._open(self._await_workers())
-            self._entered = stack.pop_all()
+            stack.callback(self._close)
+            self._await_workers()
+            self._open()
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._left.set()
-        for flying in self._flights:
-            self._connection.cancel(list(flying))
-        self._entered.close()
+        self._stack.close()
 
     def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
-        """Of several machines, all at once. Ends early if the executor is left meanwhile."""
-        by_executor: dict[Executor, list[TrialRequest]] = {}
+        """Of several kinds of guests, all at once. Ends early if the executor is left meanwhile."""
         if any(request.study.counts_instructions for request in requests):
             raise RequestError(
                 "workers do not count instructions", hint="run this study without a cluster, or name other metrics"
             )
+        by_executor: dict[Executor, list[TrialRequest]] = {}
         for request in requests:
             by_executor.setdefault(request.executor, []).append(request)
         if len(by_executor) == 1:
@@ -127,266 +131,203 @@ class ClusterExecutor(Executor):
             yield from side_by_side(works, len(works), by_executor)
 
     def _share_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
-        ended: queue.SimpleQueue[WorkerTask] = queue.SimpleQueue()
-        flying: dict[WorkerTask, _Flight] = {}
-        waiting = (_begun(number, request, begun) for number, request in enumerate(requests))
-        self._flights.append(flying)
-        if self._checks is not None:
-            self._checks.begin()
+        ended: Ended = queue.SimpleQueue()
+        flying: dict[Key, _Flight] = {}
+        waiting = (_begun(request, begun) for request in requests)
         try:
             while True:
-                self._look()
-                room = max(0, AHEAD * self.parallel - len(flying))
-                self._send(itertools.islice(waiting, room), flying, ended)
-                if not flying or self._left.is_set():
-                    return
-                if done := self._received(taken(ended), flying, ended) + self._confirmed_here(flying):
+                done = self._look(flying, ended)
+                self._send(list(itertools.islice(waiting, max(0, AHEAD * self.parallel - len(flying)))), flying, ended)
+                is_over = not flying or self._left.is_set()
+                if not is_over:
+                    done += self._received(flying, ended)
+                if done:
                     yield done
-        except Disagreed as disagreed:
-            raise self._distrust(disagreed) from None
+                if is_over:
+                    return
         finally:
-            self._connection.cancel(list(flying))
-            self._flights.remove(flying)
+            self._connection.cancel([flight.future for flight in flying.values() if flight.future is not None])
 
-    def _distrust(self, disagreed: Disagreed) -> Untrusted:
-        for worker, plan in disagreed.workers.items():
-            reason = f"{worker} returned a wrong result for the trial {plan}; its trials were dropped"
-            self._untrusted[worker] = reason
-            self._connection.ban(worker, "it returned a wrong result for a trial")
-        self._looked = 0.0
-        return Untrusted(list(disagreed.workers))
-
-    def _received(
-        self, tasks: Sequence[WorkerTask], flying: dict[WorkerTask, _Flight], ended: queue.SimpleQueue[WorkerTask]
-    ) -> list[TrialDone]:
-        """What ``tasks`` brought. What a worker could not do is sent again."""
-        done: list[TrialDone] = []
-        for task in tasks:
-            flight = flying.pop(task, None)
-            if flight is None:
-                continue
-            if task.answer is None:
-                self._connection.require_alive()
-                done += self._given_up(flight, flying)
-            elif task.answer.done is None or len(task.answer.done) != 1:
-                self._mend(task.by, task.answer)
-                self._send([flight], flying, ended)
-            else:
-                given = Given(task.by, task.answer.done, _done(flight, task.answer.done, task.by))
-                done += self._kept(flight, given, flying, ended)
-        return done
-
-    def _kept(
-        self, flight: _Flight, given: Given, flying: dict[WorkerTask, _Flight], ended: queue.SimpleQueue[WorkerTask]
-    ) -> list[TrialDone]:
-        if self._checks is None:
-            return [given.done]
-        done = self._checks.add(flight.number, flight.plan, given)
-        if self._checks.first_of(flight.number) is not None and not _is_flying(flight.number, flying):
-            task = self._task(flight, ended, but=frozenset({given.by}))
-            flying[task] = flight
-            self._connection.submit([task])
-        return done
-
-    def _given_up(self, flight: _Flight, flying: dict[WorkerTask, _Flight]) -> list[TrialDone]:
-        """Too many workers were lost with it: a failed trial, unless somebody else has or had it, too."""
-        if _is_flying(flight.number, flying):
-            return []
-        if self._checks is not None and self._checks.first_of(flight.number) is not None:
-            return self._checks.alone(flight.number)
-        if self._checks is not None:
-            self._checks.forget(flight.number)
-        return [_lost(flight)]
-
-    def _confirmed_here(self, flying: dict[WorkerTask, _Flight]) -> list[TrialDone]:
-        """What no other worker can confirm is measured by this machine."""
-        if self._checks is None:
-            return []
-        there = {worker.address for worker in self._connection.workers()} - set(self._refused)
-        done: list[TrialDone] = []
-        for task, flight in list(flying.items()):
-            first = self._checks.first_of(flight.number)
-            if first is not None and not task.by and there <= {first}:
-                self._connection.cancel([task])
-                flying.pop(task)
-                self._say("repeating a trial here")
-                done += self._checks.alone(flight.number)
-        return done
-
-    def _measure_here(self, plan: Plan) -> Said:
-        if self._here is None:
-            assert self._own is not None
-            self._here = self._stack.enter_context(self._own())
-        return carried_out(self._here, plan)
-
-    def _mend(self, worker: str, answer: Answer) -> None:
-        """What stood in the way of plans is mended. Raises what cannot be."""
-        require(answer)
-        if answer.done is not None or not (answer.lacks or answer.refusal):
-            self._connection.ban(worker, "its answer does not match the request")
-            return
-        self._admit([one for one in self._connection.workers() if one.address not in self._refused])
-
-    def _send(
-        self, flights: Iterable[_Flight], flying: dict[WorkerTask, _Flight], ended: queue.SimpleQueue[WorkerTask]
-    ) -> None:
-        tasks: list[WorkerTask] = []
+    def _send(self, flights: Sequence[_Flight], flying: dict[Key, _Flight], ended: Ended) -> None:
+        """Submit those that any worker may do together, and each that may not by itself."""
+        anywhere = None if not self._refused else set(self._fitting)
         for flight in flights:
-            task = self._task(flight, ended)
-            flying[task] = flight
-            tasks.append(task)
-            if self._checks is not None and self._checks.chosen(flight.number, flight.plan):
-                twin = self._task(flight, ended)
-                task.twin, twin.twin = twin, task
-                flying[twin] = flight
-                tasks.append(twin)
-        if tasks:
-            self._connection.submit(tasks)
+            flight.workers = set(self._fitting) - {flight.first.done.by} if flight.first else anywhere
+        free = [flight for flight in flights if not flight.first]
+        for group in filter(None, (free, *([flight] for flight in flights if flight.first))):
+            futures = self._connection.submit(
+                "carry-out", self._job, [[flight.plan] for flight in group], ended, group[0].workers
+            )
+            for flight, future in zip(group, futures, strict=True):
+                flight.future = future
+                flying[future.key] = flight
 
-    def _task(
-        self, flight: _Flight, ended: queue.SimpleQueue[WorkerTask], but: frozenset[str] = frozenset()
-    ) -> WorkerTask:
-        plan = flight.plan
-        seconds = (plan.timeout_ns + plan.settle_ns + plan.observe_ns) / 1e9
-        return WorkerTask(
-            "carry-out",
-            asked(self._parcel, (plan,)),
-            ended.put,
-            but=but | set(self._refused),
-            limit_s=_BOOT_SECONDS + _SLOWEST * seconds,
-        )
+    def _received(self, flying: dict[Key, _Flight], ended: Ended) -> list[TrialDone]:
+        done: list[TrialDone] = []
+        again: list[_Flight] = []
+        unfit = False
+        for future, answer in self._connection.taken(ended):
+            if (flight := flying.pop(future.key, None)) is None:
+                continue
+            if answer is not None and answer.done is None:
+                answer.require()
+                unfit = True
+                flight.tries += 1
+            if answer is None or flight.tries >= MOST_TRIES:
+                done += self._compared(flight, None) if flight.first else [_lost(flight)]
+            elif not answer.done:
+                again.append(flight)
+            elif flight.first is not None:
+                done += self._compared(flight, answer)
+            else:
+                ((started, observation),) = read_observations([flight.plan], answer.done)
+                trial = TrialDone(flight.request, flight.plan, started, observation, by=answer.worker)
+                if self._is_repeated(answer.worker):
+                    flight.first = _First(answer.done[0], trial)
+                    again.append(flight)
+                else:
+                    done.append(trial)
+        if unfit:
+            self._admit(self._connection.workers())
+        return done + self._resend(again, flying, ended)
 
-    def _look(self) -> None:
-        """Now and then: whether the cluster is still there, and how many of its workers. Raises RunError if not."""
+    def _resend(self, flights: Sequence[_Flight], flying: dict[Key, _Flight], ended: Ended) -> list[TrialDone]:
+        """Send ``flights`` once more; repeat here what no other worker can."""
+        here = [flight for flight in flights if flight.first and self._fitting.keys() <= {flight.first.done.by}]
+        self._send([flight for flight in flights if flight not in here], flying, ended)
+        return [trial for flight in here for trial in self._compared(flight, None)]
+
+    def _is_repeated(self, worker: str) -> bool:
+        is_new = worker not in self._checked
+        self._checked.add(worker)
+        return is_new or next(self._numbers) % ONE_IN == 0
+
+    def _compared(self, flight: _Flight, other: Answer | None) -> list[TrialDone]:
+        """Return the trial if two machines measured the same.
+
+        Raises:
+            Untrusted: They did not; this machine decided who is wrong.
+        """
+        assert flight.first is not None
+        self.repeated += 1
+        said, done = flight.first
+        if other is not None and other.done and _same(said, other.done[0]):
+            return [done]
+        if self._here is None:
+            self._say("repeating a trial here")
+            self._here = self._stack.enter_context(self._local())
+        local = run_plan(self._here, flight.plan)
+        both = {done.by: said} | ({other.worker: other.done[0]} if other is not None and other.done else {})
+        if wrong := [worker for worker, own in both.items() if not _same(own, local)]:
+            for worker in wrong:
+                reason = f"{worker} returned a wrong result for the trial {flight.plan.id}; its trials were dropped"
+                self._untrusted[worker] = self._refused[worker] = reason
+                self._fitting.pop(worker, None)
+                self._say(f"left out: {reason}")
+            raise Untrusted(wrong)
+        return [done]
+
+    def _look(self, flying: dict[Key, _Flight], ended: Ended) -> list[TrialDone]:
+        """Now and then: which workers there are. What waits for one that is gone is sent to another."""
         self._connection.require_alive()
-        if time.monotonic() - self._looked < _LOOK_EVERY_SECONDS:
-            return
-        workers = [worker for worker in self._connection.workers() if worker.address not in self._refused]
+        if time.monotonic() - self._looked < LOOK_SECONDS:
+            return []
+        workers = self._connection.workers()
         self._looked = time.monotonic()
-        if workers:
-            self._threads = sum(worker.threads for worker in workers)
-            self._lacking_since = None
-            return
-        self._say("waiting for a worker")
-        self._lacking_since = self._lacking_since or self._looked
-        if self._looked - self._lacking_since > WORKER_SECONDS:
+        if new := workers.keys() - self._fitting.keys() - self._refused.keys():
+            self._admit({address: workers[address] for address in new})
+        self._fitting = {address: workers[address] for address in self._fitting if address in workers}
+        if self._absence.is_too_long(absent=not self._fitting):
             raise RunError(
                 f"{self._connection.cluster} has lost all workers{self._left_out()}",
                 hint="run the same command to resume; finished trials are kept",
             )
+        if not self._fitting:
+            self._say("waiting for a worker")
+            return []
+        stuck = {
+            key: flight
+            for key, flight in flying.items()
+            if flight.workers is not None and not self._fitting.keys() & flight.workers
+        }
+        for key, flight in stuck.items():
+            del flying[key]
+            self._connection.cancel([flight.future] if flight.future is not None else [])
+        return self._resend(list(stuck.values()), flying, ended)
 
-    def _left_out(self) -> str:
-        found = [f"{worker}: {reason}" for worker, reason in self._connection.banned.items()]
-        return f"; left out: {'; '.join(found)}" if found else ""
-
-    def _await_workers(self) -> list[Worker]:
-        """The workers that fit, as soon as there are any."""
-        deadline = time.monotonic() + WORKER_SECONDS
+    def _await_workers(self) -> None:
         while not (workers := self._connection.workers()):
             self._say("waiting for a worker")
-            if time.monotonic() > deadline:
+            if self._absence.is_too_long(absent=True):
                 raise RequestError(
-                    f"{self._connection.cluster} has no workers{self._left_out()}",
+                    f"{self._connection.cluster} has no workers",
                     hint=f"start them: ajuste cluster worker --scheduler {self._connection.cluster.address}",
                 )
-            time.sleep(_WAIT_SECONDS if self._connection.cluster.address else 0.01)
+            time.sleep(0.1)
         self._say("checking the workers")
         self._admit(workers)
-        fitting = [one for one in self._connection.workers() if one.address not in self._refused]
-        if not fitting:
+        if not self._fitting:
             raise RequestError(
-                f"no worker of {self._connection.cluster} can run this study: {self._refusals()}{self._left_out()}",
+                f"no worker of {self._connection.cluster} can run this study{self._left_out()}",
                 hint="install the same version of Ajuste and of QEMU on every machine",
             )
-        if self._refused:
-            self._say(f"left out: {self._refusals()}")
-        self._threads = sum(worker.threads for worker in fitting)
-        return fitting
 
-    def _admit(self, workers: Sequence[Worker]) -> None:
+    def _admit(self, workers: dict[str, int]) -> None:
         """Ask workers whether they fit, and send them what they lack."""
-        addresses = [worker.address for worker in workers]
-        answers = self._connection.ask("survey", asked(self._parcel), workers=addresses)
         lacking: dict[str, list[str]] = {}
-        for address, answer in answers.items():
-            if answer.refusal:
-                self._refused[address] = f"{address} ({answer.where}): {answer.refusal}"
+        asked = workers.keys() - self._refused.keys()
+        for address, answer in self._connection.ask("survey", self._job, workers=asked).items():
+            if answer.refusal or answer.error:
+                self._refused[address] = f"{address} ({answer.where}): {answer.refusal or answer.error}"
+                self._fitting.pop(address, None)
+                self._say(f"left out: {self._refused[address]}")
+                continue
+            self._fitting[address] = workers[address]
             for digest in answer.lacks:
                 if digest in self._files:
                     lacking.setdefault(digest, []).append(address)
-        for digest, lackers in lacking.items():
-            self._say(f"sending {self._files[digest].name} to {len(lackers)} workers")
-            self._send_file(digest, lackers)
+        for digest, addresses in lacking.items():
+            self._say(f"sending {self._files[digest].name} to {len(addresses)} workers")
+            content = self._files[digest].read_bytes()
+            for answer in self._connection.ask("receive", "", content, workers=addresses).values():
+                answer.require()
 
-    def _send_file(self, digest: str, workers: list[str]) -> None:
-        size_bytes = self._files[digest].stat().st_size
-        with self._files[digest].open("rb") as file:
-            for offset in range(0, size_bytes, PIECE_BYTES):
-                piece = Piece(digest, offset, size_bytes, file.read(PIECE_BYTES))
-                for answer in self._connection.ask("receive", piece.packed(), workers=workers).values():
-                    require(answer)
+    def _left_out(self) -> str:
+        return f"; left out: {'; '.join(self._refused.values())}" if self._refused else ""
 
-    def _refusals(self) -> str:
-        return "; ".join(self._refused.values())
+    def _open(self) -> None:
+        """Boot on one worker, which describes the guests of all; the others boot with their first trial."""
+        self._say("booting on a worker")
+        ended: Ended = queue.SimpleQueue()
+        self._connection.submit("open", self._job, [[]], ended, set(self._fitting) if self._refused else None)
+        while not (taken := self._connection.taken(ended)):
+            pass
+        ((_, answer),) = taken
+        if answer is not None:
+            answer.require()
+        if answer is None or answer.hello is None:
+            raise RunError(f"the workers of {self._connection.cluster} were lost while they booted")
+        self._hello, self._environment = answer.hello, dict(answer.environment)
 
-    def _open(self, workers: Sequence[Worker]) -> None:
-        """Have every worker make its machine ready; go on when the first one has."""
-        self._say(f"booting on {len(workers)} workers")
-        ended: queue.SimpleQueue[WorkerTask] = queue.SimpleQueue()
-        body = asked(self._parcel)
-        self._connection.submit(
-            [WorkerTask("open", body, ended.put, worker=one.address, limit_s=_BOOT_SECONDS) for one in workers]
-        )
-        left = len(workers)
-        while left:
-            self._connection.require_alive()
-            for task in taken(ended):
-                left -= 1
-                if task.answer is None:
-                    continue
-                require(task.answer)
-                if task.answer.hello is None:
-                    self._connection.ban(task.by, "its answer does not match the request")
-                    continue
-                self._hello, self._environment = task.answer.hello, dict(task.answer.environment)
-                return
-        raise RunError(f"all workers of {self._connection.cluster} were lost while they booted{self._left_out()}")
-
-    def _end(self) -> None:
-        """Have every worker end its machine, and with it what still runs there."""
+    def _close(self) -> None:
+        """Have every worker end its guest, and what still runs there."""
         try:
-            addresses = [worker.address for worker in self._connection.workers()]
-            self._connection.ask("close", asked(self._parcel), workers=addresses)
+            workers = self._connection.workers().keys() & self._fitting.keys()
+            self._connection.ask("close", self._job, workers=workers)
         except AjusteError:
             return  # The cluster is gone, and its workers with it or soon.
 
 
-def taken(ended: queue.SimpleQueue[WorkerTask]) -> list[WorkerTask]:
-    """All that has come by now; waits a little for the first."""
-    found = []
-    try:
-        found.append(ended.get(timeout=_WAIT_SECONDS))
-        while True:
-            found.append(ended.get_nowait())
-    except queue.Empty:
-        return found
+def _same(one: Said, other: Said) -> bool:
+    return (one.lines, one.problem) == (other.lines, other.problem)
 
 
-def _is_flying(number: int, flying: dict[WorkerTask, _Flight]) -> bool:
-    return any(flight.number == number for flight in flying.values())
-
-
-def _begun(number: int, request: TrialRequest, begun: Begun) -> _Flight:
+def _begun(request: TrialRequest, begun: Begun) -> _Flight:
     plan = request.plan()
     begun(request)
-    return _Flight(number, request, plan)
+    return _Flight(request, plan)
 
 
 def _lost(flight: _Flight) -> TrialDone:
     lost = Observation(problem="every worker that tried it was lost")
     return TrialDone(flight.request, flight.plan, now(), lost)
-
-
-def _done(flight: _Flight, said: Sequence[Said], by: str) -> TrialDone:
-    ((started, observation),) = observed_in([flight.plan], said)
-    return TrialDone(flight.request, flight.plan, started, observation, by=by)

@@ -1,0 +1,180 @@
+"""The way to a cluster: the address of its scheduler, and the one key that all its machines have.
+
+As with an SSH key, anyone who holds it is trusted: Dask runs what a holder sends.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import ssl
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ajuste.machine.files import give_to_caller, is_trusted, make_directory
+from ajuste.model.error import RequestError
+from ajuste.model.wording import visible_line
+
+if TYPE_CHECKING:
+    from distributed.security import Security
+
+KEY: Final = "cluster.pem"
+"""The private key with its certificate, which is its own authority."""
+DAYS: Final = 3650
+CONNECT_SECONDS: Final = 10.0
+
+_ADDRESS: Final = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A scheduler at tls://HOST:PORT with ``key``; or at tcp://HOST:PORT, in the clear."""
+
+    address: str
+    host: str
+    port: int
+    key: Path | None
+
+    def __str__(self) -> str:
+        return f"the cluster {self.address}"
+
+    def security(self) -> Security:
+        """Return what Dask needs to connect and to listen.
+
+        Raises:
+            RequestError: The key is missing, damaged, or can be read by others.
+        """
+        from distributed.security import Security
+
+        if self.key is None:
+            return Security()
+        if not self.key.is_file():
+            raise RequestError(
+                f"cluster key {self.key} not found",
+                hint="make it with `ajuste cluster keys` and copy it to each machine, or name its directory with "
+                "--cluster-keys (`ajuste help several-machines`)",
+            )
+        status = self.key.stat()
+        if not is_trusted(status.st_uid) or status.st_mode & 0o077:
+            raise RequestError(
+                f"the key {self.key} can be read or changed by others",
+                hint=f"restrict it: chmod 600 {self.key}; if others have seen it, make a new one",
+            )
+        files = {f"tls_{role}_{part}": str(self.key) for role in _ROLES for part in ("cert", "key")}
+        security = Security(
+            require_encryption=True, tls_ca_file=str(self.key), tls_min_version=ssl.TLSVersion.TLSv1_3, **files
+        )
+        try:
+            security.get_connection_args("client")
+        except (OSError, ssl.SSLError) as error:
+            raise RequestError(
+                f"the key {self.key} is damaged: {error.strerror or error}",
+                hint="copy it again, or make a new one: ajuste cluster keys DIRECTORY",
+            ) from error
+        return security
+
+    def require_reachable(self) -> Security:
+        """Return ``security`` once something answers there with the same key, because Dask itself retries silently.
+
+        Raises:
+            RequestError: Nothing answers, or it has another key.
+        """
+        security = self.security()
+        context = security.get_connection_args("client").get("ssl_context")
+        try:
+            with socket.create_connection((self.host, self.port), CONNECT_SECONDS) as plain:
+                if context is not None:
+                    context.wrap_socket(plain).close()
+        except OSError as error:
+            raise self.unreachable(_reason(error)) from None
+        return security
+
+    def unreachable(self, reason: str) -> RequestError:
+        return RequestError(
+            f"cannot reach the scheduler {self.address}: {reason}",
+            hint="start one with `ajuste cluster scheduler --listen ADDRESS`",
+        )
+
+
+_ROLES: Final = ("client", "scheduler", "worker")
+
+
+def cluster_at(option: str, address: str, keys: Path, *, insecure: bool, root: bool) -> Cluster:
+    """Return the cluster at ``address``, with the key in the directory ``keys``.
+
+    Raises:
+        RequestError: The address is malformed, or plain TCP without ``insecure`` or as ``root``.
+    """
+    match = _ADDRESS.fullmatch(address)
+    if not match or not 0 < int(match[3]) < 65536:
+        raise RequestError(
+            f"{option} {visible_line(address)!r}: expected the address of a scheduler, such as tls://host:8786"
+        )
+    host = match[2].strip("[]")
+    if match[1] == "tls":
+        return Cluster(address, host, int(match[3]), keys / KEY)
+    hint = f"use tls://{match[2]}:{match[3]} with the key from `ajuste cluster keys`"
+    if root:
+        raise RequestError(
+            f"{option} {address}: root does not use plain TCP, where anyone on the way can run commands as root",
+            hint=f"{hint} (`ajuste help several-machines`)",
+        )
+    if not insecure:
+        raise RequestError(
+            f"{option} {address}: anyone who reaches a plain TCP port can run commands on every worker",
+            hint=f"{hint}, or add --insecure",
+        )
+    return Cluster(address, host, int(match[3]), None)
+
+
+def make_key(directory: Path) -> Path:
+    """Write a new cluster's key into ``directory`` and return its path.
+
+    Raises:
+        RequestError: There is one already, or the directory cannot be written to.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Ajuste cluster")]), datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=DAYS))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    path = directory / KEY
+    try:
+        make_directory(directory)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
+            file.write(secret + certificate.public_bytes(pem))
+        give_to_caller(path)
+    except FileExistsError:
+        raise RequestError(
+            f"{path} exists already",
+            hint="choose another directory; a new key would lock out machines that have this one",
+        ) from None
+    except OSError as error:
+        raise RequestError(
+            f"cannot write a key to {directory}: {error.strerror}", hint="choose a directory that you can write to"
+        ) from error
+    return path
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"it has another key than this one: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"no TLS with this key: {(error.reason or str(error)).lower().replace('_', ' ')}"
+    if isinstance(error, TimeoutError):
+        return f"no answer within {CONNECT_SECONDS:g} s"
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error) or type(error).__name__
