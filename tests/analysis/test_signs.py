@@ -14,6 +14,7 @@ from ajuste.analysis.signs import SHORT, blind_spot, fewest_blocks, log_evidence
 from ajuste.analysis.verdict import judge, seeds_needed
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
+from ajuste.report.verdicts import verdict_text
 
 LIMIT = math.log(20)
 
@@ -71,6 +72,9 @@ def test_a_few_seeds_alike_are_not_equivalent_in_a_guest(
     assert verdict.verdict == word
     assert verdict.unseen == pytest.approx(blind_spot(seeds, 0.95))
     assert str(seeds) in verdict.cannot_see
+    assert verdict.few_seeds == (word == "undecided" and seeds >= 6)
+    if verdict.few_seeds:
+        assert verdict_text(verdict, 0.05) == f"undecided: within ±5 % in {seeds} seeds, too few"
     if word == "undecided" and seeds > 6:
         assert "seeds" in verdict.reason
         assert verdict.more_blocks == seeds_needed() - seeds

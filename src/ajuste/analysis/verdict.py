@@ -126,6 +126,7 @@ def _verdict(found: Effect, configuration: str, metric: Metric, wanted: _Wanted,
         more_blocks=max(known) if known and len(known) == len(more) else None,
         deciding=deciding,
         precise=precise,
+        few_seeds=word == "undecided" and too_few_seeds(found) and is_within(found, zone),
         reason=reason_of(word, found, metric, wanted.smallest_effect, _so_far(found, metric, wanted.alpha)),
     )
 

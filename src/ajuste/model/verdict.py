@@ -31,7 +31,8 @@ class Finding(BaseModel):
     undecided for good: two machines certainly say different things. ``against_limit`` is there where a study decides
     whether a limit is exceeded. ``unseen`` is the largest share of all trials that so few blocks may have missed.
     ``old`` and ``new`` are the typical figures under the baseline and otherwise, on the same scale as the estimate.
-    ``means_disagree``: arithmetic means lie on the other side of no effect than typical trials.
+    ``means_disagree``: arithmetic means lie on the other side of no effect than typical trials. ``few_seeds``: the
+    interval lies within the zone of equivalence, and only the number of seeds is lacking.
     """
 
     metric: str
@@ -54,6 +55,7 @@ class Finding(BaseModel):
     old: float | None = Field(default=None, exclude_if=lambda old: old is None)
     new: float | None = Field(default=None, exclude_if=lambda new: new is None)
     means_disagree: bool = Field(default=False, exclude_if=lambda disagree: not disagree)
+    few_seeds: bool = Field(default=False, exclude_if=lambda few: not few)
     reason: str
 
     @property

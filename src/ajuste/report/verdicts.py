@@ -11,7 +11,7 @@ from typing import Final, Literal, get_args
 from ajuste.model.metric import Scale
 from ajuste.model.results import Results
 from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Role, Word
-from ajuste.model.wording import factor, is_percentage, visible_line
+from ajuste.model.wording import count_of, factor, is_percentage, visible_line
 from ajuste.report.document import Badge
 from ajuste.report.format import NOTHING, Labels, ShownNumber, number, shown_as, signed
 
@@ -40,6 +40,8 @@ def verdict_text(verdict: Finding, smallest_effect: float) -> str:
         return f"equivalent within {effect_band(smallest_effect)}{_imprecise(verdict)}"
     if verdict.depends_on_machine:
         return "depends on the machine"
+    if verdict.few_seeds:
+        return f"undecided: within {effect_band(smallest_effect)} in {count_of(verdict.blocks, 'seed')}, too few"
     if verdict.verdict == "undecided":
         return ", ".join(filter(None, ("undecided", verdict.about_more)))
     return f"{verdict.verdict}{_imprecise(verdict)}"
