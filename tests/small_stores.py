@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -180,7 +182,8 @@ class Commands:
 
     def run(self, *words: str) -> tuple[int, str, str]:
         said, complained = io.StringIO(), io.StringIO()
-        with redirect_stdout(said), redirect_stderr(complained):
+        typed = mock.patch.object(sys, "argv", ["ajuste", *words])
+        with typed, redirect_stdout(said), redirect_stderr(complained):
             code = exit_code(lambda: application(words)(list(words), standalone_mode=False))
         return code, said.getvalue(), complained.getvalue()
 

@@ -16,7 +16,7 @@ SHORTER = ("--blocks", "6..60", "--quiet", "--", "sleep", "0.2", "--", "sleep", 
 def test_a_proved_regression_is_3_and_the_last_line_says_so(ajuste: Shell) -> None:
     said, complained = ajuste("compare", "--fail-on", "worsens:elapsed:10%", *LONGER, expect=3)
     assert complained == ""
-    assert said.splitlines()[-1].startswith("--fail-on worsens:elapsed:10%: sleep 0.2 on elapsed (+")
+    assert said.splitlines()[-1].startswith("--fail-on worsens:elapsed:10%: sleep 0.2 on elapsed (×")
     assert said.splitlines()[-1].endswith("proved to worsen by more than 10 %; exit code 3")
 
 

@@ -43,7 +43,7 @@ def test_swappiness_without_swap_is_answered_after_three_blocks(ajuste: Shell) -
     said, complained = ajuste("compare", *SWAPPINESS, "--min-effect", "0.01%", "--", "true")
     assert complained.startswith("vm.swappiness cannot matter here: no swap is on. To see an effect, turn swap")
     words = " ".join(said.split())
-    assert words.startswith(f"{WHY}. 2 configurations · 3 blocks · 8 trials")
+    assert words.startswith(f"{WHY}. 2 configurations · 3 blocks · 6 trials and 2 warm-ups")
     assert "stopped: what varies had no chance to matter in 3 blocks" in words
     assert "more block" not in words
     assert "To see an effect, turn swap on with swapon(8)." in words

@@ -32,8 +32,10 @@ IS_SHORT = re.compile(r"ajuste compare (?!.*(--kernel|--vm|--max-time|--source))
 """Commands that are carried out as they are: in no guest, or nothing is measured, or as long as the answer takes."""
 NOT_BUILT = re.compile("built kernel '.*' not found")
 """Kernels take long to build: few have those of the pages."""
-MISSING = re.compile(f'{NOT_BUILT.pattern}|program ".*" not found')
-"""What a plan may lack: the programs of the pages are Debian packages of the purpose ``test-all``."""
+MISSING = re.compile(f'{NOT_BUILT.pattern}|program ".*" not found|study file nice-test.toml not found')
+"""What a plan may lack: the programs of the pages are Debian packages of the purpose ``test-all``, and no command has
+run that writes a file.
+"""
 SET_UP = ("make ", "git clone ", "cd ", "sudo ")
 """What installs and builds is run by whoever runs this test (see ``.ci/run``)."""
 
@@ -109,6 +111,10 @@ def planning(words: Sequence[str]) -> list[str] | None:
     if "--machine" in rest:
         at = rest.index("--machine")
         del rest[at : at + 2]
+    for option in ("--junit", "--tap", "--ktap"):  # What comes out, which a plan does not know.
+        if option in rest:
+            at = rest.index(option)
+            del rest[at : at + 2]
     return ["plan", *(word for word in rest if word != "--json")] if verb in ("run", "plan") else None
 
 

@@ -130,7 +130,7 @@ def gate(
     if noop is not None:
         others = {"--base": base, "--annotations": annotations, "--junit": junit, "--badge": badge, "--bisect": bisect}
         if given := [name for name, value in others.items() if value]:
-            raise RequestError(f"--noop and {given[0]} are mutually exclusive", hint="leave one out")
+            raise RequestError(f"--noop and {given[0]} are mutually exclusive", hint="remove one of them")
         return _noop(noop, names, head, markdown, fresh=fresh, quiet=quiet, wait=wait, as_json=as_json)
     if as_json and annotations is not None:
         raise RequestError("--json and --annotations are mutually exclusive", hint="write the JSON in a second call")

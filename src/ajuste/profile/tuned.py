@@ -43,7 +43,7 @@ def read_text(path: Path) -> str:
     """The text of a profile's file. Raises RequestError for what cannot be read, or is far too large for one."""
     try:
         if path.exists() and not path.is_file():  # A FIFO would make its reader wait.
-            raise RequestError("is not a regular file", place=Place(path))
+            raise RequestError("is not a regular file; expected a profile", place=Place(path))
         if path.stat().st_size > _MOST_BYTES:
             raise RequestError(
                 f"has more than {_MOST_BYTES} bytes; expected a profile of at most {_MOST_BYTES}", place=Place(path)

@@ -51,7 +51,7 @@ def read_patches(paths: Sequence[Path]) -> tuple[PatchFile, ...]:
 def _read(path: Path) -> PatchFile:
     try:
         if path.exists() and not path.is_file():  # A FIFO would make its reader wait.
-            raise RequestError(f"patch {path} is not a regular file")
+            raise RequestError(f"{path} is not a regular file; expected a patch")
         if path.stat().st_size > LARGEST_BYTES:
             raise RequestError(
                 f"{path} is larger than {LARGEST_BYTES >> 20} MiB; expected a patch of up to {LARGEST_BYTES >> 20} MiB"
