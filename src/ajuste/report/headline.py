@@ -120,7 +120,11 @@ class _Subject:
         does = f"{verb} {self._title}{size} {over}"
         if best.verdict == "improves":
             return f"Use {factor} = {new}: it {does}."
-        return f"Keep {factor} = {old}: {new} {does}." if best.verdict == "worsens" else f"{factor} = {new} {does}."
+        return (
+            f"Keep {factor} = {old}: {factor} = {new} {does}."
+            if best.verdict == "worsens"
+            else f"{factor} = {new} {does}."
+        )
 
     def _levels_of(self, factor: Factor) -> str:
         levels = [self.labels.level(factor.name, level) for level in factor.levels]
