@@ -25,37 +25,11 @@ from ajuste.store.record import KeptRecord
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
+from shell import small
 
 DECIDED, GOING_ON = "20261122-163035-00b9d1", "20261122-163035-227787"
 DIGEST = "50a1a45395f5b39d691de2538d799a7fa1f0c90e4377f9b8543a6f0af44c095a"
 """Of both runs, by the Ajuste that measured them first."""
-STUDY = """
-name = "small"
-question = "Does a larger minimum granularity mean fewer switches?"
-
-[[factor]]
-name = "sched_min_granularity_ns"
-levels = [750000, 75000000]
-
-[workload]
-kind = "matrix"
-parameters = { size = 100, repetitions = 2 }
-
-[[workload.background]]
-kind = "spin"
-
-[target]
-kind = "vm"
-kernel = "debian:5.10"
-
-[analysis]
-metrics = ["involuntary-switches"]
-describe = ["elapsed"]
-
-[budget]
-min_blocks = 3
-max_blocks = 3
-"""
 SEEDS = (4610079356560476, 2989240760703465, 4038964544837015)
 SWITCHES = ((11, 100), (10, 100), (11, 102))
 """By block, of the larger granularity and of the smaller."""
@@ -65,7 +39,7 @@ def small_store(file: Path) -> Path:
     """A run that was decided, with its digest, and one that can go on, with a trial more, of a machine."""
     with TemporaryDirectory() as directory, Store(f"sqlite:///{file}") as store:
         study = Path(directory, "small.toml")
-        study.write_text(STUDY)
+        study.write_text(small(3, 3))
         for number, run_id in enumerate((DECIDED, GOING_ON), 1):
             run = Run(
                 id=run_id,
