@@ -20,6 +20,8 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
+from rich.console import Console
+
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.kernel.fetch import fetch_kernel
@@ -28,7 +30,7 @@ from ajuste.model.event import Exited, Output
 from ajuste.model.plan import Attributes, Command, Plan
 from ajuste.model.results import DEFAULT_QUANTUM_US
 from ajuste.model.trial import Observation
-from benchmarks.comparison import Comparison, by_turns
+from benchmarks.comparison import Comparison, by_turns, show
 from benchmarks.repeats import busy_host
 
 SPEC: Final = "debian:6.12"
@@ -251,4 +253,4 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.parallel")
     parser.add_argument("--repeats", type=int, default=REPEATS)
     for comparison in measure(parser.parse_args().repeats):
-        print(comparison.name, comparison.figures, comparison.goal, sep="\n", flush=True)
+        show(comparison, Console())

@@ -89,20 +89,18 @@ class Expectation:
 
 def expectations(expected: ExpectTable, results: Results, *, changed: bool) -> tuple[Expectation, ...]:
     """Each of what is ``expected`` beside ``results``. A study that was ``changed`` has a digest of its own."""
-    found = []
+    compared: list[Expectation] = []
     if expected.digest and not changed:
-        found.append(Expectation(f"digest {expected.digest}", results.digest, expected.digest == results.digest))
+        compared.append(Expectation(f"digest {expected.digest}", results.digest, expected.digest == results.digest))
     for figure in expected.figures:
-        own = [
-            one
-            for one in results.configurations
-            if (one.name == figure.configuration if figure.configuration else not one.baseline)
-        ]
-        if not own:
-            what = f"{figure.metric} of {figure.configuration or 'alternatives'}"
-            found.append(Expectation(what, "no such configuration", holds=False))
-        found += [one for configuration in own for one in _of_figure(figure, configuration, results)]
-    return tuple(found)
+        named = figure.configuration
+        meant = [one for one in results.configurations if (one.name == named if named else not one.baseline)]
+        if not meant:
+            what = f"{figure.metric} of {named or 'alternatives'}"
+            compared.append(Expectation(what, "no such configuration", holds=False))
+        for configuration in meant:
+            compared.extend(_of_figure(figure, configuration, results))
+    return tuple(compared)
 
 
 def _of_figure(figure: ExpectedFigure, own: Measured, results: Results) -> Iterator[Expectation]:
@@ -113,13 +111,11 @@ def _of_figure(figure: ExpectedFigure, own: Measured, results: Results) -> Itera
         yield Expectation(f"{name}: {' or '.join(figure.verdict)}", word, word in figure.verdict)
     if figure.least is None and figure.most is None:
         return
-    least = -math.inf if figure.least is None else figure.least
-    most = math.inf if figure.most is None else figure.most
-    limits = [f"at least {least:g}"] if math.isfinite(least) else []
-    limits += [f"at most {most:g}"] if math.isfinite(most) else []
-    what = f"mean {name}: {' and '.join(limits)}"
-    if figure.metric in own.metrics:
-        mean = own.metrics[figure.metric].mean
-        yield Expectation(what, f"{mean:g}", least <= mean <= most)
-    else:
+    limits = {"at least": figure.least, "at most": figure.most}
+    what = f"mean {name}: {' and '.join(f'{word} {limit:g}' for word, limit in limits.items() if limit is not None)}"
+    if figure.metric not in own.metrics:
         yield Expectation(what, "not measured", holds=False)
+        return
+    mean = own.metrics[figure.metric].mean
+    holds = (figure.least is None or figure.least <= mean) and (figure.most is None or mean <= figure.most)
+    yield Expectation(what, f"{mean:g}", holds)

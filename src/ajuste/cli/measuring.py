@@ -20,7 +20,6 @@ from ajuste.model.error import Place, RequestError, RunError
 from ajuste.model.results import Results
 from ajuste.model.verdict import FailCondition, Verdict
 from ajuste.model.wording import count_of, percent, visible_line
-from ajuste.report.expected import Form, as_tests
 from ajuste.run.experiment import conduct, ended_before, goes_on, prepare, progress_of, require_free_name
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment, RunOptions
@@ -29,6 +28,7 @@ from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import ExpectTable, Study
 
 if TYPE_CHECKING:
+    from ajuste.report.expected import Form
     from ajuste.store.store import Store
 
 PROVED: Final = 3
@@ -97,8 +97,11 @@ class Expected:
     def exit_code(self, results: Results, *, as_json: bool) -> int:
         """3 where one thing came out otherwise, 0 if none; a line for each of those, and how many hold."""
         found = expectations(self.table, results, changed=self.changed)
-        for form, path in self.tests.items():
-            write_text(path, as_tests(form, self.study, found))
+        if self.tests:
+            from ajuste.report.expected import as_tests  # few runs are tests
+
+            for form, path in self.tests.items():
+                write_text(path, as_tests(form, self.study, found))
         broken = [one for one in found if not one.holds]
         for one in broken:
             typer.echo(visible_line(f"expected {one.what}; found {one.found}"), err=as_json)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,7 +19,6 @@ from ajuste.executor.host.disk import disk_for_run
 from ajuste.kernel.spec import is_to_build
 from ajuste.machine.home import home
 from ajuste.model.error import Place, RequestError
-from ajuste.report.expected import Form
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.condition import fail_conditions
 from ajuste.study.command_line.request import block_range, seconds
@@ -34,6 +33,9 @@ from ajuste.study.overrides import (
     with_topology,
 )
 from ajuste.study.schema import Study
+
+if TYPE_CHECKING:
+    from ajuste.report.expected import Form
 
 
 @example(
@@ -132,7 +134,8 @@ def run(
             chosen = with_time(chosen, seconds("--max-time", max_time))
         if reboots or reboot_each is not None:
             chosen = with_boots(chosen, reboot_each)
-        expected = _expected(chosen, tests, given, seed)
+        changed = any(given.values()) or (kernel, seed, target) != (None, None, None)
+        expected = _expected(chosen, tests, changed=changed)
         chosen = chosen.model_copy(update={"expect": None})  # It is no part of the question.
         return measure(
             chosen,
@@ -169,9 +172,7 @@ def _named(study: str, given: Mapping[str, list[str] | None]) -> str:
     )
 
 
-def _expected(
-    study: Study, tests: Mapping[Form, Path], given: Mapping[str, list[str] | None], seed: int | None
-) -> Expected | None:
+def _expected(study: Study, tests: Mapping[Form, Path], *, changed: bool) -> Expected | None:
     """What ``study`` expects, and the files for it. Raises RequestError for files without anything to put into them."""
     if study.expect is None:
         if tests:
@@ -182,4 +183,4 @@ def _expected(
                 place=Place(f"--{form} {path}"),
             )
         return None
-    return Expected(study.name, study.expect, tests, changed=seed is not None or any(given.values()))
+    return Expected(study.name, study.expect, tests, changed=changed)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Literal
-from xml.etree.ElementTree import Element, SubElement, indent, tostring
+from xml.etree.ElementTree import Element, SubElement
 
 from ajuste.analysis.condition import Expectation
 from ajuste.model.wording import visible_line
+from ajuste.report.gate import junit_text
 
 Form = Literal["junit", "tap", "ktap"]
 
@@ -36,7 +37,4 @@ def _junit(study: str, found: Sequence[Expectation]) -> str:
         case = SubElement(suite, "testcase", classname=visible_line(study), name=visible_line(one.what))
         if not one.holds:
             SubElement(case, "failure", message=visible_line(f"found {one.found}"))
-    suites = Element("testsuites", suite.attrib)
-    suites.append(suite)
-    indent(suites)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suites, encoding="unicode")}\n'
+    return junit_text(suite)

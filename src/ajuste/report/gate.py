@@ -221,6 +221,11 @@ def junit(result: GateResult, undecided: Policy) -> str:
             said.text = visible(figure.reason)
     for name, count in counts.items():
         suite.set(name, str(count))
+    return junit_text(suite)
+
+
+def junit_text(suite: Element) -> str:
+    """Return a file with that ``testsuite``."""
     suites = Element("testsuites", suite.attrib)
     suites.append(suite)
     indent(suites)

@@ -175,7 +175,6 @@ def reproducer(run: Run, results: Results, within: float | None = None) -> Study
             f"run {run.id} compares {inexact}, which is not one kernel for ever; expected packages by their release",
             hint="measure with exact kernels, as `ajuste kernel list` names them: --kernel debian:6.1.0-50-amd64,…",
         )
-    known = {one.name for one in results.metrics}
     figures = tuple(
         ExpectedFigure(
             metric=one.metric,
@@ -184,7 +183,7 @@ def reproducer(run: Run, results: Results, within: float | None = None) -> Study
             **_limits(results, one, within),
         )
         for one in results.verdicts
-        if one.deciding and one.metric in known
+        if one.deciding
     )
     kernel = study.target.kernel and _exact(study.target.kernel, run)
     exact = study.target.clock == "virtual" and (not kernel or _names_one(kernel))

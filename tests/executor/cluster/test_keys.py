@@ -99,7 +99,7 @@ def test_another_version_of_dask_is_named(secure: Lab, monkeypatch: pytest.Monke
 
 
 class Payload:
-    """Whoever unpickles it makes a file."""
+    """An object whose unpickling makes a file."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark

@@ -150,8 +150,8 @@ def _outliers_of(residuals: Residuals) -> Iterator[str]:
     for place, far in enumerate(residuals.far):
         if far:
             blocks = residuals.numbers[residuals.block[residuals.configuration == place][far]]
-            named = ", ".join(str(block) for block in blocks[:MOST_BLOCKS])
-            which = f"in {'block' if len(far) == 1 else 'blocks'} {named}{' …' if len(far) > MOST_BLOCKS else ''}"
+            named = ", ".join(str(block) for block in blocks[:MOST_NAMED])
+            which = f"in {'block' if len(far) == 1 else 'blocks'} {named}{' …' if len(far) > MOST_NAMED else ''}"
             values = int(np.sum(residuals.configuration == place))
             yield (
                 f"{residuals.metric.name} under {residuals.names[place]}: {count_of(len(far), 'outlier')} in "
@@ -159,7 +159,8 @@ def _outliers_of(residuals: Residuals) -> Iterator[str]:
             )
 
 
-MOST_BLOCKS: Final = 5
+MOST_NAMED: Final = 5
+"""Blocks that a note names."""
 
 
 # A finding: what one diagnostic says of one metric, before all of them are weighed together.
