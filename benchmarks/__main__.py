@@ -9,6 +9,7 @@ from rich.console import Console
 
 from benchmarks import (
     ablation,
+    atlas,
     boot,
     bundle,
     campaigns,
@@ -52,6 +53,7 @@ from benchmarks.live import chaos, guards, redis
 
 BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "ablation": ablation.measure,
+    "atlas": atlas.measure,
     "coverage": coverage.measure,
     "verdicts": verdicts.measure,
     "viewers": viewers.measure,

@@ -16,7 +16,7 @@ from ajuste.model.metric import FigureSource
 from ajuste.model.workload import WorkloadKind
 from ajuste.study.read import json_schema
 from writing.command_line import commands_of, described, record, usage
-from writing.lists import capabilities_page, file_tables, formats_page, metrics_page, packages_page
+from writing.lists import atlas_page, capabilities_page, file_tables, formats_page, metrics_page, packages_page
 from writing.results import results_page
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -34,6 +34,7 @@ PROGRAM: Final = (
     "api.md",
     "packages.md",
     "capabilities.md",
+    "atlas.md",
 )
 """Pages of REFERENCE that are generated from the program."""
 
@@ -82,6 +83,7 @@ def pages() -> dict[Path, str]:
         REFERENCE / "api.md": api(),
         REFERENCE / "packages.md": packages_page(NOTE),
         REFERENCE / "capabilities.md": capabilities_page(NOTE),
+        REFERENCE / "atlas.md": atlas_page(NOTE),
     }
 
 

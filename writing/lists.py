@@ -7,17 +7,21 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, get_args
 
 import ajuste.outputs.programs
 import ajuste.run.live.sources
+from ajuste.analysis.atlas import shipped_atlas
 from ajuste.catalogue.loader import catalogue
+from ajuste.cli.transfer import atlas_report
 from ajuste.model.base import modules_of
 from ajuste.model.capability import ASKERS, KINDS, Asker, Kind, Rule, rule
 from ajuste.model.metric import Metric
 from ajuste.outputs.services import service_metrics
+from ajuste.report.markdown import markdown
 from ajuste.study.measures import MODELLED, PARTS_OF_INSTRUCTIONS
 from ajuste.study.project import BenchmarkTable
 from ajuste.study.suite import GuestTable, MemberTable, SuiteTable
@@ -95,6 +99,23 @@ def packages_page(note: str) -> str:
             "|---|---|",
             *(f"| `{name}` | {_paragraph(str(said)).removesuffix('.')} |" for name, said in rows),
             "",
+        ]
+    )
+
+
+def atlas_page(note: str) -> str:
+    """How guests and hosts agreed, kind by kind and question by question."""
+    report = atlas_report(shipped_atlas())
+    machines = sorted({f"{one.machine}, Linux {one.host_kernel}" for one in shipped_atlas().questions})
+    return "\n".join(
+        [
+            "# Atlas\n\nThis page shows where a guest under the virtual clock answers as its host does "
+            "([From guest to host](../explanation/transfer.md)).\n",
+            note,
+            f"Machines: {'; '.join(machines)}.\n",
+            "*Rank correlation* is Spearman's, over the effects that both know; *size off by* is the typical factor "
+            "between the two effects. `python -m benchmarks atlas` asks all questions.\n",
+            markdown(replace(report, sections=tuple(replace(one, depth="answer") for one in report.sections))),
         ]
     )
 

@@ -7,14 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import spearmanr
 
+from ajuste.analysis.atlas import Atlas, AtlasQuestion, agreements, joined, question_kind
 from ajuste.analysis.transfer import transfer
+from ajuste.catalogue.loader import catalogue
 from ajuste.cli.transfer import transfer_report
+from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.model.results import Results
+from ajuste.model.trial import Factor
 from ajuste.model.verdict import Verdict, Word
 from ajuste.report.html import render_html
 from ajuste.report.markdown import markdown
+from ajuste.report.method import clock_notes
 from small_stores import DECIDED, GOING_ON, Commands, small_store
 
 
@@ -116,3 +122,80 @@ def test_the_command_prints_the_answer_or_the_document(tmp_path: Path, monkeypat
     assert document["guest"]["run"] == DECIDED
     assert {row["agreement"] for row in document["rows"]} <= {"same", "opposite", "different", "undecided"}
     assert commands.run("transfer", DECIDED, DECIDED)[0] == 2
+
+
+# The atlas: what many such pairs say of a kind of question.
+
+
+def asked(kind: str, guest: Verdict, host: Verdict, **more: Any) -> AtlasQuestion:
+    (row,) = transfer(results("g", guest), results("h", host)).rows
+    said = {"question": "nice", "guest_kernel": "6.12", "host_kernel": "6.18", "machine": "one"} | more
+    return AtlasQuestion(kind=kind, row=row, **said)
+
+
+def test_a_kind_has_its_signs_its_order_and_its_sizes() -> None:
+    effects = [(10.0, 20.0), (20.0, 60.0), (30.0, 40.0), (40.0, 80.0)]
+    questions = [asked("priority", verdict("worsens", g), verdict("worsens", h)) for g, h in effects]
+    questions.append(asked("priority", verdict("worsens", 5), verdict("improves", -5)))
+    questions.append(asked("affinity", verdict("undecided", 1, 9), verdict("worsens", 9)))
+    priority, affinity = agreements(questions)
+    assert (priority.questions, priority.decided, priority.same) == (5, 5, 4)
+    guests, hosts = [*(g for g, _ in effects), 5.0], [*(h for _, h in effects), -5.0]
+    assert priority.rank == pytest.approx(spearmanr(guests, hosts).statistic)
+    assert priority.size == pytest.approx(2.0, rel=1e-6)  # of 2, 3, 4/3 and 2
+    assert (affinity.decided, affinity.rank, affinity.size) == (0, None, None)
+
+
+def test_the_last_answer_to_a_question_counts_and_other_machines_stay() -> None:
+    old = asked("priority", verdict("worsens", 10), verdict("worsens", 20))
+    new = asked("priority", verdict("worsens", 10), verdict("improves", -20))
+    elsewhere = asked("priority", verdict("worsens", 10), verdict("worsens", 20), machine="two")
+    found = joined(Atlas(questions=(old, elsewhere)), Atlas(questions=(new,))).questions
+    assert [(one.machine, one.row.agreement) for one in found] == [("one", "opposite"), ("two", "same")]
+
+
+@pytest.mark.parametrize(
+    ("factor", "kind"),
+    [
+        ("nice", "priority"),
+        ("affinity", "affinity"),
+        ("thp.enabled", "memory hugepages"),
+        ("net.mtu[lo]", "network device"),
+        ("workload.size", "the work itself"),
+    ],
+)
+def test_a_question_is_of_the_kind_of_what_it_varies(factor: str, kind: str) -> None:
+    assert question_kind([Factor(name=factor, levels=("1", "2"), baseline="1")], catalogue()) == kind
+
+
+def test_a_report_of_a_guest_says_how_such_questions_were_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped = Atlas(questions=(asked("priority", verdict("worsens", 10), verdict("worsens", 20)),))
+    monkeypatch.setattr("ajuste.report.method.shipped_atlas", lambda: shipped)
+    nice = Factor(name="nice", levels=("0", "10"), baseline="0")
+    (_, note) = clock_notes(results("g", verdict("worsens", 10), clock="virtual", factors=(nice,)))
+    assert "priority" in note
+    assert len(clock_notes(results("h", verdict("worsens", 10), clock="wall", factors=(nice,)))) == 0
+
+
+def test_answers_are_added_and_shown_without_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands(tmp_path, monkeypatch)
+    small_store(commands.store)
+    shipped = len(commands.json("transfer")["questions"])
+    code, _, complained = commands.run("transfer", DECIDED, GOING_ON, "--add")
+    assert code == 0, complained
+    added = commands.json("transfer")["questions"][shipped:]
+    assert {one["row"]["deciding"] for one in added} == {True}
+    assert len(commands.json("transfer", DECIDED, GOING_ON, "--add")["rows"]) >= len(added)
+    assert len(commands.json("transfer")["questions"]) == shipped + len(added)
+    assert commands.run("transfer", DECIDED)[0] == 2
+    assert commands.run("transfer", "--add")[0] == 2
+
+
+def test_a_damaged_atlas_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands(tmp_path, monkeypatch)
+    small_store(commands.store)
+    path = home().data / "atlas.json"
+    path.write_text('{"questions": [{}]}')
+    code, _, complained = commands.run("transfer")
+    assert code == 2
+    assert str(path) in complained

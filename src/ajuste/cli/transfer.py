@@ -1,4 +1,4 @@
-"""``ajuste transfer``: whether what a guest answered holds on the machine itself."""
+"""``ajuste transfer``: whether what a guest answered holds on the machine itself, and the atlas of all such answers."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
+from pydantic import ValidationError
 
+from ajuste.analysis.atlas import Atlas, agreement, agreements, atlas_questions, joined, shipped_atlas
 from ajuste.analysis.transfer import Transfer, TransferAgreement, TransferRow, TransferSide
 from ajuste.analysis.transfer import transfer as compared
+from ajuste.catalogue.loader import catalogue
 from ajuste.cli.measuring import check_report
 from ajuste.cli.options import Json, Verbose, example
+from ajuste.machine.files import replace_file
 from ajuste.machine.home import home
-from ajuste.model.wording import change, percent
+from ajuste.model.base import first_problem
+from ajuste.model.error import RequestError
+from ajuste.model.wording import change, count_of, percent
 from ajuste.report.console import Console
 from ajuste.report.document import Block, Column, Fact, Facts, Paragraph, Report, Row, RowGroup, Section, Table
 from ajuste.report.format import NOTHING
@@ -25,13 +31,15 @@ from ajuste.run.outcome import results_of
 
 @example(
     "ajuste transfer nice-in-guest nice-on-host",
-    "ajuste transfer nice-in-guest nice-on-host --json",
+    "ajuste transfer nice-in-guest nice-on-host --add",
+    "ajuste transfer",
 )
 def transfer(
     guest: Annotated[
-        str, typer.Argument(metavar="RUN-IN-GUEST", help="A run in a guest, or a study (its newest run).")
-    ],
-    host: Annotated[str, typer.Argument(metavar="RUN-ON-HOST", help="A run of the same on the host.")],
+        str | None, typer.Argument(metavar="RUN-IN-GUEST", help="A run in a guest, or a study (its newest run).")
+    ] = None,
+    host: Annotated[str | None, typer.Argument(metavar="RUN-ON-HOST", help="A run of the same on the host.")] = None,
+    add: Annotated[bool, typer.Option("--add", help="Add what decides to your atlas.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write the HTML report to this file.")] = None,
     verbose: Verbose = False,
     as_json: Json = False,
@@ -39,20 +47,47 @@ def transfer(
     """Compare the answers of a guest with those of the host.
 
     Shows the sign and the size of every effect side by side, and says which questions both answered alike. Both runs
-    must compare the same configurations by the same metrics.
+    must compare the same configurations by the same metrics. Without runs, shows the atlas: how often guests and hosts
+    agreed, by what was varied.
     """
-    from ajuste.store.store import Store
-
     check_report(html, "--html")
-    with Store(home().store_url) as store:
-        found = compared(*(results_of(store.find_run(name), store) for name in (guest, host)))
-    report = transfer_report(found)
+    if guest is None or host is None:
+        if guest is not None or add:
+            raise RequestError("transfer takes two runs", hint="name the run in the guest, then the one on the host")
+        atlas = joined(shipped_atlas(), own_atlas())
+        report, document = atlas_report(atlas), atlas.model_dump_json(indent=2)
+    else:
+        found = _compared(guest, host, add=add)
+        report, document = transfer_report(found), found.model_dump_json(indent=2)
     if as_json:
-        typer.echo(found.model_dump_json(indent=2))
+        typer.echo(document)
     else:
         print_report(report, Console(file=sys.stdout), verbose=verbose, path=html)
     if html is not None:
         write_report(report, html)
+
+
+def own_atlas() -> Atlas:
+    """Return what was added here."""
+    path = home().data / "atlas.json"
+    try:
+        return Atlas.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else Atlas()
+    except ValidationError as error:
+        problem = f"{path} is not an atlas: {first_problem(error)}"
+        raise RequestError(problem, hint="move it away to begin anew") from None
+
+
+def _compared(guest: str, host: str, *, add: bool) -> Transfer:
+    """What both runs say; with ``add`` it is kept in the atlas of this home."""
+    from ajuste.store.store import Store
+
+    with Store(home().store_url) as store:
+        in_guest, on_host = (results_of(store.find_run(name), store) for name in (guest, host))
+    found = compared(in_guest, on_host)
+    if add:
+        questions = Atlas(questions=atlas_questions(found, in_guest, on_host, catalogue()))
+        replace_file(home().data / "atlas.json", joined(own_atlas(), questions).model_dump_json(indent=1).encode())
+    return found
 
 
 # What a transfer shows, as a report: guest and host side by side.
@@ -150,3 +185,87 @@ def _runs(found: Transfer) -> Facts:
             for name, run in (("guest", found.guest), ("host", found.host))
         )
     )  # fmt: skip
+
+
+def atlas_report(atlas: Atlas) -> Report:
+    """How often guests and hosts agreed, by what was varied, then question by question."""
+    every = agreement("all", atlas.questions)
+    return Report(
+        title="Where guests answer as hosts do",
+        headline=(
+            f"Guest and host agree in sign on {every.same} of {count_of(every.decided, 'question')} that both decided, "
+            f"of {every.questions} asked."
+        ),
+        sections=(
+            Section(title="By what was varied", blocks=(kinds_table(atlas),), name="kinds"),
+            Section(title="Question by question", blocks=(_questions_table(atlas),), name="questions", depth="detail"),
+        ),
+        stem="atlas",
+    )
+
+
+def kinds_table(atlas: Atlas) -> Table:
+    """Return agreement by kind, all kinds together last."""
+    rows = [*agreements(atlas.questions), agreement("all", atlas.questions)]
+    return Table(
+        columns=(
+            Column("varied", figure=False),
+            Column("questions"),
+            Column("decided"),
+            Column("same sign"),
+            Column("rank correlation"),
+            Column("size off by"),
+        ),
+        groups=(
+            RowGroup(
+                "",
+                tuple(
+                    Row(
+                        (
+                            kind.kind,
+                            str(kind.questions),
+                            str(kind.decided),
+                            percent(kind.same / kind.decided) if kind.decided else NOTHING,
+                            NOTHING if kind.rank is None else f"{kind.rank:.2f}".replace("-", "−"),
+                            NOTHING if kind.size is None else f"×{kind.size:.1f}",
+                        )
+                    )
+                    for kind in rows
+                ),
+            ),
+        ),
+        name="kinds",
+    )
+
+
+def _questions_table(atlas: Atlas) -> Table:
+    return Table(
+        columns=(
+            Column("question", figure=False),
+            Column("metric", figure=False),
+            Column("guest", figure=False),
+            Column("host", figure=False),
+            Column("agreement", figure=False),
+        ),
+        groups=tuple(
+            RowGroup(
+                kind,
+                tuple(
+                    Row(
+                        (
+                            f"{one.question}: {one.row.configuration}",
+                            one.row.metric,
+                            _side(one.row, one.row.guest, intervals=False),
+                            _side(one.row, one.row.host, intervals=False),
+                            _AGREEMENT[one.row.agreement],
+                        ),
+                        marked=one.row.agreement in ("opposite", "different"),
+                    )
+                    for one in atlas.questions
+                    if one.kind == kind
+                ),
+            )
+            for kind in dict.fromkeys(one.kind for one in atlas.questions)
+        ),
+        name="questions",
+    )

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from ajuste.analysis.atlas import agreement, question_kind, shipped_atlas
+from ajuste.catalogue.loader import catalogue
 from ajuste.machine.inventory.inventory import Inventory
 from ajuste.model.boot import BOOTS
 from ajuste.model.diagnostic import Diagnostic, Diagnostics
@@ -94,11 +96,21 @@ EMULATED: Final = (
 def clock_notes(results: Results) -> tuple[str, ...]:
     """Return what the clock means for the figures; empty for the wall clock of real CPUs."""
     said = tuple(note for note in results.notes if _is_of_clock(results, note))
-    if said or results.clock is None:
-        return said
     if results.clock == "virtual":
-        return (VIRTUAL,)
-    return (EMULATED,) if _is_emulated(results.environment) else ()
+        return (*(said or (VIRTUAL,)), *_in_the_atlas(results))
+    return said or ((EMULATED,) if results.clock is not None and _is_emulated(results.environment) else ())
+
+
+def _in_the_atlas(results: Results) -> tuple[str, ...]:
+    """How often guests answered as hosts did where the same kind of thing was varied."""
+    kind = question_kind(results.factors, catalogue())
+    found = agreement(kind, [one for one in shipped_atlas().questions if one.kind == kind])
+    if not found.decided:
+        return ()
+    return (
+        f"Of {count_of(found.decided, 'effect')} of this kind ({kind}) that were measured in a guest and on its host, "
+        f"{found.same} had the same sign (ajuste transfer; ajuste help transfer).",
+    )
 
 
 def other_notes(results: Results) -> tuple[str, ...]:
