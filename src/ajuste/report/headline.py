@@ -185,8 +185,9 @@ class _Subject:
         rivals = self._rivals(best, verdicts)
         if not rivals:
             return self._say(f"{self._use(best)} {self._change(best)}.", best.configuration)
-        first = f"{self._name(best)}, which {self._change(best, briefly=True)},"
-        return self._say(f"Not settled between {first} and {self._count_or_name(rivals)}.", best.configuration)
+        first = f"{self._name(best)} {self._change(best, briefly=True)}"
+        sentence = f"Not settled: {first}, but {self._count_or_name(rivals)} may be better."
+        return self._say(sentence, best.configuration)
 
     def _best(self, better: Sequence[Verdict]) -> Verdict:
         """The winner of the ranking or of the surface: nothing that is shown is better than what is called best."""
