@@ -1,7 +1,8 @@
-"""Ask the same questions in a guest and on this machine: what `ajuste transfer` shows as the atlas.
+"""Ask the same questions in a guest and on this machine: what ``ajuste transfer`` shows as the atlas.
 
-``python -m benchmarks atlas`` asks all of ``questions.toml`` and puts the answers into the atlas that comes with the
-program; runs stay as bundles in ``target/atlas``. It takes about an hour and should have the machine to itself.
+``python -m benchmarks atlas`` asks all of ``questions.toml``, all guests first, and puts the answers into the atlas
+that comes with the program. Its runs stay in ``target/atlas``, as bundles too; a guest that has answered is not asked
+again. Guests take about half an hour on two CPUs, the machine itself as long, and then it should have no other work.
 """
 
 from __future__ import annotations
@@ -15,61 +16,65 @@ from pathlib import Path
 from typing import Any, Final
 
 from ajuste.analysis.atlas import Atlas, agreement, joined, shipped_atlas
+from ajuste.machine.home import home
 from benchmarks.comparison import Comparison
-from benchmarks.place import own_home
+from benchmarks.place import FETCHED
 
 ROOT: Final = Path(__file__).parents[2]
 SHIPPED: Final = ROOT / "src" / "ajuste" / "catalogue" / "atlas.json"
-BUNDLES: Final = ROOT / "target" / "atlas"
+PLACE: Final = ROOT / "target" / "atlas"
 AJUSTE: Final = Path(sys.executable).with_name("ajuste")
-KERNEL: Final = "debian:6.12"
-SIZES: Final = frozenset({"priority", "scheduling policy", "affinity", "scheduler core", "the work itself"})
+SIDES: Final = {
+    "guest": ("--kernel", "debian:6.12", "--blocks", "6..60", "--max-time", "4m"),
+    "host": ("--max-time", "40s", "--wait", "10m"),
+}
+SIGNS: Final = frozenset({"priority", "scheduling policy", "affinity", "scheduler core", "the work itself"})
 """Kinds that ask who runs when, or how much work there is: a guest should have their signs."""
 
 
-def questions() -> list[dict[str, Any]]:
-    return list(tomllib.loads((Path(__file__).parent / "questions.toml").read_text(encoding="utf-8"))["question"])
-
-
-def measure(names: tuple[str, ...] = ()) -> Iterator[Comparison]:
-    BUNDLES.mkdir(parents=True, exist_ok=True)
-    with own_home() as place:
-        for question in questions():
-            if not names or question["name"] in names:
-                ask(question, {**os.environ, "AJUSTE_HOME": str(place.data.parent)})
-        found = Atlas.model_validate_json((place.data / "atlas.json").read_text(encoding="utf-8"))
-    atlas = joined(shipped_atlas(), found)
-    SHIPPED.write_text(atlas.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    own = agreement("signs", [one for one in found.questions if one.kind in SIZES])
+def measure() -> Iterator[Comparison]:
+    asked = [one for side in SIDES for one in questions() if _ask(one, side)]
+    for question in (one for one in questions() if asked.count(one) == len(SIDES)):
+        _ajuste("transfer", *(f"{question['name']}-{side}" for side in SIDES), "--add")
+    found = Atlas.model_validate_json((PLACE / "data" / "atlas.json").read_text(encoding="utf-8"))
+    SHIPPED.write_text(joined(shipped_atlas(), found).model_dump_json(indent=1) + "\n", encoding="utf-8")
+    own = agreement("signs", [one for one in found.questions if one.kind in SIGNS])
     share = 100 * own.same / own.decided if own.decided else 0.0
     yield Comparison(
         name="atlas",
         what=f"signs of {own.decided} effects that guest and host both decided, of {own.questions}",
         unit="%",
         figures={"same sign": [share]},
-        goal="90 % or more of the same sign where it is about who runs when or how much work there is",
+        goal="90 % or more have the same sign where it is about who runs when or how much work there is",
         reached=share >= 90,
     )
 
 
-def ask(question: dict[str, Any], environment: dict[str, str]) -> None:
-    """Measure one question in both; one that cannot be measured here is said and left out."""
-    name, words = question["name"], question["words"]
-    print(name, flush=True)
+def questions() -> list[dict[str, Any]]:
+    """What is asked."""
+    return list(tomllib.loads((Path(__file__).parent / "questions.toml").read_text(encoding="utf-8"))["question"])
 
-    def ajuste(*words: str) -> bool:
-        done = subprocess.run([AJUSTE, *words], capture_output=True, text=True, check=False, env=environment)
-        printed = (done.stderr if done.returncode else done.stdout).strip()
-        print(f"  {printed.splitlines()[0]}" if printed else f"  {words[0]}", flush=True)
-        return done.returncode == 0
 
-    sides = {
-        "guest": ["--kernel", KERNEL, *question.get("guest", []), "--max-time", "3m", "--blocks", "6..60"],
-        "host": ["--max-time", "45s", "--wait", "10m"],
-    }
-    for side, more in sides.items():
-        options = ["--name", f"{name}-{side}", "--min-effect", "5%", "--quiet", *more]
-        if not ajuste("compare", *options, *words):
-            return
-        ajuste("bundle", f"{name}-{side}", "-o", str(BUNDLES / f"{name}-{side}.ajuste"))
-    ajuste("transfer", f"{name}-guest", f"{name}-host", "--add")
+def _ask(question: dict[str, Any], side: str) -> bool:
+    """Whether that side could be measured; why not is printed."""
+    name = f"{question['name']}-{side}"
+    own = question.get("guest", []) if side == "guest" else []
+    options = ("--name", name, "--min-effect", "5%", "--quiet", *SIDES[side], *own)
+    if not _ajuste("compare", *options, *question["words"]):
+        return False
+    bundle = PLACE / f"{name}.ajuste"
+    bundle.unlink(missing_ok=True)
+    return _ajuste("bundle", name, "-o", str(bundle))
+
+
+def _ajuste(*words: str) -> bool:
+    for part in FETCHED:
+        (PLACE / "cache").mkdir(parents=True, exist_ok=True)
+        if not (PLACE / "cache" / part).exists():
+            (home().cache / part).mkdir(parents=True, exist_ok=True)
+            (PLACE / "cache" / part).symlink_to(home().cache / part)
+    environment = {**os.environ, "AJUSTE_HOME": str(PLACE)}
+    done = subprocess.run([AJUSTE, *words], capture_output=True, text=True, check=False, env=environment)
+    printed = (done.stderr if done.returncode else done.stdout).strip().splitlines()
+    print(f"{words[0]} {words[2] if words[0] == 'compare' else words[1]}: {printed[0] if printed else ''}", flush=True)
+    return done.returncode == 0
