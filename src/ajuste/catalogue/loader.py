@@ -62,7 +62,7 @@ class Catalogue:
     conditions: Mapping[str, RelevanceCondition] = field(default_factory=dict)
     guest_questions: Mapping[str, GuestQuestion] = field(default_factory=dict)
     there: Callable[[Catalogue, Tunable, KernelVersion], tuple[str, ...]] = lambda *_: ()
-    """Which of several the machine has that is spoken of; none where no machine is (see ``executor.host.machine``)."""
+    """The instances of a tunable; none where there is no machine (see ``executor.host.availability``)."""
 
     def find_tunable(self, text: str) -> Tunable:
         """The tunable ``NAME``, or one of several: ``NAME[INSTANCE]``, as in ``block.scheduler[sda]``.

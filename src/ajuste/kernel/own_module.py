@@ -18,13 +18,12 @@ from ajuste.kernel.archive.archive import Archive, PackageGone
 from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.building.make import REPRODUCIBLE, compiler, first_error, require_none
 from ajuste.kernel.cache import find_any_damage, find_damage, keeping_in, put_in_place, write_inventory
+from ajuste.kernel.candidate import TREE, unpacked
 from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.source import kernel_sources
-from ajuste.kernel.unpack import TREE, unpacked
 from ajuste.machine.cache import HEADERS, MODULES, make_room
-from ajuste.machine.files import read_kept
+from ajuste.machine.files import hold, locked, read_kept
 from ajuste.machine.home import Home, module_source
-from ajuste.machine.lock import hold, locked
 from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelImage

@@ -22,15 +22,14 @@ from ajuste.kernel.archive.archive import Archive, PackageGone
 from ajuste.kernel.archive.deb import unpack
 from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.cache import find_any_damage, keeping_in, put_in_place, write_inventory
+from ajuste.kernel.candidate import TREE, unpacked
 from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.source import QemuSource, kernel_sources, qemu_source
-from ajuste.kernel.unpack import TREE, unpacked
 from ajuste.machine.cache import QEMU as CACHED
 from ajuste.machine.cache import make_room
-from ajuste.machine.files import read_kept, sha256_of
+from ajuste.machine.files import hold, locked, read_kept, sha256_of
 from ajuste.machine.home import Home
 from ajuste.machine.installation import c_library
-from ajuste.machine.lock import hold, locked
 from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.wording import Say

@@ -21,7 +21,7 @@ FORMS = (
     "debian:5.10, debian:6.1/rt, debian:6.12.94, debian:7, mine:NAME, build:debian:6.1+NUMA=n or "
     "path:VMLINUZ,modules=DIR"
 )
-SOURCES = "debian:6.1, a directory, or git:DIR@REVISION"
+SOURCE_FORMS = "debian:6.1, a directory, or git:DIR@REVISION"
 BUILT = "mine"
 """Kernels that were built here (``ajuste kernel build``)."""
 TO_BUILD = "build"
@@ -202,7 +202,7 @@ def parse_source(text: str) -> PackagedKernel | SourceTree:
     text = text.strip()
     kind, colon, rest = text.partition(":")
     if not text or "\0" in text or (kind == "git" and colon and not rest):
-        raise RequestError(f"{text!r} names no source; expected {SOURCES}")
+        raise RequestError(f"{text!r} names no source; expected {SOURCE_FORMS}")
     source = kernel_sources().get(kind) if colon else None
     if source is None:
         return SourceTree(text=text)

@@ -35,7 +35,7 @@ from elftools.elf.elffile import ELFFile
 from numpy.typing import NDArray
 
 from ajuste.kernel.cache import keeping_in
-from ajuste.kernel.unpack import read_release
+from ajuste.kernel.candidate import read_release
 from ajuste.machine.cache import SYMBOLS, make_room
 from ajuste.machine.files import make_directory, read_kept, replace_file
 from ajuste.machine.home import Home

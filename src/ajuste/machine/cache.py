@@ -1,6 +1,6 @@
 """What Ajuste keeps to have it at once the next time: how much of each kind, since when unused, and what goes first.
 
-The user of an entry holds it (see ``machine.lock.holding``), and what is held is never removed.
+The user of an entry holds it (see ``machine.files.holding``), and what is held is never removed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ajuste.machine.files import unused
 from ajuste.machine.home import Home
-from ajuste.machine.lock import unused
 from ajuste.machine.session import stale
 from ajuste.model.base import BaseModel
 

@@ -13,6 +13,9 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.outputs.collector import LOOKED_AT, utf8
 
+Parser = Callable[[str], dict[str, float]]
+"""From the standard output of a program to its metrics. Raises ParseError."""
+
 _WHOLE: Final = "give one complete JSON document"
 
 
@@ -105,7 +108,7 @@ class ResultSource:
 @dataclass(frozen=True)
 class TextFormat:
     """``recognise`` tells from the text whether a file is of this format, ``read`` raises RequestError. A format that
-    is ``around`` others' output is asked before them.
+    is ``around`` others' output is asked before them. ``reads`` says in Markdown what is read, once for each name.
     """
 
     name: str
@@ -113,6 +116,7 @@ class TextFormat:
     recognise: Callable[[str], bool]
     read: Callable[[ResultSource], MeasuredTable]
     around: bool = False
+    reads: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,7 @@ class DocumentFormat:
     title: str
     recognise: Callable[[DocumentNode], bool]
     read: Callable[[DocumentNode, str, Path], MeasuredTable]
+    reads: str = ""
 
 
 def in_beginning(pattern: re.Pattern[str]) -> Callable[[str], bool]:

@@ -116,7 +116,8 @@ class PrintedReport:
 
     ``ends`` is the last line of a run, where reports of intervals come before the last one, which counts. ``heading``
     has a group with the name of a section. ``failed`` are lines that say that a run is no result, and why. ``zeros``
-    are figures that are printed only if they are not 0. ``main`` is a pattern of the names that decide.
+    are figures that are printed only if they are not 0. ``main`` is a pattern of the names that decide,
+    ``reads`` as of ``TextFormat``.
     """
 
     name: str
@@ -125,6 +126,7 @@ class PrintedReport:
     needed: tuple[str, ...]
     rows: tuple[PrintedRow, ...]
     main: str
+    reads: str = ""
     heading: str = ""
     ends: str = ""
     failed: tuple[tuple[str, str], ...] = ()
@@ -132,7 +134,7 @@ class PrintedReport:
 
     def texts(self) -> tuple[TextFormat, ...]:
         """The format of its files."""
-        return (TextFormat(self.name, self.title, self.recognise, self.read),)
+        return (TextFormat(self.name, self.title, self.recognise, self.read, reads=self.reads),)
 
     def recognise(self, text: str) -> bool:
         """Whether a text has such a report."""

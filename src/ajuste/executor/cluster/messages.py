@@ -15,10 +15,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, Field, TypeAdapter
 
 from ajuste.executor.executor import Executor
-from ajuste.executor.guest.emulator import choose_emulator
 from ajuste.executor.guest.guest import GuestOptions
 from ajuste.executor.guest.initramfs import GuestFiles, build_initramfs
 from ajuste.executor.guest.lens import why_not_at_once
+from ajuste.executor.guest.qemu import choose_emulator
 from ajuste.executor.stream import LONGEST_STREAM_BYTES, read_trial
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.base import ClosedModel

@@ -15,20 +15,28 @@ import psutil
 
 from ajuste.executor.executor import NOTES, Depth, Executor
 from ajuste.executor.guest import snapshot as booted
-from ajuste.executor.guest.command_line import GuestLayout, GuestMachine, checked_layout
-from ajuste.executor.guest.emulator import Accelerator, Emulator, choose_accelerator, choose_emulator
 from ajuste.executor.guest.initramfs import GuestFiles, Initramfs, build_initramfs
 from ajuste.executor.guest.lens import (
     Counting,
     lens_for,
     lens_of_turns,
+    name_costs,
+    name_decisions,
     read_counted,
     require_fit,
     require_plugins,
     why_not_at_once,
 )
 from ajuste.executor.guest.machine import DidNotStart, MachineLimit, RunningMachine, hold, require_intact
-from ajuste.executor.guest.naming import name_costs, name_decisions
+from ajuste.executor.guest.qemu import (
+    Accelerator,
+    Emulator,
+    GuestLayout,
+    GuestMachine,
+    checked_layout,
+    choose_accelerator,
+    choose_emulator,
+)
 from ajuste.executor.guest.snapshot import Booted, BootFailure, Damaged, NotRestored, Snapshot, restore
 from ajuste.executor.stream import new_key, read_trial, with_key
 from ajuste.machine.home import Home

@@ -135,7 +135,7 @@ def _add_needs(tree: FileTree, program: Path, find: FindThere, *, wanted_by: str
         _add_loadable(tree, interpreter, find, wanted_by=wanted_by, depth=depth + 1)
     if interpreters or is_script(program):
         return
-    from ajuste.executor.guest.library import needed_by
+    from ajuste.executor.guest.tree import needed_by
 
     needed = needed_by(program)
     for file in needed.files:

@@ -20,15 +20,13 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, Final, Self
 
-from ajuste.executor.guest.command_line import Channels, GuestMachine, command_line
-from ajuste.executor.guest.machine import LARGEST_OUTPUT_BYTES, MachineLimit, Outcome, RunningMachine
-from ajuste.executor.guest.qmp import MonitorClosed
+from ajuste.executor.guest.machine import LARGEST_OUTPUT_BYTES, MachineLimit, MonitorClosed, Outcome, RunningMachine
+from ajuste.executor.guest.qemu import Channels, GuestMachine, command_line
 from ajuste.executor.stream import read_boot
-from ajuste.kernel.kconfig.config_file import read_config
+from ajuste.kernel.kconfig import read_config
 from ajuste.machine.cache import SNAPSHOTS, make_room
-from ajuste.machine.files import make_directory, open_kept, replaced, sealed, sha256_of, unsealed
+from ajuste.machine.files import holding, make_directory, open_kept, replaced, sealed, sha256_of, unsealed
 from ajuste.machine.home import Home
-from ajuste.machine.lock import holding
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Gate, Hello

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.executor.host.availability import why_not_writable
-from ajuste.executor.host.machine import HostMachine, files_in
+from ajuste.executor.host.availability import HostMachine, files_in, why_not_writable
 from ajuste.machine.files import SUDO_HINT, calling_ids
 from ajuste.machine.home import WORKLOADS, native_program
 from ajuste.machine.installation import as_root

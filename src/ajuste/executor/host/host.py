@@ -6,6 +6,7 @@ it dies.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import threading
@@ -15,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.programs import install_hint
@@ -40,6 +41,7 @@ from ajuste.executor.host.machine_lock import MachineLock
 from ajuste.executor.stream import read_trial
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
+from ajuste.model.boot import BootState, KeptBoots
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Event, Exited, Failed, Hello, parse_event
 from ajuste.model.kernel import KernelVersion
@@ -47,6 +49,10 @@ from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
 from ajuste.outputs.services import cpu_seconds
+from ajuste.study.answerable import round_of
+
+if TYPE_CHECKING:
+    from ajuste.machine.boot.session import BootSession
 
 HELLO_SECONDS: Final = 30.0
 _STAT = Path("/proc/stat")
@@ -297,3 +303,64 @@ def _limit_s(plan: Plan) -> float:
     commands = len(plan.before) + len(plan.after) + (plan.workload is not None)
     waits_ns = plan.settle_ns + plan.perturbation.start_delay_ns + plan.observe_ns
     return (commands * plan.timeout_ns + waits_ns) / 1e9 + _SLACK_SECONDS
+
+
+# This machine in the boots of an experiment: trials run in the boot that they belong to, or ask for it.
+
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class RebootingExecutor(Executor):
+    """``inner`` is this machine; ``session`` says in which boot of the experiment it is."""
+
+    keeps_values = True
+
+    def __init__(self, inner: Executor, session: BootSession) -> None:
+        self._inner = inner
+        self._session = session
+
+    @property
+    def hello(self) -> Hello:
+        return self._inner.hello
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """That of the boots is in ``boots``."""
+        return self._inner.environment
+
+    @property
+    def boots(self) -> KeptBoots:
+        return self._session.kept_boots
+
+    def __enter__(self) -> Self:
+        self._inner.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._inner.__exit__(*exception)
+
+    def run(self, plan: Plan) -> Observation:
+        return self._inner.run(plan)
+
+    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
+        """Those of the first boot that is asked for: in it, or else RebootWanted is raised for it."""
+        wanted = _boot_of(requests[0])
+        own = [request for request in requests if _boot_of(request) == wanted]
+        current = self._session.current
+        if current is None or (current.round, current.state) != (wanted[0], wanted[1].name):
+            _LOG.info("reboot asked for", extra={"state": wanted[1].name, "round": wanted[0]})
+            self._session.ask(*wanted)
+            from ajuste.machine.boot.session import RebootWanted  # seldom needed
+
+            raise RebootWanted
+        self._session.begin_trials([(one.slot.block, one.slot.position, one.attempt) for one in own])
+        for request in own:  # One at a time: a trial is kept before the next one begins.
+            yield from super().carry_out([request], begun)
+        if rest := [request for request in requests if _boot_of(request) != wanted]:
+            yield from self.carry_out(rest, begun)
+
+
+def _boot_of(request: TrialRequest) -> tuple[int, BootState]:
+    state = request.study.find(request.slot.configuration).boot
+    return round_of(request.study.study, request.slot.block), state or BootState()

@@ -55,8 +55,7 @@ from ajuste.kernel.archive.lists import (
 )
 from ajuste.kernel.cache import keeping_in, out_of_space, require_space
 from ajuste.kernel.source import KernelSource, Repository
-from ajuste.machine.files import make_directory, read_kept
-from ajuste.machine.lock import locked
+from ajuste.machine.files import locked, make_directory, read_kept
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import Say

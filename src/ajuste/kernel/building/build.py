@@ -6,8 +6,9 @@ import hashlib
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -24,6 +25,7 @@ from ajuste.kernel.building.built import (
     version_of,
 )
 from ajuste.kernel.building.configuration import (
+    OptionChange,
     Options,
     OptionsConflict,
     Start,
@@ -33,11 +35,10 @@ from ajuste.kernel.building.configuration import (
     require_known,
     start_of,
     symbols_of,
+    turn_to,
     written,
 )
 from ajuste.kernel.building.make import compiler, jobs_here, require_tools, require_tools_for, run_make
-from ajuste.kernel.building.objects import OptionChange, turn_to
-from ajuste.kernel.building.packaged import cached_source
 from ajuste.kernel.building.patch import PatchFile, read_patches, try_patches
 from ajuste.kernel.building.schedulers import (
     Llvm,
@@ -49,20 +50,28 @@ from ajuste.kernel.building.schedulers import (
     require_loadable,
     schedulers_of,
 )
-from ajuste.kernel.building.sources import open_source
+from ajuste.kernel.building.sources import cached_source, open_source
 from ajuste.kernel.building.workspace import Edits, Workspace, workspace
 from ajuste.kernel.cache import keeping_in, put_in_place, require_space, write_record
-from ajuste.kernel.kconfig.config_file import parse_config
-from ajuste.kernel.kconfig.tree import explain
-from ajuste.kernel.spec import BUILT, PackagedKernel, check_name, parse_source, read_options
-from ajuste.kernel.unpack import read_release
+from ajuste.kernel.candidate import read_release
+from ajuste.kernel.fetch import fetch_kernel
+from ajuste.kernel.kconfig import explain, parse_config
+from ajuste.kernel.spec import (
+    BUILT,
+    KernelToBuild,
+    PackagedKernel,
+    check_name,
+    parse_source,
+    parse_spec,
+    read_options,
+    specs_to_build,
+)
 from ajuste.machine.cache import BUILT as BUILT_HERE
 from ajuste.machine.cache import OBJECTS, make_room
-from ajuste.machine.files import make_directory, read_kept, sha256_of
+from ajuste.machine.files import locked, make_directory, read_kept, sha256_of
 from ajuste.machine.home import Home
-from ajuste.machine.lock import locked
 from ajuste.model.error import RequestError, RunError
-from ajuste.model.kernel import KernelImage
+from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.model.wording import Say
 
 _FIRST_BYTES: Final = 4_000_000_000
@@ -393,3 +402,55 @@ def _install_modules(tree: Workspace, home: Home, entry: Path, release: str) -> 
     for link in ("build", "source"):
         (entry / folder / link).unlink(missing_ok=True)
     return folder
+
+
+# Kernels that specifications ask to build: checked together, then built once each, and by name from then on.
+
+
+_NEWEST: Final = 99
+"""The minor version that stands for the newest of a major one, until it is fetched."""
+
+
+@cache  # A request asks several times, and reading a source takes seconds.
+def version_to_build(spec: KernelToBuild, home: Home) -> KernelVersion:
+    """The version that the kernel will have. Nothing is fetched or built.
+
+    Raises RequestError for all that is known to be wrong without that: sources, patches, names of options.
+    """
+    version = check_request(_request(spec), home)
+    return KernelVersion.parse(f"{version}.{_NEWEST}" if version.isdigit() else version)
+
+
+def build_specified(texts: Iterable[str], home: Home, watcher: BuildWatcher) -> dict[str, BuiltKernel]:
+    """The kernels to be built among the specifications ``texts``, by their text. What is wrong with any of ``texts`` is
+    found before the first kernel is built, and the others are fetched by then.
+
+    Raises RequestError for kernels that cannot be had as they are asked for, RunError where fetching or building fails.
+    """
+    specs = {text: parse_spec(text) for text in dict.fromkeys(texts)}
+    wanted = specs_to_build(specs)
+    if not wanted:
+        return {}
+    for spec in wanted.values():
+        version_to_build(spec, home)
+    others = [text for text in specs if text not in wanted]
+    for text in sorted(others, key=lambda text: isinstance(specs[text], PackagedKernel)):  # Downloads come last.
+        fetch_kernel(text, home, say=watcher.say)
+    requests = dict.fromkeys(map(_request, wanted.values()))
+    built = dict(zip(requests, build_kernels(list(requests), home, watcher), strict=True))
+    return {text: built[_request(spec)] for text, spec in wanted.items()}
+
+
+def require_different(built: dict[str, BuiltKernel]) -> None:
+    """Raises RequestError where two specifications give the same kernel."""
+    first: dict[str, str] = {}
+    for text, kernel in built.items():
+        if (other := first.setdefault(kernel.key, text)) != text:
+            raise RequestError(
+                f"{other} and {text} give the same kernel; there is nothing to compare",
+                hint="check the options with ajuste kernel diff, or leave one of them out",
+            )
+
+
+def _request(spec: KernelToBuild) -> BuildRequest:
+    return BuildRequest(str(spec.source), settings=spec.settings, patches=spec.patches)

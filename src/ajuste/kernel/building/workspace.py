@@ -14,9 +14,8 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from ajuste.kernel.building.built import LINK, PROGRAM, Manifest, SourceOrigin, digest_of, list_files
-from ajuste.machine.files import read_kept, replace_file, sealed, sha256_of, unsealed
+from ajuste.machine.files import locked, read_kept, replace_file, sealed, sha256_of, unsealed
 from ajuste.machine.home import Home
-from ajuste.machine.lock import locked
 from ajuste.model.error import RequestError
 from ajuste.model.wording import Say
 

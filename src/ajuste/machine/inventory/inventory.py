@@ -14,13 +14,43 @@ from typing import Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from ajuste.machine.inventory.cpu import Cpu, Frequency, Idle, take_cpu, take_frequency, take_idle
-from ajuste.machine.inventory.kernel import Kernel, SystemLimits, take_kernel, take_limits, take_mitigations
-from ajuste.machine.inventory.memory import Cache, Memory, NumaNode, take_caches, take_memory, take_nodes
-from ajuste.machine.inventory.network import Ethtool, KernelEthtool, Nic, count_virtual, take_nics
-from ajuste.machine.inventory.software import Software, Virtualisation, take_software, take_virtualisation
+from ajuste.machine.inventory.devices import (
+    Disk,
+    Ethtool,
+    KernelEthtool,
+    Mount,
+    Nic,
+    count_virtual,
+    take_disks,
+    take_mounts,
+    take_nics,
+)
+from ajuste.machine.inventory.processor import (
+    Cache,
+    Cpu,
+    Frequency,
+    Idle,
+    Memory,
+    NumaNode,
+    take_caches,
+    take_cpu,
+    take_frequency,
+    take_idle,
+    take_memory,
+    take_nodes,
+)
+from ajuste.machine.inventory.software import (
+    Kernel,
+    Software,
+    SystemLimits,
+    Virtualisation,
+    take_kernel,
+    take_limits,
+    take_mitigations,
+    take_software,
+    take_virtualisation,
+)
 from ajuste.machine.inventory.source import NEEDS_ROOT, InventorySource
-from ajuste.machine.inventory.storage import Disk, Mount, take_disks, take_mounts
 from ajuste.model.base import BaseModel, ClosedModel
 
 INVENTORY_VERSION: Final = 1

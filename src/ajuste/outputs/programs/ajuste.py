@@ -179,5 +179,16 @@ def _without(found: Collector, left_out: Counter[str], file: Path) -> MeasuredTa
     return found.table()
 
 
-TEXTS: Final = (TextFormat("ajuste", "Ajuste's own CSV", _is_trials, _trials),)
+TEXTS: Final = (
+    TextFormat(
+        "ajuste",
+        "Ajuste's own CSV",
+        _is_trials,
+        _trials,
+        reads=(
+            "Ajuste's JSON (`ajuste report RUN --json`, also `--trials`), and the CSV of every trial of its reports: "
+            "each clean trial, in its block and configuration; others are counted."
+        ),
+    ),
+)
 DOCUMENTS: Final = (DocumentFormat("ajuste", "Ajuste's JSON", _is_document, _document),)

@@ -1,18 +1,19 @@
-"""``perf stat`` as text, ``-x`` or ``-j``: each run; ``-r N`` summarises N runs, and ``+-`` is the standard error of
-the mean.
-"""
+"""perf stat and perf bench."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable, Summarised
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs.collector import Collector, utf8
-from ajuste.outputs.format import DocumentNode, ResultSource, TextFormat, parse_document
+from ajuste.outputs.format import DocumentNode, Parser, ResultSource, TextFormat, parse_document
+from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow, printed_metric
 
 FORMAT: Final = "perf stat"
 _SECONDS: Final = {"sec": 1.0, "seconds": 1.0, "msec": 1e-3, "usec": 1e-6, "ns": 1e-9}
@@ -106,7 +107,7 @@ _EVENT: Final = re.compile(
 _ELAPSED: Final = re.compile(
     rf"^\s*(?P<value>{_LOCAL_NUMBER})\s+(?:\+-\s+{_LOCAL_NUMBER}\s+)?seconds (?P<what>time elapsed|user|sys)\b"
 )
-_SPREAD: Final = re.compile(rf"\(\s*\+-\s*(?P<percent>{_LOCAL_NUMBER})\s*%\s*\)\s*$")
+_PERF_SPREAD: Final = re.compile(rf"\(\s*\+-\s*(?P<percent>{_LOCAL_NUMBER})\s*%\s*\)\s*$")
 _NOT_COUNTED: Final = re.compile(r"^\s*<not (?:counted|supported)>\s+(?:msec\s+)?(?P<event>[\w./:,=@-]{1,100})")
 _PART: Final = re.compile(r"^(?:CPU\d+|S\d+(?:-D\d+)?(?:-C\d+)?|N\d+|\S{1,40}-\d+)\s+\d[\d.,]*\s+(?:msec\s+)?[\w-]")
 _NAMES: Final = {"time elapsed": "time-elapsed", "user": "user-time", "sys": "system-time"}
@@ -169,7 +170,7 @@ class _Figure:
 
 
 def _text_figure(line: str, comma: bool, place: Place, runs: int | None) -> _Figure | None:
-    spread = _SPREAD.search(line)
+    spread = _PERF_SPREAD.search(line)
     percent = parse_number(spread["percent"], comma, place) if spread else None
     if percent is None and runs is not None:
         percent = 0.0  # perf prints none where all runs were alike
@@ -191,7 +192,7 @@ def _has_decimals(text: str, comma: bool) -> bool:
 def _decimal_comma(lines: list[str]) -> bool:
     """Whether the decimal sign is a comma: times and percentages always have decimals, so their last sign is it."""
     for line in lines:
-        found = _ELAPSED.match(line[:_LONGEST_LINE]) or _SPREAD.search(line[:_LONGEST_LINE])
+        found = _ELAPSED.match(line[:_LONGEST_LINE]) or _PERF_SPREAD.search(line[:_LONGEST_LINE])
         if found:
             text = found["value"] if "value" in found.re.groupindex else found["percent"]
             signs = [sign for sign in text if sign in ".,"]
@@ -331,8 +332,115 @@ def _add_document(found: _Events, event: DocumentNode, line: int) -> None:
     )
 
 
+# perf bench: messages, pipes, system calls, futexes, epoll, and the bandwidth of memory and of NUMA nodes.
+#
+# Source: Linux 6.1, tools/perf/bench/*.c. Its GB/sec are 2^30 bytes per second (mem-functions.c, print_bps), but 10^9
+# in bench numa.
+
+
+_PERF_BENCH_SPREAD: Final = rf"(?: \(\+-\s*{NUMBER}%\))?"
+
+
+def _row(
+    before: str,
+    after: str,
+    name: str,
+    unit: str,
+    direction: Direction,
+    *,
+    factor: float = 1.0,
+    step: float = 0.0,
+) -> PrintedRow:
+    """A line with one figure between two texts."""
+    metric = printed_metric(name, name, unit, direction, step=step)
+    return PrintedRow(rf"{before}(?={NUMBER}{after})", rf"({NUMBER}){after}", (metric,), factor=factor)
+
+
+_SCHEDULING: Final = (
+    _row(r"\s+Total time: ", r" \[sec\]", "time", "s", "lower", step=1e-3),
+    _row(r"\s+", r" usecs/op", "time-per-operation", "s", "lower", factor=1e-6),
+    _row(r"\s+", r" ops/sec", "operations-per-second", "1/s", "higher"),
+)
+_FUTEX: Final = (
+    _row(
+        r"Averaged ",
+        rf" operations/sec{_PERF_BENCH_SPREAD}, total secs = \d+",
+        "operations-per-second",
+        "1/s",
+        "higher",
+    ),
+    _row(r"Averaged ", rf" ops/sec{_PERF_BENCH_SPREAD}, total secs = \d+", "operations-per-second", "1/s", "higher"),
+    _row(
+        r"Wokeup \d+ of \d+ threads in ", rf" ms{_PERF_BENCH_SPREAD}", "wake-time", "s", "lower", factor=1e-3, step=1e-7
+    ),
+    _row(
+        r"Requeued \d+ of \d+ threads in ",
+        rf" ms{_PERF_BENCH_SPREAD}",
+        "requeue-time",
+        "s",
+        "lower",
+        factor=1e-3,
+        step=1e-7,
+    ),
+    _row(
+        r"Avg per-thread latency \(waking \d+/\d+ threads\) in ",
+        rf" ms{_PERF_BENCH_SPREAD}",
+        "wake-latency",
+        "s",
+        "lower",
+        factor=1e-3,
+        step=1e-7,
+    ),
+)
+_EPOLL: Final = tuple(
+    _row(r"Averaged ", rf" {word} operations{_PERF_BENCH_SPREAD}", f"{word.lower()}-operations", "", "higher", step=1.0)
+    for word in ("ADD", "MOD", "DEL")
+)
+_MEMORY: Final = (
+    PrintedRow(
+        rf"\s+(?={NUMBER} GB/sec)",
+        rf"({NUMBER}) GB/sec",
+        (printed_metric("{section}", "Bandwidth, {section}", "GiB/s", "higher"),),
+    ),
+)
+
+_NUMA: Final = (
+    _row(r"\s+", r" secs slowest \(max\) thread-runtime", "runtime-max", "s", "lower", step=1e-3),
+    _row(r"\s+", r" secs fastest \(min\) thread-runtime", "runtime-min", "s", "none", step=1e-3),
+    _row(r"\s+", r" secs average thread-runtime", "runtime", "s", "none", step=1e-3),
+    _row(r"\s+", r" % difference between max/avg runtime", "runtime-difference", "%", "lower", step=1e-3),
+    _row(r"\s+", r" GB data processed, per thread", "thread-data", "GB", "none", step=1e-3),
+    _row(r"\s+", r" GB data processed, total", "data", "GB", "none", step=1e-3),
+    _row(r"\s+", r" nsecs/byte/thread runtime", "time-per-byte", "s", "lower", factor=1e-9, step=1e-12),
+    _row(r"\s+", r" GB/sec/thread speed", "thread-bandwidth", "GB/s", "higher", step=1e-3),
+    _row(r"\s+", r" GB/sec total speed", "bandwidth", "GB/s", "higher", step=1e-3),
+)
+"""Its GB are 10^9 bytes (numa.c, __bench_numa). These go before the bandwidth of copies, which ends alike."""
+
+PERF_BENCH: Final = PrintedReport(
+    name="perf-bench",
+    title="perf bench",
+    begins=r"^# Running '[a-z]+/[a-z_-]+' benchmark:",
+    needed=(),
+    main=r"time|operations-per-second|wake-time|requeue-time|wake-latency|bandwidth|default",
+    rows=(*_NUMA, *_SCHEDULING, *_FUTEX, *_EPOLL, *_MEMORY),
+    heading=r"^# function '([a-z0-9-]{1,40})'",
+)
+
+
+PARSERS: Final[Mapping[str, Parser]] = MappingProxyType({"perf_bench": PERF_BENCH.parse})
 TEXTS: Final = (
-    TextFormat("perf", "perf stat -j", recognise_json, read_json, around=True),
+    TextFormat(
+        "perf",
+        "perf stat -j",
+        recognise_json,
+        read_json,
+        around=True,
+        reads=(
+            "`perf stat` as text, `-x` or `-j`: each run; `-r N` summarises N runs, and `+-` is the standard error of "
+            "the mean."
+        ),
+    ),
     TextFormat("perf", "perf stat", recognise_text, read_text, around=True),
     TextFormat("perf", "perf stat -x", recognise_lines, read_lines, around=True),
 )
