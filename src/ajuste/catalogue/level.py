@@ -203,7 +203,6 @@ def _integers(tunable: Tunable, asked: str) -> str:
 
 
 def _mask(tunable: Tunable, asked: str) -> str:
-    """A list of CPUs, or a mask with 0x or of 8 digits a group, as a mask of 8 digits a group."""
     return cpu_mask(parse_mask(asked) if _MASK.fullmatch(asked) else _cpus(tunable, asked))
 
 

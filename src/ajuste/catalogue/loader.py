@@ -206,7 +206,6 @@ def catalogue() -> Catalogue:
 
 
 def _later(source: str, table: str, model: str) -> Mapping[str, Any]:
-    """What a file or folder of this package has, read with its ``model``, ``MODULE:NAME``."""
     module, _, name = model.partition(":")
     folder = files("ajuste.catalogue")
     return Later(lambda: load(folder / source, table, getattr(import_module(f"ajuste.model.{module}"), name)))
@@ -240,7 +239,7 @@ def absolute_machine(name: str) -> str:
 
 @cache
 def _parsed() -> Mapping[str, str]:
-    """The content of TOML files as JSON, by their SHA-256; ``make setup`` writes it (``setup/catalogue.py``)."""
+    # The content of TOML files as JSON, by their SHA-256; `make setup` writes it (`setup/catalogue.py`).
     try:
         text = files("ajuste.catalogue").joinpath("parsed.txt").read_text(encoding="utf-8")
     except OSError:

@@ -111,7 +111,7 @@ def _words(since: str | None, before: str | None) -> str:
 
 
 def _last_before(version: KernelVersion) -> str:
-    """The release before ``version``: 5.19 and 6.19 were the last of their majors."""
+    # 5.19 and 6.19 were the last of their majors.
     return f"{version.major}.{version.minor - 1}" if version.minor else f"{version.major - 1}.19"
 
 
@@ -278,7 +278,6 @@ def find(
 
 
 def _is_at(path: str, name: str, dotted: str) -> bool:
-    """Whether ``name`` is the path, or ``dotted`` (``net.ipv4.tcp_sack``) what sysctl(8) has for it."""
     return path == name or sysctl_name(path) == dotted
 
 

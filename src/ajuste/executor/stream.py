@@ -137,7 +137,6 @@ def _joined(lines: list[bytes]) -> str:
 
 
 def _unsealed(number: int, line: bytes, key: bytes) -> bytes:
-    """The line without its key, which nobody must see."""
     if not line.startswith(key):
         shown = _shown(line.replace(key, b"KEY"))
         raise _Wrong(f"line {number} of the events lacks the key of the trial, so the agent did not write it: {shown}")
@@ -163,7 +162,6 @@ _FIRST = (Hello, Gate, Accepted)
 
 
 def _check_place(number: int, event: Event, before: list[Event], plan: Plan) -> None:
-    """Whether ``event`` may come after those ``before``."""
     if not before:
         if isinstance(event, Failed):
             raise _Wrong(f"the plan was not accepted: {event.stage}: {event.message}")
@@ -206,7 +204,6 @@ def _check_whole(events: list[Event], plan: Plan, restores: bool) -> None:
 
 
 def _said_once(kinds: EventsByKind) -> Iterator[str]:
-    """What there can be only one of."""
     yield from (f"that the {one.role} {one.index} {one.event}" for one in kinds.of(Started))
     yield from (f"that the {one.role} {one.index} {one.event}" for one in kinds.of(Exited))
     yield from (f"the {one.stream} of the {one.role} {one.index}" for one in kinds.of(Output))
@@ -218,14 +215,12 @@ def _said_once(kinds: EventsByKind) -> Iterator[str]:
 
 
 def _processes(plan: Plan) -> set[tuple[str, int]]:
-    """Role and index of each process that a plan asks for: nothing is measured without a workload."""
     measured = [("workload", [plan.workload]), ("background", plan.background)] if plan.workload is not None else []
     roles = [*measured, ("before", plan.before), ("after", plan.after)]
     return {(role, index) for role, commands in roles for index in range(len(commands))}
 
 
 def _check_complete(kinds: EventsByKind, plan: Plan) -> None:
-    """An agent that says that all went well must have done all that was asked."""
     written = [(e.tunable, e.asked) for e in kinds.of(Written)]
     if written != [(w.tunable, w.value) for w in plan.writes]:
         raise _Wrong("not all values that the plan asked for are reported as written")
@@ -255,11 +250,9 @@ _LARGEST = 2**64
 
 
 def _problem_of_samples(kinds: EventsByKind, plan: Plan) -> str:
-    """What is wrong with the samples of a trial, in one line; empty if nothing is.
-
-    Each must be of a source and of figures that a sampler of the plan reads; they come in the order of time, no more
-    than the plan has time for, and as many as each sampler is said to have read.
-    """
+    # What is wrong with the samples of a trial, in one line; empty if nothing is. Each must be of a source and of
+    # figures that a sampler of the plan reads; they come in the order of time, no more than the plan has time for, and
+    # as many as each sampler is said to have read.
     samples = kinds.of(Sample)
     for before, sample in zip([None, *samples], samples, strict=False):
         own = [sampler for sampler in plan.samplers if sampler.source == sample.source]

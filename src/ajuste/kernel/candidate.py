@@ -98,7 +98,7 @@ def assemble(packages: list[Package], source: KernelSource) -> list[Candidate]:
 def _ways(
     series: KernelSeries, release: str, version: str, known: dict[tuple[str, str], Package]
 ) -> Iterator[tuple[Package, ...]]:
-    """The sets of packages that make up one kernel, best first: signed or, if that is not there, unsigned."""
+    # The sets of packages that make up one kernel, best first: signed or, if that is not there, unsigned.
     parts = [
         [known[key] for pattern in alternatives if (key := (pattern.format(release=release), version)) in known]
         for alternatives in series.parts
@@ -112,7 +112,6 @@ def _part_names(release: str, source: KernelSource) -> set[str]:
 
 
 def _releases(names: list[str], source: KernelSource) -> set[str]:
-    """The releases that the names of packages tell, e.g. ``5.10.0-46-cloud-amd64``."""
     images = {pattern.partition("{release}") for series in source.series for pattern in series.parts[0]}
     found = set()
     for name in names:

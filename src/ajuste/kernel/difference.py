@@ -232,7 +232,7 @@ def _of_free(
     b: KnownOptions,
     one_source: bool,
 ) -> tuple[Reason, tuple[str, ...], str]:
-    """What could be set in B: whether it has its value from somebody, or only is what it is by default."""
+    # What could be set in B: whether it has its value from somebody, or only is what it is by default.
     value, was = b.config[name].text or "n", a.config[name].text or "n"
     by_default = b.answer is not None and b.answer.defaults.get(name) == value
     if before is not None and by_default and before.cause not in ("asked", "default", "choice"):
@@ -248,7 +248,7 @@ def _of_free(
 
 
 def _foreign(name: str, a: KnownOptions, b: KnownOptions) -> str:
-    """Says so if the sources that were read cannot have given an option its value: a distribution's patches can."""
+    # A distribution's patches can give an option a value that the sources read here cannot.
     for known in (b, a):
         told = _explanation(known, name)
         if told is None:
@@ -263,7 +263,7 @@ def _foreign(name: str, a: KnownOptions, b: KnownOptions) -> str:
 
 
 def _through(told: OptionExplanation, names: Collection[str], name: str) -> tuple[str, ...]:
-    """The options among ``names`` that a value follows from: the most direct ones."""
+    # The options among `names` that a value follows from: the most direct ones.
     direct = tuple(one for one in told.deciding if one in names and one != name)
     if direct:
         return direct
@@ -350,7 +350,7 @@ def _of_image(text: str, config: Path | None) -> ConfigFile:
 
 
 def _of_running(root: Path) -> ConfigFile:
-    """Source: CONFIG_IKCONFIG_PROC of the kernel, and where distributions put the file."""
+    # Source: CONFIG_IKCONFIG_PROC of the kernel, and where distributions put the file.
     release = platform.release()
     places = (
         root / "proc/config.gz",

@@ -70,7 +70,7 @@ def _found(spec: str, home: Home, say: Say, refresh: bool, thoroughly: bool) -> 
 def _from_mirror_alone(
     spec: str, wanted: PackagedKernel, home: Home, say: Say, refresh: bool, thoroughly: bool
 ) -> KernelImage:
-    """One process at a time."""
+    # One process at a time.
     with locked(home.kernels / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching a kernel")):
         # The other process may just have fetched it.
         image = None if refresh else _from_cache(wanted, home, lambda _: None, thoroughly)
@@ -133,7 +133,6 @@ def _from_mirror(
 
 
 def _fetch(candidate: Candidate, directory: Path, archive: Archive, home: Home, say: Say) -> KernelImage:
-    """Download and extract beside the cache, then put it there in one step."""
     what = f"the kernel {candidate.release}"
     with unpacked(candidate.packages, directory.parent, archive, what, say, spare_bytes=_SPARE_BYTES) as temporary:
         arrange(temporary / TREE, candidate, temporary / "kernel")
@@ -250,7 +249,6 @@ def _listed(source: KernelSource, home: Home, say: Say, refresh: bool, anyway: b
 def _rows(
     source: KernelSource, candidates: Iterable[Candidate], entries: Iterable[CachedKernel]
 ) -> list[AvailableKernel]:
-    """Every kernel once, the oldest version first."""
     cached = {(e.image.release, e.package_version): e for e in entries}
     rows: dict[tuple[str, str], AvailableKernel] = {}
     for candidate in candidates:
@@ -301,10 +299,8 @@ def _cached_row(source: KernelSource, entry: CachedKernel) -> AvailableKernel | 
 
 
 def _newest(source: KernelSource, rows: list[AvailableKernel]) -> list[AvailableKernel]:
-    """Of each major.minor and flavour the last one, and what is cached; named as a series where it is what that gives.
-
-    A series that is cached gives the newest cached one.
-    """
+    # Of each major.minor and flavour the last one, and what is cached; named as a series where it is what that gives. A
+    # series that is cached gives the newest cached one.
     by_series: dict[str, list[AvailableKernel]] = {}
     for row in rows:
         by_series.setdefault(_series_spec(source, row), []).append(row)

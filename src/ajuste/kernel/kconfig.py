@@ -183,7 +183,6 @@ def _option(line: str, place: Place) -> tuple[str, ConfigSetting] | None:
 
 
 def _is_heading(lines: list[str], index: int) -> bool:
-    """Whether the line is the title between two lines of ``#``."""
     if not 0 < index < len(lines) - 1 or not lines[index].startswith("# "):
         return False
     return lines[index - 1] == "#" == lines[index + 1]
@@ -344,9 +343,7 @@ def source_version(source: Path) -> str:
 
 
 def _environment(source: Path) -> dict[str, str]:
-    """What Kconfig expects of the make that usually calls it. Source: the kernel's Makefile and
-    scripts/kconfig/Makefile.
-    """
+    # What Kconfig expects of make. Source: the kernel's Makefile and scripts/kconfig/Makefile.
     version = source_version(source)
     for program in ("gcc", "ld"):
         if shutil.which(program) is None:

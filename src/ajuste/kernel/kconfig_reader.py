@@ -112,7 +112,7 @@ def answer(tree: KconfigTree, asked: KconfigQuestion) -> KconfigAnswer:
 
 
 def _values(tree: Kconfig) -> dict[str, str]:
-    """What the configuration comes to. What has no place in it, for lack of what it depends on, is left out."""
+    # What the configuration comes to. What has no place in it, for lack of what it depends on, is left out.
     return {
         symbol.name: str(symbol.str_value)
         for symbol in tree.unique_defined_syms
@@ -121,14 +121,13 @@ def _values(tree: Kconfig) -> dict[str, str]:
 
 
 def _is_implied(symbol: Symbol) -> bool:
-    """Whether an option has a place because another implies it, even if what it depends on is lacking: so says
-    sym_calc_value of scripts/kconfig/symbol.c, and kconfiglib does not.
-    """
+    # Whether an option has a place because another implies it, even if what it depends on is lacking: so says
+    # sym_calc_value of scripts/kconfig/symbol.c, and kconfiglib does not.
     return symbol.orig_type in (BOOL, TRISTATE) and bool(expr_value(symbol.weak_rev_dep))
 
 
 def _defaults(tree: Kconfig, names: tuple[str, ...]) -> dict[str, str]:
-    """What each option would be if the configuration did not name it. Of a choice none has a default of its own."""
+    # No option of a choice has a default of its own.
     found = {}
     for name in names:
         symbol = tree.syms.get(name)
@@ -274,7 +273,7 @@ def _too_high(symbol: Symbol, goal: int) -> _Found:
 
 
 def _other(symbol: Symbol, wanted: str | None) -> _Found:
-    """Of texts and numbers."""
+    # Of texts and numbers.
     if expr_value(symbol.direct_dep) == 0:
         return _unmet(symbol.direct_dep, 1)
     if symbol.orig_type in (INT, HEX) and wanted is not None:
@@ -334,7 +333,7 @@ def _by_default(symbol: Symbol, cause: Cause, words: str) -> _Found:
 
 
 def _deciding(expression: Any, least: int) -> Iterator[Any]:
-    """The smallest parts of ``expression`` each of which keeps it below ``least`` (1: m, 2: y)."""
+    # The smallest parts of `expression` each of which keeps it below `least` (1: m, 2: y).
     for term in split_expr(expression, AND):
         if expr_value(term) < least:
             if isinstance(term, tuple) and term[0] is AND:
@@ -344,12 +343,12 @@ def _deciding(expression: Any, least: int) -> Iterator[Any]:
 
 
 def _operands(expression: Any) -> list[Any]:
-    """What an option is selected by, each with its condition."""
+    # What an option is selected by, each with its condition.
     return [one for one in split_expr(expression, OR) if not _is_constant(one)]
 
 
 def _first_symbol(expression: Any) -> Symbol:
-    """Of ``selector && condition`` the selector."""
+    # Of `selector && condition` the selector.
     while isinstance(expression, tuple):
         expression = expression[1]
     return expression
@@ -405,7 +404,7 @@ def _unknown(tree: Kconfig, name: str, wanted: str | None) -> OptionExplanation:
 
 
 def _nearest_names(name: str, known: list[str]) -> tuple[str, ...]:
-    """First those that have ``name`` as a word of theirs, then those that are spelt alike."""
+    # First those that have `name` as a word of theirs, then those that are spelt alike.
     within = sorted((one for one in known if f"_{name}_" in f"_{one}_"), key=len)
     alike = nearest_names(name, known, most=_NEAREST, parts=False)
     return tuple(dict.fromkeys([*within, *alike]))[:_NEAREST]

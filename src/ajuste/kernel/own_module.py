@@ -89,7 +89,6 @@ def fetch_headers(image: KernelImage, home: Home, say: Say = lambda _: None, *, 
 
 
 def _read(directory: Path, image: KernelImage, *, to_build: bool) -> Headers | None:
-    """Those of ``directory``, if they are whole and were made for this place: they name it in themselves."""
     try:
         hold(directory)
         record = Headers.model_validate_json(read_kept(directory / RECORD))
@@ -106,7 +105,6 @@ def _place(directory: Path, release: str) -> Path:
 
 
 def _packages(name: str, version: str, archive: Archive) -> list[Package]:
-    """``name`` in that version, with the headers and tools it depends on; nothing if a part is missing."""
     found: dict[str, Package] = {}
     wanted = [name]
     while wanted:
@@ -120,7 +118,7 @@ def _packages(name: str, version: str, archive: Archive) -> list[Package]:
 
 
 def _best(name: str, version: str, offered: Iterable[Package]) -> Package | None:
-    """Of the same version, or else the newest: tools may be older than the kernel that they build for."""
+    # Tools may be older than the kernel that they build for.
     alike = sorted((p for p in offered if p.name == name), key=lambda p: Version(p.version), reverse=True)
     same = next((p for p in alike if p.version == version), None)
     return same or (next(iter(alike), None) if name.startswith("linux-kbuild-") else None)
@@ -136,7 +134,6 @@ def _parts(package: Package) -> list[str]:
 
 
 def _fetch(packages: list[Package], directory: Path, image: KernelImage, archive: Archive, say: Say) -> None:
-    """Download and unpack beside the cache, then put it there in one step."""
     try:
         with unpacked(
             packages, directory.parent, archive, "kernel headers", say, spare_bytes=_SPARE_BYTES
@@ -158,7 +155,7 @@ def _fetch(packages: list[Package], directory: Path, image: KernelImage, archive
 
 
 def _relocate(tree: Path, directory: Path) -> None:
-    """Have the makefiles that name where the packages would be installed name where they will be instead."""
+    # The makefiles name where the packages would be installed.
     for file in sorted((tree / _INSTALLED.strip("/")).glob("linux-headers-*/Makefile")):
         text = file.read_text(encoding="utf-8")
         if _INSTALLED in text:
@@ -192,7 +189,6 @@ def build_module(name: str, image: KernelImage, home: Home, say: Say = lambda _:
 
 
 def _is_whole(entry: Path) -> bool:
-    """Whether there is such an entry; it is held then."""
     try:
         hold(entry)
     except OSError:
@@ -210,7 +206,6 @@ def _key(sources: Path, headers: Headers) -> str:
 
 
 def _build(name: str, sources: Path, headers: Headers, module: Path) -> None:
-    """In a directory of its own: make writes beside the sources."""
     root = module.parent.parent
     for leftover in root.glob(".building-*"):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -290,7 +285,6 @@ def _built(
 
 
 def _without(wanting: ResolvedConfiguration, resolved: ResolvedStudy) -> str | None:
-    """How to leave out the level that needs a module, if it is one level that does."""
     for factor in resolved.factors:
         level = wanting.configuration.levels[factor.name]
         needing = {c.configuration.levels[factor.name] for c in resolved.configurations if c.modules}

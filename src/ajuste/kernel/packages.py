@@ -157,14 +157,12 @@ class _Closure:
         raise RequestError(f"{said}: {refused or f'Debian {self.release} does not have it'}")
 
     def _candidates(self, relation: Relation) -> list[Package]:
-        """Itself before what provides it, the newest first."""
         found = [package for package in self.pool.find(relation.name) if relation.is_met_by(package)]
         found.sort(key=lambda package: package.name)
         found.sort(key=lambda package: Version(package.version), reverse=True)
         return sorted(found, key=lambda package: (package.name != relation.name, package.name))
 
     def _problem_with(self, package: Package) -> str:
-        """Why it cannot be had along with what is chosen; empty if it can."""
         if (other := self.chosen.get(package.name)) is not None:
             return f"{other} is required as well"
         for by, relation in self.conflicts.get(package.name, ()):
@@ -270,8 +268,6 @@ def _unknown(name: str, release: str, archive: Archive, suites: tuple[str, ...])
 
 @dataclass
 class _Release:
-    """The packages of some suites, each looked up once."""
-
     archive: Archive
     suites: tuple[str, ...]
     known: dict[str, list[Package]] = field(default_factory=dict)

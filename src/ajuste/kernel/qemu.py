@@ -138,9 +138,8 @@ def _codename() -> str:
 
 
 def _suites_for_others(source: QemuSource) -> tuple[str, ...]:
-    """Those whose QEMU runs with the C library of this machine, which is none of the distribution's own. Raises
-    RequestError where there are none.
-    """
+    # Those whose QEMU runs with the C library of this machine, which is none of the distribution's own. Raises
+    # RequestError where there are none.
     name, _, version = (c_library() or "").partition(" ")
     if name == "glibc" and Version(version) >= Version(source.oldest_libc):
         return source.suites["other"]
@@ -151,7 +150,7 @@ def _suites_for_others(source: QemuSource) -> tuple[str, ...]:
 
 
 def _choose(archive: Archive, source: QemuSource, suites: tuple[str, ...]) -> list[list[Package]]:
-    """The program's package and its companions, for each version that will do, newest first."""
+    # The program's package and its companions, for each version that will do, newest first.
     known = [p for p in archive.packages([source.package, *source.companions]) if set(p.suites).intersection(suites)]
     known.sort(key=lambda p: Version(p.version), reverse=True)
     programs = [p for p in known if p.name == source.package and _upstream(p) >= Version(source.minimum)]
@@ -189,7 +188,6 @@ def _fetch(
 
 
 def _arrange(tree: Path, entry: Path) -> None:
-    """Keep the program and the firmware for x86 machines; the packages have much more."""
     (entry / "firmware").mkdir(parents=True)
     program = tree / "usr/bin" / PROGRAM
     if not program.is_file():
@@ -286,7 +284,6 @@ def add_missing_libraries(
 def _dependencies(
     packages: Iterable[Package], seen: set[str], archive: Archive, suites: tuple[str, ...]
 ) -> list[Package]:
-    """The newest versions of the libraries that ``packages`` depend on, without those ``seen``."""
     from debian.deb822 import PkgRelation  # takes long to load
 
     names = {

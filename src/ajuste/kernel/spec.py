@@ -173,7 +173,7 @@ def kernel_kind(text: str) -> Kind:
 
 
 def _runs_here(spec: KernelToBuild) -> str:
-    """What of a kernel to build is code of nobody who is known."""
+    # What of a kernel to build is code that nobody vouches for.
     texts = [setting for setting, (_, value) in zip(spec.settings, spec.options, strict=True) if value[0] == '"']
     found = [
         *([f"the source {spec.source}"] if isinstance(spec.source, SourceTree) else ()),
@@ -247,7 +247,7 @@ def read_options(texts: Sequence[str], said: str = "") -> tuple[tuple[str, str],
 
 
 def _plain(value: str) -> str:
-    """A value without its quotation marks, where it is read as the same text without."""
+    # Quotation marks go where the value is read as the same text without.
     text = value.strip('"')
     return value if not text or text != text.strip() or _VALUE.fullmatch(text) else text
 
@@ -283,7 +283,7 @@ def _is_option(part: str) -> bool:
 
 
 def _patch_text(path: Path) -> str:
-    """A file's name that is not taken for anything else."""
+    # A file's name that is not taken for anything else.
     text = str(path)
     return f"./{text}" if _is_option(text) or _OF_A_PACKAGE.fullmatch(text) else text
 
@@ -330,7 +330,7 @@ def _packaged(text: str, source: KernelSource, rest: str) -> PackagedKernel:
 
 
 def _check_series(text: str, source: KernelSource, version: str) -> None:
-    """Refuse what the catalogue knows that no suite can have."""
+    # Refuse what the catalogue knows that no suite can have.
     if not any(series.may_have(version) for series in source.series):
         near = _nearest(source, version)
         raise RequestError(

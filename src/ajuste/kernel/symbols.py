@@ -110,7 +110,7 @@ def _whole(payload: bytes, decompressor: _Decompressor) -> bytes:
 
 
 def _unpacked_lz4(payload: bytes) -> bytes:
-    """Blocks of compressed bytes, each after its size; the size of the content comes last."""
+    # Blocks of compressed bytes, each after its size; the size of the content comes last.
     content = bytearray()
     at = len(_LZ4)
     while at + 4 < len(payload):
@@ -125,7 +125,6 @@ def _unpacked_lz4(payload: bytes) -> bytes:
 
 
 def _add_lz4_block(block: bytes, content: bytearray) -> None:
-    """Append what ``block`` stands for: literal bytes and copies of earlier ones, in turns (lz4_Block_format.md)."""
     at = 0
     while True:
         token = block[at]
@@ -261,7 +260,7 @@ class _Tokens:
 
 
 def _read_kallsyms(vmlinux: bytes, kernel: str) -> list[_Symbol]:
-    """Raises RequestError where there are no tables."""
+    # Raises RequestError where there are no tables.
     for tokens in _token_tables(vmlinux):
         for markers, start in _marker_tables(vmlinux, tokens.start):
             found = _read_names(vmlinux, tokens, markers, start)
@@ -275,7 +274,7 @@ def _read_kallsyms(vmlinux: bytes, kernel: str) -> list[_Symbol]:
 
 
 def _token_tables(image: bytes) -> Iterator[_Tokens]:
-    """256 texts, and where each of them begins: that is told by the index behind them."""
+    # 256 texts, and where each of them begins: that is told by the index behind them.
     digits = image.find(_DIGITS)
     while digits >= 0:
         following = image[digits : digits + 256 * _LONGEST_TOKEN].split(b"\0", 256 - _ZERO)
@@ -290,7 +289,7 @@ def _token_tables(image: bytes) -> Iterator[_Tokens]:
 
 
 def _marker_tables(image: bytes, end: int) -> Iterator[tuple[list[int], int]]:
-    """Numbers before ``end`` that begin at 0 and rise by what 256 names take; the most numbers first."""
+    # Numbers before `end` that begin at 0 and rise by what 256 names take; the most numbers first.
     begin = max(0, end - _TABLES_BYTES) & ~3
     words = np.frombuffer(image, "<u4", (end - begin) // 4, begin).astype(np.int64)
     steps = np.diff(words)
@@ -302,7 +301,6 @@ def _marker_tables(image: bytes, end: int) -> Iterator[tuple[list[int], int]]:
 
 
 def _read_names(image: bytes, tokens: _Tokens, markers: list[int], end: int) -> tuple[int, list[str]] | None:
-    """The place of the number of names, and all of them, where they end right before the markers at ``end``."""
     least = _STEP * (len(markers) - 1)
     for place in range((end - markers[-1] - 8) & ~3, max(0, end - markers[-1] - _STEP * _LONGEST_NAME), -4):
         (count,) = struct.unpack_from("<I", image, place)
@@ -315,7 +313,6 @@ def _read_names(image: bytes, tokens: _Tokens, markers: list[int], end: int) -> 
 
 
 def _expanded(table: bytes, texts: Sequence[bytes], markers: list[int], count: int) -> list[str] | None:
-    """All names with their types; None where a marker says otherwise."""
     names: list[str] = []
     at = 0
     for number in range(count):
@@ -332,7 +329,7 @@ def _expanded(table: bytes, texts: Sequence[bytes], markers: list[int], count: i
 
 
 def _read_addresses(image: bytes, tokens: _Tokens, num_syms: int, count: int) -> list[int] | None:
-    """By the one of the layouts in which they rise."""
+    # By the one of the layouts in which they rise.
     base = num_syms - 8
     old = (base - 4 * count) & ~7
     if old > 0 and (found := _from_base(image, old, base, count)):
@@ -360,13 +357,12 @@ def _from_own_place(image: bytes, place: int, count: int) -> list[int] | None:
 
 
 def _risen(addresses: NDArray[np.uint64]) -> list[int] | None:
-    """As they are, if they can be those of a kernel."""
+    # Only rising addresses can be those of a kernel.
     is_sorted = bool((addresses[1:] >= addresses[:-1]).all())
     return addresses.tolist() if is_sorted and addresses[-1] >= _LOWEST else None
 
 
 def _address_of(image: bytes, place: int) -> int:
-    """Where the kernel has what is at a ``place`` of its ELF file; 0 where it does not load that."""
     try:
         loaded = list(ELFFile(io.BytesIO(image)).iter_segments("PT_LOAD"))
     except NO_ELF:

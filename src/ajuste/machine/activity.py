@@ -54,13 +54,12 @@ def texts_of(paths: Iterable[str], source: InventorySource) -> dict[str, str]:
 
 
 def _is_counted(name: str, source: InventorySource) -> bool:
-    """A disk counts nothing where that was turned off."""
+    # A disk counts nothing where that was turned off.
     origin, _, key = name.partition(":")
     return origin != "diskstats" or source.line(f"/sys/block/{key.partition('.')[0]}/queue/iostats") != "0"
 
 
 def _pairs(text: str) -> Figures:
-    """``NAME VALUE`` a line."""
     for line in text.splitlines():
         name, _, value = line.replace("\t", " ").partition(" ")
         if value.strip().isdecimal():
@@ -82,21 +81,21 @@ def _diskstats(text: str) -> Figures:
 
 
 def _schedstat(text: str) -> Figures:
-    """The time that tasks waited, on all CPUs together."""
+    # The time that tasks waited, on all CPUs together.
     lines = [line.split()[1:] for line in text.splitlines() if line.startswith("cpu")]
     if lines:
         yield "cpu.wait_ns", sum(int(fields[_WAIT]) for fields in lines if len(fields) > _WAIT)
 
 
 def _by_cpu(text: str) -> Figures:
-    """``NAME: COUNT COUNT …``, of all CPUs together."""
+    # `NAME: COUNT COUNT …`, of all CPUs together.
     for line in text.splitlines()[1:]:
         name, _, rest = line.partition(":")
         yield name.strip(), sum(int(word) for word in rest.split() if word.isdecimal())
 
 
 def _protocols(text: str) -> Figures:
-    """Two lines each: ``Tcp: NAME NAME …``, ``Tcp: VALUE VALUE …``."""
+    # Two lines each: `Tcp: NAME NAME …`, `Tcp: VALUE VALUE …`.
     for above, below in pairwise(text.splitlines()):
         protocol, _, names = above.partition(": ")
         other, _, values = below.partition(": ")

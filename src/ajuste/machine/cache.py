@@ -186,7 +186,6 @@ def _kept(name: str, what: str, place: str, limit_bytes: int | None, entries: Se
 
 
 def _entries(kind: Kind, home: Home) -> list[Entry]:
-    """Least recently used first."""
     found = (_entry(path, kind.locks(path, home)) for path in sorted(kind.place(home).glob(kind.pattern)))
     return sorted((entry for entry in found if entry), key=lambda entry: entry.used_s)
 
@@ -214,7 +213,6 @@ def _entry(path: Path, locks: tuple[Path, ...]) -> Entry | None:
 
 
 def _size_bytes(path: Path) -> int:
-    """What it takes on the disk."""
     total = path.lstat().st_blocks * 512
     if path.is_symlink() or not path.is_dir():
         return total
@@ -235,7 +233,6 @@ def _is_unused(entry: Entry) -> bool:
 
 
 def _remove(entry: Entry) -> bool:
-    """In one step, so that nobody sees half of it."""
     with unused(entry.locks) as free:
         if not free:
             return False

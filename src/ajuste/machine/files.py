@@ -108,7 +108,6 @@ def _give(descriptor: int, ids: tuple[int, int]) -> None:
 
 
 def _caller_who_owns(directory: Path) -> tuple[int, int] | None:
-    """The sudo caller, if what root makes in ``directory`` is for that user and not for the machine."""
     caller = calling_ids() if os.geteuid() == 0 else None
     if caller is None or caller[0] == 0:
         return None
@@ -159,7 +158,7 @@ def _require_owner(directory: Path, at: Path, found: os.stat_result, trusted: _T
 
 
 def _require_closed(directory: Path, at: Path, found: os.stat_result, *, last: bool) -> None:
-    """Nobody else may write there. Above the last one it is enough that nobody else may replace what is in it."""
+    # Nobody else may write there. Above the last one it is enough that nobody else may replace what is in it.
     if found.st_mode & stat.S_ISVTX and not last:
         return
     if found.st_mode & stat.S_IWOTH:
@@ -169,7 +168,7 @@ def _require_closed(directory: Path, at: Path, found: os.stat_result, *, last: b
 
 
 def _is_private(gid: int, uid: int) -> bool:
-    """Whether a group has no other member than its user, as the groups that distributions make for each user."""
+    # Whether a group has no other member than its user, as the groups that distributions make for each user.
     if gid == 0:
         return True
     try:
@@ -197,7 +196,7 @@ def is_trusted(uid: int) -> bool:
 
 
 def _unmapped() -> set[int]:
-    """How a user namespace shows the owners outside of it (user_namespaces(7)): nobody in it can be one of them."""
+    # How a user namespace shows the owners outside of it (user_namespaces(7)): nobody in it can be one of them.
     try:
         mapped = sum(int(line.split()[2]) for line in Path("/proc/self/uid_map").read_text().splitlines())
         whole = mapped >= _LARGEST_ID
@@ -368,7 +367,7 @@ def unused(paths: Sequence[Path]) -> Iterator[bool]:
 
 @cache
 def _held_to_the_end(path: Path, _inode: int) -> int:
-    """Once for each file, however often it is asked for."""
+    # Once for each file, however often it is asked for.
     return _hold(path)
 
 
@@ -387,7 +386,7 @@ def _hold(path: Path) -> int:
 
 
 def _is_still(path: Path, descriptor: int) -> bool:
-    """Whether what was locked is still there: the previous exclusive holder may have removed it."""
+    # Whether what was locked is still there: the previous exclusive holder may have removed it.
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:

@@ -120,7 +120,7 @@ def _named_by(environment: Mapping[str, str]) -> Home:
 
 
 def _of_user(uid: int, environment: Mapping[str, str], store: str) -> Home:
-    """As root, HOME and the XDG variables count only for the owner of that HOME: sudo may keep them, or may not."""
+    # As root, HOME and the XDG variables count only for the owner of that HOME: sudo may keep them.
     named = Path(environment["HOME"]) if environment.get("HOME") else None
     counts = named is not None and (os.geteuid() != 0 or _owner_of(named) == uid)
     user = named if named is not None and counts else _home_of(uid)
@@ -148,7 +148,7 @@ def _home_of(uid: int) -> Path:
 
 
 def _require_callers(directory: Path, uid: int) -> None:
-    """Raises RequestError unless ``directory``, or where it is to be made, belongs to the sudo caller."""
+    # Raises RequestError unless `directory`, or where it is to be made, belongs to the sudo caller.
     there = next(one for one in (directory, *directory.parents) if one.exists())
     why = "" if _owner_of(there) == uid else f"does not belong to {user_name(uid)}, who called sudo"
     if why or not os.access(there, os.W_OK):
@@ -156,7 +156,7 @@ def _require_callers(directory: Path, uid: int) -> None:
 
 
 def _owner_of(directory: Path) -> int:
-    """Our own user's where it is still to be made, -1 where it is not known."""
+    # A directory that does not exist yet will be ours; -1 stands for an unknown owner.
     try:
         return directory.stat().st_uid
     except FileNotFoundError:

@@ -70,7 +70,7 @@ def machine_marks() -> dict[str, str]:
 
 
 def _processor() -> str:
-    """As /proc/cpuinfo says it (proc_cpuinfo(5)); the architecture where it says nothing."""
+    # As /proc/cpuinfo says it (proc_cpuinfo(5)); the architecture where it says nothing.
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         key, _, value = line.partition(":")
         if key.strip() == "model name":
@@ -171,7 +171,7 @@ def _is_stale(directory: Path) -> bool:
 
 
 def _is_empty_and_old(directory: Path) -> bool:
-    """Whether its owner was killed before it said who it is: that takes no time."""
+    # Whether its owner was killed before it said who it is: that takes no time.
     try:
         return not any(directory.iterdir()) and time.time() - directory.stat().st_mtime > _UNMARKED_SECONDS
     except OSError:

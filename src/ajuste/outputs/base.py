@@ -185,7 +185,7 @@ MODELLED_METRICS: Final = (
 
 
 def _modelled_metrics(machine: ModelledMachine, own: Sequence[CostTask]) -> dict[str, float]:
-    """``modelled-time`` in seconds."""
+    # The time is in seconds.
     modelled = [task.modelled for task in own if task.modelled is not None]
     missed = all_missed(one.misses for one in modelled)
     figures = (

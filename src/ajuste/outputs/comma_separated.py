@@ -76,7 +76,6 @@ def read(source: ResultSource) -> MeasuredTable:
 
 
 def _columns(rows: Iterator[tuple[int, list[str]]], count: int, file: Path) -> tuple[list[list[str]], list[int]]:
-    """The ``count`` fields of all rows, column by column, and the rows' lines."""
     columns: list[list[str]] = [[] for _ in range(count)]
     lines = []
     for line, row in rows:
@@ -117,7 +116,7 @@ def number(field: str, name: str, separator: str, place: Place, hint: str | None
 def _numbers(
     column: Sequence[str], name: str, separator: str, lines: Sequence[int], file: Path, hint: str | None
 ) -> list[float]:
-    """The numbers of a column: at once if it has nothing but plain ones, else one by one, which finds the wrong one."""
+    # The numbers of a column: at once if it has nothing but plain ones, else one by one, which finds the wrong one.
     try:
         values = list(map(float, column))
     except ValueError:
@@ -128,7 +127,7 @@ def _numbers(
 
 
 def _all_plain(column: Sequence[str], sizes: NDArray[np.float64]) -> bool:
-    """Whether nothing is among them that only Python takes for a number, or that cannot be computed with."""
+    # Whether nothing is among them that only Python takes for a number, or that cannot be computed with.
     sound = bool(np.all((sizes < LARGEST) & ((sizes > 1 / LARGEST) | (sizes == 0))))
     return sound and max(map(len, column)) <= _LONGEST_FIELD and "_" not in "".join(column)
 
@@ -138,7 +137,6 @@ def _column(columns: Sequence[list[str]], head: Sequence[str], name: str) -> lis
 
 
 def _groups(names: list[str] | None, name: str, lines: Sequence[int], file: Path) -> dict[str, Sequence[int]]:
-    """The places of each configuration's rows."""
     if names is None:
         return {name: range(len(lines))} if lines else {}
     groups: dict[str, list[int]] = {}

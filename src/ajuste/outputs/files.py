@@ -129,7 +129,6 @@ def files_of(given: Path) -> list[Path]:
 
 
 def _label(given: Path) -> Path:
-    """What a person's files are named after: of a pattern, the last part that is none."""
     if given.exists() or not has_magic(str(given)):
         return given.resolve() if given.name in ("", "..") else given
     plain = [part for part in given.parts if not has_magic(part)]
@@ -169,9 +168,6 @@ def _decoded(data: bytes, file: Path) -> str:
 
 
 def _names(files: Sequence[Path]) -> list[str]:
-    """The files' names without their endings; with them, or with their folders, where they would be equal; of
-    patterns the first part in which all differ.
-    """
     labels = [_label(file) for file in files]
     parts = zip(*(file.parts for file in files), strict=False) if files != labels else ()
     candidates = (
@@ -195,7 +191,6 @@ def split_names(words: Collection[str], table: MeasuredTable) -> tuple[str, ...]
 
 
 def _directed(table: MeasuredTable, words: FileRequest) -> MeasuredTable:
-    """The table with what the person said of its metrics."""
     known = [metric.name for metric in table.metrics]
     asked = replace(
         words,

@@ -126,7 +126,6 @@ class _Searcher:
         self._complaints = -1
 
     def ask(self, request: bytes, limit_s: float) -> bytes:
-        """The answer to ``request``. Raises _SearcherLostError."""
         with self._turn:
             if self._process is None or self._process.poll() is not None:
                 self.end()
@@ -163,7 +162,6 @@ class _Searcher:
             )
 
     def _lost(self) -> _SearcherLostError:
-        """What became of a process that does not answer; it is ended."""
         assert self._process is not None
         assert self._link is not None
         self._link.close()  # Else it may wait for more.
@@ -175,7 +173,6 @@ class _Searcher:
         return _SearcherLostError(said, crashed=code is not None and code > 0)
 
     def end(self) -> None:
-        """End the process at once, if there is one."""
         if self._process is None or self._link is None:
             return
         self._link.close()
@@ -185,7 +182,7 @@ class _Searcher:
         self._process = None
 
     def let_go(self) -> None:
-        """In a fork: the process belongs to the one that was forked."""
+        # In a fork the process belongs to the parent.
         if self._process is not None and self._link is not None:
             self._link.close()
             os.close(self._complaints)

@@ -92,14 +92,12 @@ class PrintedFigure:
 
 @dataclass
 class _Run:
-    """What a run printed so far."""
-
     begun: int
     figures: dict[str, PrintedFigure] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, figure: PrintedFigure, place: Place, *, last: bool) -> None:
-        """The ``last`` of figures with the same name counts, or else there must be one."""
+        # The last of figures with the same name counts, or else there must be one.
         name = figure.metric.name
         self.counts[name] += 1
         if figure.again and self.counts[name] > 1:
@@ -216,7 +214,7 @@ class PrintedReport:
 
 
 def _called(metric: Metric, which: str, section: str) -> Metric:
-    """``metric`` with ``{}`` and ``{section}`` in its name replaced; 99.90 is 99.9."""
+    # `metric` with `{}` and `{section}` in its name replaced; 99.90 is 99.9.
     if "{" not in metric.name:
         return metric
     plain = which.rstrip("0").rstrip(".") if _DECIMAL.fullmatch(which) else which[:LONGEST_PART]

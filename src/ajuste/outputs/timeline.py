@@ -112,7 +112,7 @@ def measure(timeline: Timeline, found: Sampling) -> float:
 
 
 def _check_counter(name: str, series: TimeSeries) -> None:
-    """Raises ParseError where it went back, but for what is the kernel's loose counting."""
+    # Raises ParseError where it went back, but for what is the kernel's loose counting.
     span = max(series.values) - min(series.values)
     for at_s, (before, after) in zip(series.at_s[1:], pairwise(series.values), strict=True):
         if before - after > _RESET * span:
@@ -123,9 +123,7 @@ def _check_counter(name: str, series: TimeSeries) -> None:
 
 
 def _delay(name: str, series: TimeSeries, since_s: float, fraction: float) -> float:
-    """Seconds from ``since_s`` until ``fraction`` of the whole change had happened, by a straight line between
-    readings.
-    """
+    # Seconds from `since_s` until `fraction` of the whole change had happened, by a straight line between readings.
     base = series.values[0]
     goal = fraction * (series.values[-1] - base)
     if goal == 0:
@@ -152,7 +150,7 @@ def _rate(series: TimeSeries) -> float:
 
 
 def _mean(series: TimeSeries) -> float:
-    """By time: readings are not evenly spread at the beginning and the end."""
+    # Weighted by time: readings are not evenly spread at the beginning and the end.
     seconds = series.at_s[-1] - series.at_s[0]
     if seconds <= 0:
         return float(series.values[0])

@@ -208,7 +208,6 @@ def _exit_of_workload(kinds: EventsByKind) -> Exited | None:
 
 
 def _check_stream(plan: Plan, kinds: EventsByKind, exited: Exited | None, findings: _Findings) -> None:
-    """A complete stream for this very plan, in which the workload ran to an end."""
     for failure in kinds.of(Failed):
         about = f" {failure.tunable}" if failure.tunable else ""
         findings.failed.append(f"{failure.stage}{about}: {failure.message}")
@@ -251,7 +250,6 @@ def _check_writes(plan: Plan, written: Sequence[Written], rounded: Collection[st
 def _check_others(
     written: Sequence[Written], kinds: EventsByKind, earlier: Mapping[str, str], findings: _Findings
 ) -> None:
-    """What somebody else did meanwhile: to the tunables, during the trial or before it, and with the machine."""
     found = {event.tunable: event.found for event in kinds.of(Restored)}
     for event in written:
         name = event.tunable
@@ -277,7 +275,7 @@ def _check_exit(exited: Exited, any_exit: bool, findings: _Findings) -> None:
 
 
 def _check_background(kinds: EventsByKind, endless: Sequence[bool], findings: _Findings) -> None:
-    """Each load that was started must run until it is killed, or end well if it may end at all."""
+    # Each load that was started must run until it is killed, or end well if it may end at all.
     ends = {event.index: event for event in kinds.of(Exited) if event.role == "background"}
     started = {event.index for event in kinds.of(Started) if event.role == "background"}
     for index in sorted(started | set(range(len(endless)))):

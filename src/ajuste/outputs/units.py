@@ -95,12 +95,12 @@ _HINT: Final = "; name the metric's unit, such as ms, to convert printed units t
 
 
 def _times(value: float, ratio: Fraction) -> float:
-    """Rounded once where the ratio is whole or a part of one: 840 µs are exactly 0.84 ms."""
+    # Rounded once where the ratio is whole or a part of one: 840 µs are exactly 0.84 ms.
     return value * ratio.numerator / ratio.denominator
 
 
 def _ratio(printed: str, own: Unit) -> Fraction | None:
-    """How many of the metric's unit one that is ``printed`` is; ``None`` where they have nothing in common."""
+    # How many of the metric's unit one that is `printed` is; `None` where they have nothing in common.
     head, per = _split(printed)
     size = _size(head, own)
     return None if size is None else _by(size / own.size, per, own)
@@ -127,7 +127,7 @@ def _by(ratio: Fraction, per: Fraction | str | None, own: Unit) -> Fraction | No
 
 
 def _parts(text: str, own: Unit) -> float | None:
-    """``1m30.5s`` in the metric's unit, from the largest part to the smallest; ``None`` for what is not like it."""
+    # `1m30.5s` in the metric's unit, from the largest part to the smallest; `None` for what is not like it.
     if own.kind != "time" or own.per is not None:
         return None
     end, total, before, count = 0, 0.0, None, 0

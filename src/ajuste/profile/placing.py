@@ -131,7 +131,7 @@ def place(
 
 
 def _said_last(settings: Mapping[ProfileLine, PlacedSetting]) -> dict[ProfileLine, PlacedSetting]:
-    """Two lines may set the same: the later one holds, as it would be written last."""
+    # Two lines may set the same tunable: the later one holds, as it would be written last.
     owner = {name: line for line, one in settings.items() for name in one.levels}
     found = {}
     for line, one in settings.items():
@@ -164,7 +164,7 @@ def _of_line(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, in
 
 
 def _of_place(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, instances: Instances) -> Iterator[Wish]:
-    """A sysctl by its name, or a file of sysfs by a path that may be a pattern."""
+    # A sysctl by its name, or a file of sysfs by a path that may be a pattern.
     path = sysctl_path(line.option) if line.plugin == "sysctl" else line.option
     if any(c in path for c in "*?["):
         yield from _of_pattern(line, path, catalogue, version, instances)
@@ -197,7 +197,6 @@ def _of_pattern(
 
 
 def _may_match(template: str, pattern: str) -> bool:
-    """Whether an instance of a place could match: part by part, where a placeholder can be anything."""
     own, wanted = template.split("/"), pattern.split("/")
     both = zip(own, wanted, strict=False)
     return len(own) == len(wanted) and all("{" in one or fnmatchcase(one, other) for one, other in both)
@@ -218,7 +217,6 @@ def _of_pairs(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, i
 def _instances(
     line: ProfileLine, tunable: Tunable, catalogue: Catalogue, version: KernelVersion, instances: Instances
 ) -> Iterator[Tunable]:
-    """The tunable itself, or that of each device that the line is for."""
     _place_of(tunable, catalogue, version)
     if not tunable.parts:
         yield tunable
@@ -234,7 +232,6 @@ def _instances(
 
 
 def _is_for(devices: str, name: str) -> bool:
-    """Whether a device is among ``devices``: patterns, those with an exclamation mark are left out."""
     patterns = re.split(r"\s*[,;\s]\s*", devices.strip()) or ["*"]
     without = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
     chosen = [pattern for pattern in patterns if not pattern.startswith("!")] or ["*"]
@@ -242,7 +239,6 @@ def _is_for(devices: str, name: str) -> bool:
 
 
 def _place_of(tunable: Tunable, catalogue: Catalogue, version: KernelVersion) -> str:
-    """The path in kernels of ``version``, empty for what has none. Left out where these have no such tunable."""
     where = tunable.place_in(version)
     if where is not None:
         return where.path
@@ -254,7 +250,6 @@ def _place_of(tunable: Tunable, catalogue: Catalogue, version: KernelVersion) ->
 
 
 def _level(wish: Wish, now: str, catalogue: Catalogue, version: KernelVersion) -> str | None:
-    """What is to be written; ``None`` where the line leaves the value as it is."""
     text = _compared(wish, now)
     if text is None:
         return now if wish.tunable.type == "integer" else None
@@ -270,7 +265,6 @@ def _level(wish: Wish, now: str, catalogue: Catalogue, version: KernelVersion) -
 
 
 def _compared(wish: Wish, now: str) -> str | None:
-    """The value without a comparison: ``>4096`` is 4096 where it is less now, otherwise nothing is to be done."""
     text = wish.text.strip()
     match = re.fullmatch(r"([<>])\s*(-?[0-9]+)( *s.*)?", text)
     if not match:
@@ -284,7 +278,7 @@ def _compared(wish: Wish, now: str) -> str | None:
 
 
 def _choices(wish: Wish, text: str, now: str) -> list[str]:
-    """What may be meant, best first: tuned takes the first of ``performance|powersave`` that there is."""
+    # What may be meant, best first: tuned takes the first of `performance|powersave` that there is.
     line = wish.line
     if line.option == "readahead_multiply":
         return [str(int(float(text) * int(now)))] if re.fullmatch(r"[0-9.]+", text) else [text]
@@ -303,13 +297,11 @@ def _choices(wish: Wish, text: str, now: str) -> list[str]:
 
 
 def _kib(text: str) -> str:
-    """A size of reading ahead in KiB; with an ``s`` behind it, it is in sectors of 512 bytes."""
     number, _, unit = text.strip().partition(" ")
     return str(int(number) // 2) if unit.strip().startswith("s") and number.isdigit() else number
 
 
 def _is_so(setting: PlacedSetting) -> bool:
-    """Whether every value is what the line says already."""
     return all(_same(level, setting.now[name]) for name, level in setting.levels.items())
 
 

@@ -175,7 +175,7 @@ def _line(option: str, value: str, path: Path, number: int, may_fail: bool) -> P
 
 
 def _dotted(option: str) -> str:
-    """One spelling for each: with dots, but where a part has a dot of its own."""
+    # One spelling for each: with dots, but where a part has a dot of its own.
     file = sysctl_path(option)
     dotted = file.removeprefix(FOLDER).replace("/", ".")
     return dotted if sysctl_path(dotted) == file else file.removeprefix(FOLDER)

@@ -94,7 +94,7 @@ def read_sections(text: str, path: Path, *, section: str = "") -> Sections:
 
 
 def _numbers(text: str, section: str) -> dict[tuple[str, str], int]:
-    """The line of every section (with the option ``""``) and option, of several the last."""
+    # The line of every section (with the option `""`) and option, of several the last.
     found: dict[tuple[str, str], int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if header := re.match(r"\s*\[(.+)\]", line):
@@ -154,7 +154,7 @@ class _Unit:
         return self.said("enabled", "true").strip().lower() in _YES
 
     def updated(self, later: _Unit) -> _Unit:
-        """With what a later profile says of the same section; type, devices and enabled are always the later one's."""
+        # With what a later profile says of the same section; type, devices and enabled are always the later one's.
         if later.said("replace").strip().lower() in _YES:
             return later
         dropped = re.split(r"\b\s*[,;]\s*", later.said("drop")) if "drop" in later.about else []
@@ -202,7 +202,6 @@ def _merge(
     done: list[Path],
     within: tuple[Path, ...],
 ) -> None:
-    """Add the sections of ``path`` to ``units``, after those of what it includes."""
     done.append(path)
     text = read_text(path)
     sections = read_sections(_in_folder(text, path), path)
@@ -221,7 +220,6 @@ def _in_folder(text: str, path: Path) -> str:
 def _included(
     name: str, include: IniOption, folders: Folders, done: Sequence[Path], within: tuple[Path, ...]
 ) -> Iterator[Path]:
-    """The file of an included profile, unless it was read already. One may include its like of a later folder."""
     place = Place(include.file, include.number)
     optional = name.startswith("-")
     found = folders.candidates(name.removeprefix("-"))
@@ -252,7 +250,6 @@ def _units(sections: Sections, text: str, path: Path) -> Iterator[_Unit]:
 
 
 def _variables(unit: _Unit | None, folders: Folders, facts: MachineFacts) -> dict[str, str]:
-    """Each is put in with those before it. One that cannot be computed is missed where it is used."""
     found: dict[str, str] = {}
     for name, option in _definitions(unit, folders):
         try:
@@ -287,7 +284,7 @@ def _lines(unit: _Unit, variables: Mapping[str, str], facts: MachineFacts) -> It
 
 
 def _computed(line: ProfileLine, variables: Mapping[str, str], facts: MachineFacts) -> ProfileLine:
-    """With variables and functions put in, or why that cannot be."""
+    # With variables and functions put in, or why that cannot be.
     option = IniOption(line.value, line.file, line.number)
     try:
         value = expand(line.value, variables, facts)
@@ -319,7 +316,6 @@ def _expanded(option: IniOption, variables: Mapping[str, str], facts: MachineFac
 
 
 def _unmet(unit: _Unit, variables: Mapping[str, str], facts: MachineFacts) -> str:
-    """Why a section is not for this machine; empty if it is."""
     for name, text in (("uname_regex", facts.architecture), ("cpuinfo_regex", facts.cpuinfo)):
         if name not in unit.about:
             continue
@@ -467,7 +463,7 @@ def _others(arguments: Sequence[str], facts: MachineFacts) -> list[int]:
 
 
 def _cpus(arguments: Sequence[str]) -> list[int]:
-    """Arguments are separated by colons, and a mask ends with each."""
+    # Arguments are separated by colons, and a mask ends with each.
     return read_cpus(",,".join(arguments))
 
 
@@ -522,7 +518,7 @@ def unknown(text: str) -> str | None:
 
 
 def _with_functions(text: str, facts: MachineFacts) -> str:
-    """Calls are done from the inside out, from left to right; one that gives nothing stays as it stands."""
+    # Calls are done from the inside out, from left to right; one that gives nothing stays as it stands.
     begun: list[tuple[bool, int]] = []
     place = calls = 0
     while place < len(text):

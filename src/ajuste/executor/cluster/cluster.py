@@ -41,8 +41,6 @@ MOST_TRIES: Final = 4
 
 
 class _First(NamedTuple):
-    """What one worker measured of a trial that another one repeats."""
-
     said: Said
     done: TrialDone
 
@@ -156,7 +154,7 @@ class ClusterExecutor(Executor):
             self._connection.cancel([flight.future for flight in flying.values() if flight.future is not None])
 
     def _send(self, flights: Sequence[_Flight], flying: dict[Key, _Flight], ended: Ended) -> None:
-        """Submit those that any worker may do together, and each that may not by itself."""
+        # Submit those that any worker may do together, and each that may not by itself.
         anywhere = None if not self._refused else set(self._fitting)
         for flight in flights:
             flight.workers = set(self._fitting) - {flight.first.done.by} if flight.first else anywhere
@@ -199,7 +197,6 @@ class ClusterExecutor(Executor):
         return done + self._resend(again, flying, ended)
 
     def _resend(self, flights: Sequence[_Flight], flying: dict[Key, _Flight], ended: Ended) -> list[TrialDone]:
-        """Send ``flights`` once more; repeat here what no other worker can."""
         here = [flight for flight in flights if flight.first and self._fitting.keys() <= {flight.first.done.by}]
         self._send([flight for flight in flights if flight not in here], flying, ended)
         return [trial for flight in here for trial in self._compared(flight, None)]
@@ -210,11 +207,8 @@ class ClusterExecutor(Executor):
         return is_new or next(self._numbers) % ONE_IN == 0
 
     def _compared(self, flight: _Flight, other: Answer | None) -> list[TrialDone]:
-        """Return the trial if two machines measured the same.
-
-        Raises:
-            Untrusted: They did not; this machine decided who is wrong.
-        """
+        # Return the trial if two machines measured the same. Raises: Untrusted: They did not; this machine decided who
+        # is wrong.
         assert flight.first is not None
         self.repeated += 1
         said, done = flight.first
@@ -235,7 +229,7 @@ class ClusterExecutor(Executor):
         return [done]
 
     def _look(self, flying: dict[Key, _Flight], ended: Ended) -> list[TrialDone]:
-        """Now and then: which workers there are. What waits for one that is gone is sent to another."""
+        # Now and then: which workers there are. What waits for one that is gone is sent to another.
         self._connection.require_alive()
         if time.monotonic() - self._looked < LOOK_SECONDS:
             return []
@@ -280,7 +274,6 @@ class ClusterExecutor(Executor):
             )
 
     def _admit(self, workers: dict[str, int]) -> None:
-        """Ask workers whether they fit, and send them what they lack."""
         lacking: dict[str, list[str]] = {}
         asked = workers.keys() - self._refused.keys()
         for address, answer in self._connection.ask("survey", self._job, workers=asked).items():
@@ -303,7 +296,6 @@ class ClusterExecutor(Executor):
         return f"; left out: {'; '.join(self._refused.values())}" if self._refused else ""
 
     def _open(self) -> None:
-        """Boot on one worker, which describes the guests of all; the others boot with their first trial."""
         self._say("booting on a worker")
         ended: Ended = queue.SimpleQueue()
         self._connection.submit("open", self._job, [[]], ended, set(self._fitting) if self._refused else None)
@@ -317,7 +309,6 @@ class ClusterExecutor(Executor):
         self._hello, self._environment = answer.hello, dict(answer.environment)
 
     def _close(self) -> None:
-        """Have every worker end its guest, and what still runs there."""
         try:
             workers = self._connection.workers().keys() & self._fitting.keys()
             self._connection.ask("close", self._job, workers=workers)
@@ -353,8 +344,6 @@ MOST_LOST: Final = 3
 
 @dataclass(frozen=True)
 class _Machine:
-    """A worker that measures, and what the study comes to there."""
-
     name: str
     worker: str
     identity: str
@@ -456,7 +445,7 @@ class BenchExecutor(Executor):
             self._flying.clear()
 
     def _send(self, waiting: deque[_Block], ended: Ended, begun: Begun) -> None:
-        """Give each free machine the first block that it may have; drop those of machines that are gone."""
+        # Give each free machine the first block that it may have; drop those of machines that are gone.
         busy = {flight.machine.worker for flight in self._flying.values()}
         for machine in [machine for machine in self._there.values() if machine.worker not in busy]:
             block = next((block for block in waiting if block.machine in ("", machine.name)), None)
@@ -491,7 +480,6 @@ class BenchExecutor(Executor):
         ]
 
     def _give_up(self, flight: _BlockFlight, waiting: deque[_Block]) -> None:
-        """Have another machine repeat the block of one that was lost in the middle."""
         name, number = flight.machine.name, flight.block.number
         self._there.pop(flight.machine.worker, None)
         self._say(f"{name} was lost; another machine repeats its block")
@@ -504,7 +492,7 @@ class BenchExecutor(Executor):
         waiting.appendleft(flight.block)
 
     def _look(self, waiting: deque[_Block]) -> None:
-        """Now and then: which machines there are, which also tells them that this side is there."""
+        # The question also tells the machines that this side is there.
         self._connection.require_alive()
         if time.monotonic() - self._looked < LOOK_SECONDS:
             return
@@ -527,7 +515,6 @@ class BenchExecutor(Executor):
             self._say("waiting for a machine")
 
     def _admit(self, workers: dict[str, int]) -> None:
-        """Ask workers that are new whether their machine can measure the study."""
         asked = workers.keys() - self._there.keys() - self._refused.keys()
         for worker, answer in self._connection.ask("bench-survey", self._job, workers=asked).items():
             if reason := answer.refusal or answer.error:
@@ -550,7 +537,7 @@ class BenchExecutor(Executor):
                 self._there[worker] = _Machine(name, worker, answer.identity, resolved)
 
     def _name_of(self, answer: Answer) -> str:
-        """Return the machine's name; with a number where two machines have the same."""
+        # Two machines can have the same name.
         names = [answer.where, *(f"{answer.where} ({number})" for number in range(2, len(self._names) + 3))]
         return next(name for name in names if self._names.setdefault(name, answer.identity) == answer.identity)
 
@@ -571,7 +558,6 @@ class BenchExecutor(Executor):
         )
 
     def _close(self) -> None:
-        """Have every machine restore everything, in the middle of a block if need be."""
         with suppress(AjusteError):  # Where the cluster is gone, its workers restore everything by themselves.
             workers = self._connection.workers().keys() - self._refused.keys()
             self._connection.ask("bench-close", self._job, workers=workers)

@@ -200,8 +200,6 @@ def schedule(cluster: Cluster, say: Say) -> None:
 
 
 def _until_interrupted(work: Coroutine[Any, Any, None]) -> None:
-    """Run ``work``, which signals cancel so that it ends in good order."""
-
     async def run() -> None:
         task = asyncio.ensure_future(work)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -245,11 +245,10 @@ class GuestExecutor(Executor):
         )
 
     def _checksums(self, machine: GuestMachine, initramfs: Initramfs) -> dict[Path, str]:
-        """Of what QEMU reads."""
         return {machine.kernel: self._image.sha256, initramfs.path: initramfs.sha256}
 
     def _renewed(self, ready: _Ready, error: NotRestored) -> _Ready:
-        """After a kept snapshot that QEMU does not take: the machine booted anew, once for all threads."""
+        # After a kept snapshot that QEMU does not take: the machine booted anew, once for all threads.
         with self._renewing:
             if self._entered is not ready:
                 return self._entered
@@ -348,7 +347,6 @@ class GuestExecutor(Executor):
         accelerator: Accelerator,
         stack: ExitStack,
     ) -> _Ready:
-        """Boot: for the snapshot, or to see that the kernel does boot."""
         at_gate, snapshot, kept_as = self._at_gate(session, machine, initramfs)
         if snapshot is not None:
             stack.enter_context(snapshot)
@@ -370,7 +368,7 @@ class GuestExecutor(Executor):
     def _at_gate(
         self, session: MachineSession, machine: GuestMachine, initramfs: Initramfs
     ) -> tuple[Booted, Snapshot | None, str]:
-        """Boot, unless this very machine did so before and would come to the same; then also its name in the cache."""
+        # A machine that comes to the same is booted once, and then read from the cache by its name.
         if not self._snapshot or self._clock == "wall":
             return *self._boot(session, machine, initramfs, saved=self._snapshot), ""
         name = booted.name_of(machine, self._image.sha256, initramfs.sha256)
@@ -389,7 +387,6 @@ class GuestExecutor(Executor):
     def _boot(
         self, session: MachineSession, machine: GuestMachine, initramfs: Initramfs, *, saved: bool
     ) -> tuple[Booted, Snapshot | None]:
-        """Boot once; with the machine's snapshot, if it is to be ``saved``."""
         require_intact(self._checksums(machine, initramfs))
         self._say(f"booting {self._image.spec}")
         try:

@@ -119,7 +119,6 @@ def _add_scheduler(tree: FileTree, name: str, kernel: KernelImage) -> None:
 
 
 def _add_loadable(tree: FileTree, program: Path, find: FindThere, *, wanted_by: str, depth: int) -> None:
-    """Add a program and all that is needed to start it."""
     check_self_contained(program, wanted_by)
     tree.add_from_host(program)
     _add_needs(tree, program, find, wanted_by=wanted_by, depth=depth)
@@ -167,7 +166,6 @@ def _study_place(name: str) -> str:
 
 
 def _check_study_file(name: str, source: Path) -> tuple[int, bool]:
-    """Its size in bytes, and whether it can be executed."""
     try:
         status = source.stat()
     except OSError as error:

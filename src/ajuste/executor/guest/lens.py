@@ -74,7 +74,7 @@ def lens_for(
 
 
 def _put(file: Path, text: str) -> None:
-    """All at once: several threads may do so."""
+    # Several threads may write at once.
     replace_file(file, text.encode("ascii", errors="replace"))
 
 
@@ -114,7 +114,6 @@ def machine_text(machine: ModelledMachine, layout: GuestLayout) -> str:
 
 
 def _symbols(image: KernelImage, home: Home) -> str:
-    """The addresses and names of the kernel's functions, as the lens reads them. Raises RequestError."""
     functions = (one for one in kernel_symbols(image, home) if one.is_text and one.address >= _KERNEL_SPACE)
     return "".join(f"{one.address:x} {one.name}\n" for one in functions)
 
@@ -272,7 +271,6 @@ class Program:
 
     @cached_property
     def _functions(self) -> dict[int, _Function]:
-        """By where they begin, in order."""
         found = dict(_functions_of(self.content))
         if (with_all := _debug_file(self.content, self.debug)) is not None:
             found |= dict(_functions_of(with_all))
@@ -338,7 +336,7 @@ def _program(path: str, content: bytes, own: tuple[Path, ...]) -> Program | None
 
 
 def _functions_of(content: bytes) -> Iterator[tuple[int, _Function]]:
-    """Of all symbol tables; of several names at one address the plainest comes last."""
+    # Of all symbol tables; of several names at one address the plainest comes last.
     found: list[tuple[int, _Function]] = []
     try:
         for section in ELFFile(io.BytesIO(content)).iter_sections():
@@ -356,7 +354,7 @@ def _functions_of(content: bytes) -> Iterator[tuple[int, _Function]]:
 
 
 def _functions_listed(content: bytes, lists: Iterable[Path]) -> Iterator[tuple[int, _Function]]:
-    """Those of the list that begins with the program's SHA-256: nobody else's names are its own (setup/symbols)."""
+    # Those of the list that begins with the program's SHA-256: nobody else's names are its own (setup/symbols).
     digest = hashlib.sha256(content).hexdigest() if lists else ""
     for file in lists:
         try:
@@ -374,7 +372,6 @@ def _plainness(function: _Function) -> tuple[int, int, str]:
 
 
 def _debug_file(content: bytes, debug: Path) -> bytes | None:
-    """The file with all symbols of an ELF file, if this machine has it."""
     try:
         notes = [note for one in ELFFile(io.BytesIO(content)).iter_sections() if isinstance(one, NoteSection)
                  for note in one.iter_notes()]  # fmt: skip
@@ -494,7 +491,6 @@ def _namer(kernel: Mapping[int, str], located: Sequence[Mapped]) -> Namer:
 
 
 def _notes(costs: NamedCosts, package_of: Callable[[str], str]) -> Iterator[str]:
-    """What has no name, the most first, and which package has it."""
     nameless: Counter[tuple[Space, str]] = Counter()
     for function, cost in costs_of_functions(costs).items():
         if function.name.startswith("0x"):
@@ -524,7 +520,6 @@ def _nameless_words(space: Space, file: str, package_of: Callable[[str], str]) -
 
 
 def _package_of(file: str) -> str:
-    """The package of Debian's that has the symbols of a file; "" where it is of none."""
     merged = (file, file.removeprefix("/usr") if file.startswith("/usr/") else f"/usr{file}")
     for path in merged:
         try:

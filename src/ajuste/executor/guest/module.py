@@ -99,7 +99,7 @@ class _Kept:
     digests: Mapping[str, str]
 
     def read(self, path: Path) -> bytes:
-        """Raises RunError for a file that is not what was kept, RequestError for one that cannot be read."""
+        # Raises RunError for a file that is not what was kept, RequestError for one that cannot be read.
         try:
             content = read_kept(path)
         except OSError as error:
@@ -150,9 +150,8 @@ def _add(
 
 
 def _soft(name: str, files: dict[str, Path]) -> str | None:
-    """The module that a soft dependency stands for, if it is to be loaded. It may be missing (modprobe.d(5)), or an
-    algorithm instead of a module: ``crypto-crc32c`` (crypto/api.c), whose plain implementation is ``crc32c_generic``.
-    """
+    # The module that a soft dependency stands for, if it is to be loaded. It may be missing (modprobe.d(5)), or an
+    # algorithm instead of a module: `crypto-crc32c` (crypto/api.c), whose plain implementation is `crc32c_generic`.
     own = _canonical(name)
     algorithm = own.removeprefix("crypto_")
     candidates = (own, f"{algorithm}_generic", algorithm) if algorithm != own else (own,)
@@ -160,7 +159,6 @@ def _soft(name: str, files: dict[str, Path]) -> str | None:
 
 
 def _dependencies(path: Path, content: bytes) -> tuple[list[str], list[str]]:
-    """``depends``, and the ``pre:`` part of ``softdep``."""
     try:
         section = ELFFile(io.BytesIO(content)).get_section_by_name(".modinfo")
         fields = section.data().split(b"\0") if section is not None else []

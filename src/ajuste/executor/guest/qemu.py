@@ -367,7 +367,7 @@ def _clock(machine: GuestMachine, *, restored: bool) -> tuple[str, ...]:
 
 
 def _escaped(path: Path) -> str:
-    """A value inside an option: QEMU takes a comma as the end of it, and two as one."""
+    # A value inside an option: QEMU takes a comma as the end of it, and two as one.
     return str(path).replace(",", ",,")
 
 
@@ -432,6 +432,6 @@ def _cpus(machine: GuestMachine) -> str:
 
 
 def _board(topology: Topology | None) -> str:
-    """A die has one LLC, unless it is said otherwise."""
+    # A die has one LLC, unless it is said otherwise.
     several = topology is not None and topology.groups_of_die > 1
     return "pc,smp-cache.0.cache=l3,smp-cache.0.topology=module" if several else "pc"

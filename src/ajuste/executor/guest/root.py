@@ -157,7 +157,6 @@ class _Root:
             self.alternatives += _of_java(content.decode("utf-8", "replace"))
 
     def add(self, place: str, entry: Entry) -> Iterator[tuple[str, Entry]]:
-        """``entry``, unless something is there, after the directories above it."""
         if place in self.places:
             return
         above = place.rpartition("/")[0]
@@ -175,7 +174,6 @@ class _Root:
             yield name, Directory(mode if name == place else 0o755)
 
     def _place(self, name: str) -> str | None:
-        """Where a file of a package goes, through the links above it; ``None`` for what is the guest's own."""
         place = place_in_tree(name)
         above, _, last = place.rpartition("/")
         above = _resolved(above, self.places)
@@ -222,18 +220,18 @@ def _is_wanted(path: PurePosixPath) -> bool:
 
 
 def _is_own(place: str) -> bool:
-    """Whether the guest's own files are there: the directories that it mounts, the agent, the links into /usr."""
+    # Whether the guest's own files are there: the directories that it mounts, the agent, the links into /usr.
     first, slash, _ = place.partition("/")
     return place in ("", ".") or first in (*HIDDEN, "init") or (not slash and first in MERGED) or _is_merged(place)
 
 
 def _is_merged(place: str) -> bool:
-    """A link of base-files such as /bin is the tree's own, and its place here is that of /usr/bin."""
+    # A link of base-files such as /bin is the tree's own, and its place here is that of /usr/bin.
     return place in {f"usr/{name}" for name in MERGED}
 
 
 def _resolved(place: str, places: Mapping[str, str]) -> str:
-    """``place`` without links, never above the tree. A link that leads in circles leads nowhere."""
+    # `place` without links, never above the tree. A link that leads in circles leads nowhere.
     done: list[str] = []
     rest = [part for part in place.split("/") if part]
     rest.reverse()
@@ -313,7 +311,7 @@ def _alternative(link: str, name: str, path: str, priority: int) -> Iterator[Alt
 
 
 def _of_java(text: str) -> Iterator[Alternative]:
-    """Those that a Java lists for update-java-alternatives(8): lines such as ``hl java /usr/lib/jvm/…/bin/java``."""
+    # Those that a Java lists for update-java-alternatives(8): lines such as `hl java /usr/lib/jvm/…/bin/java`.
     found = re.search(r"^priority=([0-9]{1,6})$", text, re.MULTILINE)
     for line in text.splitlines():
         words = line.split()
@@ -393,7 +391,7 @@ def _kept(request: PackageRequest, home: Home, say: Say) -> GuestRoot | None:
 
 @cache
 def _damage(directory: Path, _inode: int, _changed_ns: int) -> str | None:
-    """Read once by a process, unless the archive changes: it can have hundreds of MB."""
+    # Read once by a process, unless the archive changes: it can have hundreds of MB.
     return find_any_damage(directory)
 
 

@@ -353,5 +353,5 @@ def drop(home: Home, name: str) -> None:
 
 
 def _file(home: Home, name: str) -> Path:
-    """Two lines, what is known of the machine below its checksum; then its snapshot."""
+    # Two lines, what is known of the machine below its checksum; then its snapshot.
     return home.booted / f"{name}.snapshot"

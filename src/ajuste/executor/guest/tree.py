@@ -408,7 +408,6 @@ def linker_cache() -> Mapping[str, Path]:
 
 
 def _find(name: str, wanted_by: _Object, known: Mapping[str, Path]) -> tuple[_Object | None, bool]:
-    """The library, and whether it was found in the linker's cache."""
     if "/" in name:
         candidates = [_expand(name, wanted_by.path)]
         return next(iter(_loadable(candidates, wanted_by)), None), False
@@ -423,7 +422,7 @@ def _find(name: str, wanted_by: _Object, known: Mapping[str, Path]) -> tuple[_Ob
 
 
 def _search_path(wanted_by: _Object) -> tuple[Path, ...]:
-    """RUNPATH of the object itself, or else RPATH of it and of all that led to it."""
+    # RUNPATH of the object itself, or else RPATH of it and of all that led to it.
     if wanted_by.runpath:
         return wanted_by.runpath
     directories: list[Path] = []
@@ -444,7 +443,6 @@ def _loadable(candidates: list[Path], loader: _Object) -> Iterator[_Object]:
 
 
 def _read(path: Path, loader: _Object | None) -> _Object | None:
-    """The object, or ``None`` if the file is no x86-64 ELF object (which the linker passes over)."""
     try:
         with path.open("rb") as file:
             elf = ELFFile(file)

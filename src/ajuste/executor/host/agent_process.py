@@ -131,7 +131,6 @@ class AgentProcess:
         return streams
 
     def _write(self, data: memoryview) -> int:
-        """Write what the pipe takes; returns how much that was."""
         try:
             return os.write(self._stdin, data)
         except BlockingIOError:
@@ -146,7 +145,7 @@ class AgentProcess:
         return taken
 
     def _take_stream(self) -> bytes | None:
-        """All until the end of a plan, if it was said. Only whole lines are looked at, and each once."""
+        # All until the end of a plan, if it was said. Only whole lines are looked at, and each once.
         end = self._said.rfind(b"\n") + 1
         found = self._said.find(_LAST, self._checked, end)
         if found >= 0:
@@ -206,7 +205,6 @@ class AgentProcess:
         return (self._process.returncode or 0) < 0
 
     def _has_ended(self, limit_s: float) -> bool:
-        """Wait for its end; who is stopped meanwhile would never let it end."""
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
             with suppress(subprocess.TimeoutExpired):
@@ -224,9 +222,8 @@ class AgentProcess:
 
 
 def _await_guardians() -> None:
-    """Guardians are children of their agent's parent (see ``safety/guardian.rs``). One whose agent ended in good order
-    has ended by now; one whose agent was killed needs a moment to put everything back.
-    """
+    # Guardians are children of their agent's parent (see `safety/guardian.rs`). One whose agent ended in good order has
+    # ended by now; one whose agent was killed needs a moment to put everything back.
     deadline = time.monotonic() + _GUARDIAN_SECONDS
     for pid in _guardians():
         with suppress(ProcessLookupError):
@@ -237,7 +234,7 @@ def _await_guardians() -> None:
 
 
 def _guardians() -> list[int]:
-    """This process's, whichever of its threads started the agent."""
+    # This process's, whichever of its threads started the agent.
     return [pid for pid in _children(os.getpid()) if _name_and_state(pid)[0] == _GUARDIAN]
 
 
@@ -250,7 +247,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _name_and_state(pid: int) -> tuple[str, str]:
-    """As proc_pid_stat(5) has them; empty where the process is gone."""
+    # As proc_pid_stat(5) has them; empty where the process is gone.
     try:
         name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
     except OSError:

@@ -84,7 +84,6 @@ def _other_kernel(catalogue: Catalogue, tunable: Tunable, version: KernelVersion
 
 
 def _none(catalogue: Catalogue, tunable: Tunable, where: Where, machine: HostMachine) -> str:
-    """Why there is not one of what there can be several of."""
     blocked = _debugfs(where, machine)
     return blocked or f"no {kind(catalogue.parts, tunable)} of this machine has it" + _because(where, machine)
 
@@ -103,7 +102,6 @@ def _no_device(catalogue: Catalogue, tunable: Tunable, machine: HostMachine) -> 
 
 
 def _not_offered(where: Where, machine: HostMachine) -> str:
-    """What is no file, and not offered by this machine or its device."""
     if where.kind == "feature" and machine.feature(where.device, where.attribute) is None:
         return f"{where.device} has no such feature"
     if where.kind == "ring" and not machine.has_rings(where.device):
@@ -148,7 +146,6 @@ def _debugfs(where: Where, machine: HostMachine) -> str:
 
 
 def _because(where: Where, machine: HostMachine) -> str:
-    """The build options that it lacks, or may lack, and what there is to know of the place."""
     note = f". {where.note}" if where.note else ""
     needs = needed_options(where, machine.version)
     if machine.options is None:
@@ -208,7 +205,6 @@ def _commands(plan: Plan) -> Iterable[Command]:
 
 
 def _beyond_rights(attributes: Attributes) -> str:
-    """What of it needs root; empty if nothing does."""
     if attributes.nice is not None and attributes.nice < _least_nice():
         return f"nice {attributes.nice}"
     if attributes.policy in REAL_TIME and (attributes.priority or 1) > _limit(resource.RLIMIT_RTPRIO):
@@ -289,7 +285,6 @@ def _current(read: Read, said: ReadBack | None, silence: str, tunable: Tunable, 
 
 
 def _absence(tunable: Tunable, version: KernelVersion) -> str:
-    """Why a file that such kernels have may not be there on this one."""
     where = tunable.place_in(version)
     if where is None:
         return "not there"
@@ -346,7 +341,7 @@ def _explained(current: Current, absence: str) -> Current:
 
 
 def _no_choice(tunable: Tunable, current: Current) -> str:
-    """Some files say in place of a choice that there is none."""
+    # Some files say in place of a choice that there is none.
     value = current.value
     return f"the kernel says {value}" if tunable.type == "choice" and value and value not in tunable.choices else ""
 

@@ -199,7 +199,6 @@ def _plan_character(character: str) -> str:
 
 
 def _started_with() -> bytes:
-    """The environment that this process was executed with (proc(5))."""
     try:
         return Path("/proc/self/environ").read_bytes()
     except OSError:
@@ -207,7 +206,6 @@ def _started_with() -> bytes:
 
 
 def _variables(block: bytes) -> dict[bytes, bytes]:
-    """By name; of several of a name the first, which getenv(3) finds. What has no name is no variable."""
     found: dict[bytes, bytes] = {}
     for variable in block.split(b"\0"):
         name, equals, value = variable.partition(b"=")
@@ -302,7 +300,6 @@ def remove_left_groups(root: Path = Path("/sys/fs/cgroup")) -> None:
 
 
 def _owners() -> frozenset[tuple[int, int]]:
-    """All processes by their numbers in each of their PID namespaces, with when they began."""
     found = set()
     for place in Path("/proc").glob("[0-9]*/status"):
         with suppress(OSError):
@@ -319,7 +316,6 @@ def _goes_on(group: re.Match[str], alive: AbstractSet[tuple[int, int]]) -> bool:
 
 
 def _end_members(group: Path) -> None:
-    """Kill the processes of a group, and wait until they have left it."""
     for _ in range(100):
         try:
             members = [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
@@ -342,6 +338,6 @@ def _is_directory_of(directory: Path, uid: int) -> bool:
 
 
 def _removed(directory: Path) -> bool:
-    """Whether it is gone; names that lead elsewhere are not followed."""
+    # Whether it is gone; names that lead elsewhere are not followed.
     shutil.rmtree(directory, ignore_errors=True)
     return not directory.exists()

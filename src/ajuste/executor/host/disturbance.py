@@ -65,7 +65,7 @@ def remains(root: Path = Path("/")) -> frozenset[Remain]:
 
 
 def _safe(path: str) -> str:
-    """As a shell takes it, and nothing that a terminal would act upon: its maker also chose its name."""
+    # As a shell takes it, and nothing that a terminal would act upon: its maker also chose its name.
     return shlex.quote(path) if path.isprintable() else f"${path!a}"
 
 

@@ -168,14 +168,12 @@ class HostExecutor(Executor):
         return [self._read_timed(plan, said, zero_ns) for plan, said in zip(plans, streams, strict=True)]
 
     def _read_timed(self, plan: Plan, said: bytes, zero_ns: int) -> tuple[str, Observation]:
-        """When the agent began with a plan, and what came of it; ``zero_ns`` is when its clock was 0."""
         found = self._read(plan, said, 0.0)
         times = [event.at_ns for event in found.events] or [time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)]
         started = datetime.fromtimestamp((zero_ns + times[0]) / 1e9, UTC).isoformat(timespec="milliseconds")
         return started, replace(found, host_seconds=(times[-1] - times[0]) / 1e9)
 
     def _asked(self, plan: Plan) -> bytes:
-        """The plan as the agent is told it. Raises RequestError for what may not be done."""
         if plan.writes and self._journals is None:
             raise RequestError("cannot change values without a journal: this target supports only reading")
         require_rights(plan)
@@ -224,7 +222,6 @@ class HostExecutor(Executor):
         self._completion = Completion(catalogue(), KernelVersion.parse(hello.kernel))
 
     def _end(self, *, at_once: bool = False) -> None:
-        """End the agent, at once if it is in the middle of a plan."""
         if self._agent is None:
             return
         agent, self._agent = self._agent, None
@@ -249,7 +246,6 @@ class HostExecutor(Executor):
             raise RunError(f"the agent was lost: {error}{complaint}; {self._what_is_left()}") from error
 
     def _what_is_left(self) -> str:
-        """After an agent that did not end in good order: its guardian puts everything back, or we do."""
         if self._journals is None:
             return "it had changed nothing"
         scope = Scope((self._journals,), registered=False)
@@ -288,7 +284,6 @@ class HostExecutor(Executor):
         after: DisturbanceReading,
         wall_s: float,
     ) -> tuple[str, tuple[str, ...]]:
-        """What else the machine did, in words, and what of it makes the trial doubtful."""
         if plan.workload is None or wall_s < SHORTEST_SECONDS:
             return "", ()
         own_s = sum(event.user_ns + event.system_ns for event in events if isinstance(event, Exited)) / 1e9
@@ -299,7 +294,6 @@ class HostExecutor(Executor):
 
 
 def _limit_s(plan: Plan) -> float:
-    """By when the agent must have said the end of ``plan``, whatever the commands do."""
     commands = len(plan.before) + len(plan.after) + (plan.workload is not None)
     waits_ns = plan.settle_ns + plan.perturbation.start_delay_ns + plan.observe_ns
     return (commands * plan.timeout_ns + waits_ns) / 1e9 + _SLACK_SECONDS

@@ -366,7 +366,6 @@ def keeper(home: Home, run: str, writes: Sequence[Write], catalogue: Catalogue) 
 def _read(
     target: Executor, catalogue: Catalogue, names: Sequence[str] | None = None
 ) -> tuple[dict[str, str], dict[str, Location]]:
-    """The values of the tunables that can be read, and where each is."""
     version = KernelVersion.parse(target.hello.kernel)
     tunables = _all(catalogue, version) if names is None else _named(catalogue, names)
     found = current_values(target, tunables)
@@ -395,7 +394,6 @@ def _named(catalogue: Catalogue, names: Sequence[str]) -> list[Tunable]:
 
 
 def _files(directory: Path) -> list[Path]:
-    """Oldest first."""
     try:
         return sorted(path for path in directory.iterdir() if _NAME.fullmatch(path.name))
     except FileNotFoundError:

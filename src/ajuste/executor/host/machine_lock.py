@@ -129,7 +129,6 @@ def remove_anothers(path: Path) -> str:
 
 
 def _owners(pid: int) -> set[int]:
-    """The real and the effective user of a process."""
     try:
         match = re.search(r"^Uid:\s+(\d+)\s+(\d+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     except OSError:
@@ -260,7 +259,7 @@ class MachineLock:
         _held_here.add(self._path)
 
     def _wait_for(self, holder: Holder, deadline: float) -> None:
-        """A moment, if what an experiment started has yet to end: its agent, or its guardian."""
+        # A moment, if what an experiment started has yet to end: its agent, or its guardian.
         if self._use == "restoration" and holder.use != "experiment":
             raise RequestError(
                 f"{self._path} is held by {holder}, which is not an experiment", hint="wait until it ends and try again"
@@ -328,11 +327,9 @@ def _busy(holder: Holder, *, held: bool) -> RequestError:
 
 
 def _opened(path: Path, found: list[str]) -> int:
-    """This user's lock file, made if need be. Nobody else could ever open it, or it is not used.
-
-    Root takes away what is something else. Opened without O_CREAT first: with fs.protected_regular even root may not
-    create over another's file in a sticky directory (proc_sys_fs(5)). Raises RequestError.
-    """
+    # This user's lock file, made if need be. Nobody else could ever open it, or it is not used. Root takes away what is
+    # something else. Opened without O_CREAT first: with fs.protected_regular even root may not create over another's
+    # file in a sticky directory (proc_sys_fs(5)). Raises RequestError.
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
         for _ in range(_TRIES):
@@ -387,7 +384,6 @@ def _is_still(path: Path, descriptor: int) -> bool:
 
 
 def _is_free(path: Path) -> bool:
-    """Whether no process that inherited the lock has it."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
@@ -403,7 +399,6 @@ def _is_free(path: Path) -> bool:
 
 
 def _locker(descriptor: int) -> int:
-    """Who took the flock, by /proc/locks (proc_locks(5)); 0 if it is not there."""
     found = os.fstat(descriptor)
     file = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
     try:

@@ -160,7 +160,6 @@ def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_ri
 
 
 def _refuse_modules(resolved: ResolvedStudy) -> None:
-    """Raises RequestError if a configuration needs a module: none of ours is ever loaded on this machine."""
     for configuration in resolved.configurations:
         if configuration.modules:
             raise RequestError(
@@ -294,7 +293,7 @@ def _named(chosen: str, size_mib: int, *, accept_risk: bool) -> tuple[str, int]:
 
 
 def _loop_device(size_mib: int) -> tuple[str, int]:
-    """A loop device past the page cache, and the descriptor that keeps it: it is cleared when nobody has it open."""
+    # A loop device past the page cache, and the descriptor that keeps it: it is cleared when nobody has it open.
     try:
         image = _image(size_mib)
         try:
@@ -316,7 +315,7 @@ def _loop_device(size_mib: int) -> tuple[str, int]:
 
 
 def _image(size_mib: int) -> int:
-    """A file without a name, written in full: what was never written would be read without any disk."""
+    # A file without a name, written in full: what was never written would be read without any disk.
     image = os.open(DIRECTORY, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         os.posix_fallocate(image, 0, size_mib * _MIB)
@@ -351,6 +350,6 @@ def _attach(image: int) -> tuple[str, int]:
 
 
 def _configuration(image: int) -> bytes:
-    """struct loop_config: the file, and in its loop_info64 flags and a name to be shown."""
+    # struct loop_config: the file, and in its loop_info64 flags and a name to be shown.
     info = (*[0] * 5, 0, 0, 0, _AUTOCLEAR | _DIRECT_IO, b"ajuste disk", b"", b"", 0, 0)
     return _CONFIG.pack(image, 0, *info, *[0] * 8)

@@ -123,11 +123,9 @@ def _configured(repository: Repository, suite: str, mirrors: Mapping[str, str]) 
 
 
 def _apt_mirrors(source: KernelSource) -> dict[str, str]:
-    """The address of each suite of ``source`` that apt is configured for.
-
-    Archives of others can have suites of the same names. The Origin in their release files distinguishes them or, on
-    a machine that never fetched these, by the path: mirrors of Debian have "debian" in it.
-    """
+    # The address of each suite of `source` that apt is configured for. Archives of others can have suites of the same
+    # names. The Origin in their release files distinguishes them or, on a machine that never fetched these, by the
+    # path: mirrors of Debian have "debian" in it.
     known = [uri for uri in _targets() if uri[1] == source.origin]
     if not known:
         known = [uri for uri in _targets("--no-release-info") if source.name in uri[2].lower()]
@@ -138,7 +136,7 @@ def _apt_mirrors(source: KernelSource) -> dict[str, str]:
 
 
 def _targets(*options: str) -> list[tuple[str, str, str]]:
-    """Suite, origin and address of the package lists that apt fetches. Source: apt-get(8), "indextargets"."""
+    # Suite, origin and address of the package lists that apt fetches. Source: apt-get(8), "indextargets".
     layout = "$(IDENTIFIER)|$(COMPONENT)|$(RELEASE)|$(ORIGIN)|$(REPO_URI)"
     found = []
     for line in _said("apt-get", "indextargets", *options, "--format", layout).splitlines():
@@ -151,7 +149,7 @@ def _targets(*options: str) -> list[tuple[str, str, str]]:
 
 
 def _apt_settings() -> dict[str, str]:
-    """Those that say something of how files are fetched. Source: apt-config(8), "shell"."""
+    # Only settings of how files are fetched. Source: apt-config(8), "shell".
     names = [*_PROXIES.values(), _CHECKED]
     asked = [part for number, name in enumerate(names) for part in (f"v{number}", name)]
     lines = (line.partition("=") for line in _said("apt-config", "shell", *asked).splitlines())
@@ -308,7 +306,6 @@ class Archive:
         raise PackageGone(refused)
 
     def _fetch_lists(self, suites: Sequence[str], addresses: Addresses) -> dict[str, DownloadError]:
-        """Fetch what is new; gives the suites whose lists could not be fetched, with the reasons."""
         keys = read_keys(self._source.keyring, self._source.keyrings, os.environ.get(KEYS, ""))
         downloader = Downloader(addresses.proxies)
         failures: dict[str, DownloadError] = {}
@@ -346,7 +343,6 @@ class Archive:
         return {suite: failures[suite] for suite in suites if suite in failures}
 
     def _is_new(self, release: Release, suite: str) -> bool:
-        """Whether its lists are not here yet. Raises RejectedRelease."""
         before = read_listed(self._file(suite))
         if before and release.date < before.date:
             raise RejectedRelease(
@@ -383,7 +379,6 @@ class Archive:
         return self.directory / f"{suite}.sqlite"
 
     def _ask(self, question: Callable[[Path, str], T]) -> list[T]:
-        """The answers of the lists of all suites that there are."""
         answers = []
         with self._lock(shared=True):
             for suite, file in ((suite, self._file(suite)) for suite in self.suites):
@@ -401,7 +396,6 @@ class Archive:
         return answers
 
     def _fetched(self, suites: Iterable[str]) -> str:
-        """When the lists that are here were last the mirror's."""
         oldest = min(self._file(suite).stat().st_mtime for suite in suites)
         return f"using those fetched on {datetime.fromtimestamp(oldest, UTC):%Y-%m-%d}"
 
@@ -413,20 +407,17 @@ class Archive:
         )
 
     def _read_stamp(self) -> _Stamp | None:
-        """None also where it was made by other settings."""
         with suppress(OSError, ValidationError):
             stamp = _Stamp.model_validate_json(read_kept(self._stamp))
             return stamp if stamp.settings == self._settings() else None
         return None
 
     def _settings(self) -> str:
-        """Stands for all that the lists depend on."""
         settings = [chosen_mirrors(self._source, os.environ), os.environ.get(KEYS, ""), self.suites, LAYOUT]
         return hashlib.sha256(json.dumps(settings).encode()).hexdigest()
 
 
 def _packed(release: Release) -> tuple[str, Expected]:
-    """The best form of its lists, by its ending."""
     return next(iter(release.lists.items()))
 
 

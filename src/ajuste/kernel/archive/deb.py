@@ -108,7 +108,7 @@ def postinst(package: Path) -> str:
 
 @contextmanager
 def _reading(package: Path, part: str) -> Iterator[tarfile.TarFile]:
-    """A part of a package, to be read forwards. Whatever is wrong with it is a RunError."""
+    # Whatever is wrong with a part is a RunError.
     try:
         with ExitStack() as opened, tarfile.open(fileobj=_open_part(package, part, opened), mode="r|") as tar:
             yield tar
@@ -159,7 +159,6 @@ class _Tree:
     size_bytes: int = 0
 
     def extract(self, tar: tarfile.TarFile) -> None:
-        """All but symbolic links."""
         for member in tar:
             place = self.into / _inside(member.name)
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -185,7 +184,7 @@ class _Tree:
                 raise ValueError(f"{member.name!r} is no file, directory or link")
 
     def finish(self) -> None:
-        """Make the links, and give directories the times that they have in the package."""
+        # Directories get their times last: making links in them changes these.
         for place, target in self.links:
             if place.is_dir() and not place.is_symlink():
                 continue

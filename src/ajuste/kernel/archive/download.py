@@ -162,9 +162,8 @@ class Downloader:
             raise
 
     def _chunks(self, url: str, most_bytes: int) -> Iterator[tuple[int, bytes]]:
-        """Parts of a file with their places, up to one byte beyond ``most_bytes``. Where the mirror breaks off, it is
-        asked for the rest, and begins from 0 if it does not know of such requests.
-        """
+        # Parts of a file with their places, up to one byte beyond `most_bytes`. Where the mirror breaks off, it is
+        # asked for the rest, and begins from 0 if it does not know of such requests.
         from http.client import HTTPException
 
         at = 0
@@ -216,7 +215,7 @@ class Downloader:
 
 
 def _redirects() -> request.HTTPRedirectHandler:
-    """From HTTPS only to HTTPS, and never to a file of this machine."""
+    # From HTTPS only to HTTPS, and never to a file of this machine.
     from urllib import request
     from urllib.error import URLError
 
@@ -239,7 +238,7 @@ def shown(url: str) -> str:
 
 
 def _request(url: str) -> request.Request:
-    """User and password are for the mirror alone, and not for where it redirects to."""
+    # User and password are for the mirror alone, and not for where it redirects to.
     from urllib import request
 
     asked = request.Request(shown(url), headers={"User-Agent": "ajuste"})  # noqa: S310 - the caller knows its scheme

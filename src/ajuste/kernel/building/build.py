@@ -127,7 +127,6 @@ class _Recipe:
 
     @property
     def sources(self) -> str:
-        """The digest of the patched sources."""
         marks = [
             f"{path} {edit.mark if edit.content is not None else '-'}" for path, edit in sorted(self.edits.items())
         ]
@@ -135,7 +134,6 @@ class _Recipe:
 
     @property
     def key(self) -> str:
-        """Before Kconfig was asked."""
         settings = [f"{name}={value}" for name, value in sorted(self.settings.items())]
         return digest_of([self.sources, self.compiler, self.start.kind, self.start.text, *settings, *self._own])
 
@@ -212,7 +210,6 @@ def _recipe(request: BuildRequest, home: Home, say: Say) -> _Recipe:
 
 
 def _names(requests: Sequence[BuildRequest], recipes: Sequence[_Recipe]) -> list[str]:
-    """A name for each; of several that would be called the same, such as patches of one name, each has its own."""
     owners: dict[str, str] = {}
     names = []
     for request, recipe in zip(requests, recipes, strict=True):
@@ -224,7 +221,6 @@ def _names(requests: Sequence[BuildRequest], recipes: Sequence[_Recipe]) -> list
 
 
 def _name(recipe: _Recipe) -> str:
-    """Such as ``6.1.192-lab-no-numa-my-patch``."""
     config = Path(recipe.config).name.lstrip(".") or "config"
     words = [recipe.version, config.removesuffix(".config")]
     for option, value in recipe.settings.items():
@@ -285,7 +281,6 @@ def _configured(recipe: _Recipe, tree: Workspace, home: Home) -> tuple[dict[str,
 
 
 def _not_so(lost: Options, settings: Options, options: Options, tree: Workspace) -> OptionsConflict:
-    """What was asked for and did not come out, with what decides."""
     asked = parse_config(written({**options, **settings}))
     causes = explain(tree.source, asked, {name: settings[name].strip('"') for name in lost})
     words = ", ".join(
@@ -311,7 +306,7 @@ def _compile(tree: Workspace, home: Home, options: Options, watcher: BuildWatche
 
 
 def _expected(tree: Workspace, options: Options, change: OptionChange) -> int | None:
-    """How many objects will be compiled, if that is known: changed sources are not known to anybody but make."""
+    # None: nobody but make knows what changed sources compile.
     if tree.complete:
         return None
     if change.wide:
@@ -360,7 +355,6 @@ def _collect(
     options: Options,
     schedulers: Mapping[Path, str],
 ) -> BuiltKernel:
-    """Put the kernel where it is kept, in one step."""
     root = kept_by(home)
     make_directory(root)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=root) as name:

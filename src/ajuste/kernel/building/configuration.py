@@ -244,7 +244,6 @@ def _change(objects: Path, options: Options) -> OptionChange:
 
 
 def _made_with(objects: Path) -> dict[str, str] | None:
-    """The options of the last make there, if there was one."""
     try:
         return _plain(read_options((objects / _MADE_WITH).read_text(encoding="utf-8")))
     except OSError:
@@ -252,7 +251,7 @@ def _made_with(objects: Path) -> dict[str, str] | None:
 
 
 def _plain(options: Options) -> dict[str, str]:
-    """As make reads them: without those that are off, and without quotation marks."""
+    # Written as make reads them: without options that are off, and without quotation marks.
     return {name: value.strip('"') for name, value in options.items() if value != "n"}
 
 
@@ -262,7 +261,7 @@ def _read_by(command: Path) -> set[str]:
 
 
 def _exchange(tree: Workspace, other: Path) -> None:
-    """Put the objects aside and take others for them. Between the two steps both are aside."""
+    # Between the two steps both are aside.
     config = tree.objects.joinpath(".config").read_bytes()
     place = _place_aside(tree)
     if place is None or place == other:
@@ -276,7 +275,7 @@ def _exchange(tree: Workspace, other: Path) -> None:
 
 
 def _copy_aside(tree: Workspace) -> None:
-    """Not where the disk has no room for it: then the way back is compiled again."""
+    # Where the disk has no room for a copy, the way back is compiled again.
     place = _place_aside(tree)
     size = sum(file.lstat().st_blocks for file in tree.objects.rglob("*")) * 512
     if place is None or shutil.disk_usage(tree.directory).free < size + _LEFT_FREE_BYTES:
@@ -292,7 +291,6 @@ def _copy_aside(tree: Workspace) -> None:
 
 
 def _put(objects: Path, place: Path) -> None:
-    """Instead of what is there."""
     place.parent.mkdir(exist_ok=True)
     if place.exists():
         shutil.rmtree(place)
@@ -302,7 +300,7 @@ def _put(objects: Path, place: Path) -> None:
 
 
 def _place_aside(tree: Workspace) -> Path | None:
-    """Where objects with the options of those in use belong; none if nothing was made yet."""
+    # None if nothing was made yet.
     options = _made_with(tree.objects)
     if options is None:
         return None

@@ -103,16 +103,15 @@ def run_make_in(
 
 
 def _environment(tree: Workspace, home: Home, *, cached: bool) -> dict[str, str]:
-    """Nothing of the caller's that could change what is built."""
+    # Nothing of the caller that could change what is built.
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     cache = _cache(tree, home, kept.get("PATH", os.defpath)) if cached else {"CCACHE_DISABLE": "1"}
     return {**kept, **cache, **REPRODUCIBLE, "LC_ALL": "C"}
 
 
 def _cache(tree: Workspace, home: Home, path: str) -> dict[str, str]:
-    """ccache is found as gcc, so that make's commands are the same with and without it: it compiles again what it would
-    do by another command.
-    """
+    # ccache is found as gcc, so that make's commands are the same with and without it: it compiles again what it would
+    # do by another command.
     program = shutil.which("ccache")
     if program is None:
         return {}
@@ -131,7 +130,7 @@ def _cache(tree: Workspace, home: Home, path: str) -> dict[str, str]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Make removes what it was making when it is told to end, and goes on from there another time."""
+    # Make removes an unfinished file when it is told to end, and continues from there another time.
     for number in (signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             return

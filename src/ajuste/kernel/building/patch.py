@@ -76,9 +76,8 @@ def _read(path: Path) -> PatchFile:
 
 
 def _sections(path: Path, content: bytes) -> tuple[list[bytes], set[str]]:
-    """The lines of a unified diff without all text around it (which patch could take for another format, one that has
-    commands), and the files that they name.
-    """
+    # The lines of a unified diff without all text around it (which patch could take for another format, one that has
+    # commands), and the files that they name.
     kept: list[bytes] = []
     touched: set[str] = set()
     lines = content.split(b"\n")
@@ -107,7 +106,6 @@ def _sections(path: Path, content: bytes) -> tuple[list[bytes], set[str]]:
 
 
 def _is_header(lines: list[bytes]) -> bool:
-    """Whether these are the lines above a hunk, and not of the message above a patch."""
     return len(lines) == 3 and lines[1].startswith(b"+++ ") and lines[2].startswith(b"@@ -")
 
 
@@ -123,7 +121,6 @@ def _after_hunk(lines: list[bytes], index: int, old: int, new: int) -> int:
 
 
 def _name(patch: Path, line: int, text: bytes, *, strip: int) -> str:
-    """The name of a file, without ``a/``; empty for ``/dev/null``. Raises RequestError for one outside of the tree."""
     name = text.split(b"\t")[0].rstrip(b"\r ").decode("utf-8", "replace").strip('"')
     if name == "/dev/null":
         return ""
@@ -166,7 +163,6 @@ def try_patches(patches: Sequence[PatchFile], origin: SourceOrigin) -> tuple[Edi
 
 
 def _lay_out(tree: Path, path: str, origin: SourceOrigin) -> None:
-    """Put a file there as the origin has it."""
     mark = origin.manifest.get(path)
     if any(origin.manifest.get(str(above), "").startswith(LINK) for above in PurePosixPath(path).parents):
         raise RequestError(f"a patch changes {path}, below a symbolic link; expected a file within the tree")
@@ -197,7 +193,6 @@ def _apply(patch: PatchFile, root: Path, name: str) -> list[str]:
 
 
 def _rejection(patch: PatchFile, tree: Path, output: str) -> RequestError:
-    """Which hunks did not fit, with their lines."""
     hunks = []
     for path in sorted(patch.touched):
         rejects = tree / f"{path}.rej"

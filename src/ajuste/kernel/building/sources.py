@@ -421,7 +421,6 @@ def _fetch(root: Path, wanted: PackagedKernel, archive: Archive, say: Say, *, re
 
 
 def _unpacked(package: Package, folder: Path, archive: Archive, say: Say) -> PackagedSource:
-    """Download and extract beside the cache, then put it there in one step."""
     what = f"the source {package}"
     with unpacked([package], folder.parent, archive, what, say, spare_bytes=_TREE_BYTES) as temporary:
         (temporary / "entry").mkdir()

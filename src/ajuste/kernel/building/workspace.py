@@ -208,7 +208,7 @@ def _doubtful(paths: Iterable[str]) -> dict[str, str]:
 
 
 def _remove_unfinished(objects: Path) -> None:
-    """What was made last before make was killed: it may be there in part."""
+    # What make was writing when it was killed may be there in part.
     made = [file for file in objects.rglob("*") if file.suffix in _MADE or file.name in _IMAGES]
     times = {file: file.lstat().st_mtime for file in made}
     latest = max(times.values(), default=0.0)
@@ -218,7 +218,7 @@ def _remove_unfinished(objects: Path) -> None:
 
 
 def _remove_empty(root: Path, gone: Iterable[str]) -> None:
-    """Directories whose last file is gone, so that a file can take their place."""
+    # A file can then take the place of a directory.
     for deepest in sorted({path.rpartition("/")[0] for path in gone}, reverse=True):
         folder = deepest
         while folder and (root / folder).is_dir() and not any((root / folder).iterdir()):
@@ -233,7 +233,7 @@ def _write(file: Path, edit: Edit) -> None:
 
 
 def _renew(file: Path) -> None:
-    """A file of its own that was changed now: other trees may share the one that is there."""
+    # Other trees may share the file: write a new one, with the time of now.
     if file.stat().st_nlink > 1:
         own = file.with_name(file.name + _NEW)
         own.write_bytes(file.read_bytes())
@@ -243,7 +243,7 @@ def _renew(file: Path) -> None:
 
 
 def _refuse_detours(manifest: Manifest) -> None:
-    """No file may lie behind a symbolic link or outside the tree. Raises RequestError."""
+    # No file may lie behind a symbolic link or outside the tree. Raises RequestError.
     links = {path for path, mark in manifest.items() if mark.startswith(LINK)}
     for path in manifest:
         parts = path.split("/")

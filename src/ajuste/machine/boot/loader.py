@@ -322,7 +322,6 @@ class Grub(BootLoader):
         yield "}"
 
     def _like(self, entry: BootEntry) -> _MenuEntry:
-        """The entry of this machine that boots the same kernel. Raises RequestError."""
         found = next((one for one in self._entries() if one.release == entry.kernel), None)
         if found is None:
             known = ", ".join(dict.fromkeys(one.release for one in self._entries()))
@@ -348,7 +347,6 @@ def _id(entry: BootEntry) -> str:
 
 
 def _menu(text: str) -> Iterator[_MenuEntry]:
-    """The entries of a grub.cfg, also those of submenus."""
     body: list[str] | None = None
     for line in text.splitlines():
         if line.lstrip().startswith("menuentry "):
@@ -371,7 +369,6 @@ def _one(body: Sequence[str]) -> Iterator[_MenuEntry]:
 
 
 def _without_own(text: str) -> str:
-    """A custom.cfg without the entries of an experiment."""
     before, begin, rest = text.partition(_BEGIN)
     if not begin:
         return text
@@ -380,7 +377,6 @@ def _without_own(text: str) -> str:
 
 
 def _variables(block: bytes) -> dict[str, str]:
-    """Those of an environment block, but for the one boot (GRUB's own boot_once goes with it)."""
     lines = (line.partition("=") for line in block.decode(errors="replace").splitlines() if not line.startswith("#"))
     found = {name: value for name, equals, value in lines if equals}
     return {name: value for name, value in found.items() if name not in ("next_entry", "boot_once")}
@@ -454,7 +450,6 @@ class SystemdBoot(BootLoader):
         return "".join(f"{key} {value}\n" for key, value in lines)
 
     def _like(self, entry: BootEntry) -> list[tuple[str, str]]:
-        """The lines of the entry of this machine that boots the same kernel. Raises RequestError."""
         directory = self._directory
         for file in sorted(directory.glob("*.conf")) if directory else ():
             if file.name.startswith("ajuste-"):

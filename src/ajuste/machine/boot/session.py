@@ -259,7 +259,6 @@ class BootSession:
             )
 
     def _settle(self) -> None:
-        """What became of the last boot."""
         last = self.plan.boots[-1] if self.plan.boots else None
         if last is None:
             return

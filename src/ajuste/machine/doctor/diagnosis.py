@@ -270,7 +270,6 @@ def _of_fact(rule: FindingRule, facts: Mapping[str, str]) -> NoiseFinding | None
 
 
 def _excess(finding: NoiseFinding) -> float:
-    """How many times its threshold a figure is."""
     if finding.value is None or not finding.threshold:
         return 0.0
     return abs(finding.value) / finding.threshold
@@ -329,7 +328,6 @@ def diagnose(measured: NoiseMeasurements) -> Diagnosis:
 
 
 def _derived(measured: NoiseMeasurements, spread: NoiseSpread) -> dict[str, float | None]:
-    """Figures by the names that ``findings.toml`` calls them."""
     elapsed = np.array([run.elapsed_s for run in measured.runs])
     cpu = np.array([run.cpu_s for run in measured.runs])
     began = np.array([run.began_s for run in measured.runs])

@@ -85,7 +85,7 @@ def measure(
 
 
 def _left(seconds: float, done: int, length: Length) -> str:
-    """How long the other runs take, once some have shown it. The limit of time ends them unless there are too few."""
+    # How long the other runs take, once some have shown it. The limit of time ends them unless there are too few.
     if done < _TELLING_RUNS:
         return ""
     each_s = seconds / done
@@ -104,7 +104,7 @@ def _jitter(executor: PlanRunner, sleeps: int) -> Jitter:
 
 
 def _repetitions(executor: PlanRunner, job_s: float) -> int:
-    """So many that a run takes about ``job_s`` of CPU time. The second try counts: the first one warms up."""
+    # So many that a run takes about `job_s` of CPU time. The second try counts: the first one warms up.
     _job(executor, _TRIED)
     tried = _job(executor, _TRIED)
     tried_s = max(tried.user_ns + tried.system_ns, 1) / 1e9
@@ -188,7 +188,6 @@ def _told(seen: Seen, late: Jitter, runs: tuple[JobRun, ...]) -> NoiseMeasuremen
 
 
 def _facts(inventory: Inventory) -> dict[str, str]:
-    """Of what the machine is, that by which findings are judged and advice is chosen."""
     facts = {
         "governor": inventory.frequency.governor,
         "turbo": None if inventory.frequency.turbo is None else "on" if inventory.frequency.turbo else "off",

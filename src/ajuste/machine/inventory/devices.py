@@ -133,7 +133,7 @@ def _offered(reading: SourceReading, path: str) -> str | None:
 
 
 def _vendor(reading: SourceReading, place: str) -> str | None:
-    """Of SCSI and ATA disks; a PCI number, as of NVMe and virtio, is no name."""
+    # SCSI and ATA disks have a name here; NVMe and virtio a PCI number.
     vendor = reading.text("vendor", f"{place}/device/vendor")
     if vendor is not None and re.fullmatch(r"0x[0-9a-fA-F]{1,8}", vendor):
         return reading.lacks("vendor", "not offered by this device")
@@ -141,7 +141,7 @@ def _vendor(reading: SourceReading, place: str) -> str | None:
 
 
 def _kind(source: InventorySource, name: str) -> str:
-    """How it is attached, from its place among the devices: nvme, usb, ata, virtio, scsi or another."""
+    # How it is attached, from its place among the devices: nvme, usb, ata, virtio, scsi or another.
     own = re.match(r"(nvme|loop|zram|dm|md|nbd|mmcblk|pmem|bcache|rbd)", name)
     if own:
         return {"dm": "device mapper", "md": "RAID", "mmcblk": "SD or eMMC"}.get(own[1], own[1])
@@ -216,7 +216,7 @@ def _parsed(source: InventorySource, line: str) -> tuple[str, Mount] | None:
 
 
 def _options(text: str) -> dict[str, str]:
-    """Those of the mount and of the file system, each once."""
+    # Those of the mount and of the file system, each once.
     found: dict[str, str] = {}
     for option in text.split(","):
         name, equals, value = _unescaped(option).partition("=")
@@ -228,7 +228,7 @@ def _options(text: str) -> dict[str, str]:
 
 
 def _unescaped(text: str) -> str:
-    r"""Blanks in names are written \040 (octal), as in /proc/mounts."""
+    # Blanks in names are written \040 (octal), as in /proc/mounts.
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8) & 0xFF), text)
 
 
@@ -314,7 +314,6 @@ def _nic(source: InventorySource, name: str, ethtool: Ethtool | None) -> Nic:
 
 
 def _asked(reading: SourceReading, name: str, ethtool: Ethtool | None) -> dict[str, int | None]:
-    """What only the kernel can be asked for."""
     rings = ethtool.rings(name) if ethtool else None
     channels = ethtool.channels(name) if ethtool else None
     delays = ethtool.coalescing(name) if ethtool else None
@@ -435,7 +434,6 @@ class KernelEthtool:
         return struct.unpack_from(f"{count}I", answer) if answer else None
 
     def _ask(self, name: str, request: bytes) -> bytes | None:
-        """The answer, which the kernel writes in the place of the request."""
         place = array.array("B", request)
         try:
             ifreq = struct.pack("16sP8x", name.encode(), place.buffer_info()[0])

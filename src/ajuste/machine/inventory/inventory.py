@@ -205,7 +205,6 @@ def _ordered(differences: list[InventoryDifference]) -> tuple[InventoryDifferenc
 
 
 def _pairs(path: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """The values of both by dotted path."""
     left, right = _known(a), _known(b)
     if path == "kernel.options" and bool(left) != bool(right):
         yield path, _Unknown(reason="only one of them could be read"), None
@@ -224,7 +223,7 @@ def _pairs(path: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tu
 
 
 def _known(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a section; one without a value is its reason, where that says something about the machine."""
+    # The fields of a section; one without a value is its reason, where that says something about the machine.
     unknown = mapping.get("unknown")
     reasons: Mapping[str, Any] = unknown if isinstance(unknown, Mapping) else {}
     known = {name: value for name, value in mapping.items() if name != "unknown" or not isinstance(value, Mapping)}
@@ -236,7 +235,6 @@ def _known(mapping: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _described(thing: Any) -> Any:
-    """A few words on something that the other side has not."""
     if not isinstance(thing, Mapping):
         return _flat(thing)
     words = [str(thing[name]) for name in ("type", "kind", "model", "driver", "device", "cpus") if thing.get(name)]
@@ -244,7 +242,6 @@ def _described(thing: Any) -> Any:
 
 
 def _only(these: list[Any], those: list[Any]) -> str:
-    """Of lists of words, what the other has not; other lists whole."""
     if all(isinstance(word, str) for word in (*these, *those)):
         return " ".join(word for word in these if word not in set(those))
     return str(_flat(these))

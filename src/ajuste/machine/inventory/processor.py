@@ -91,7 +91,6 @@ def online_cpus(source: InventorySource) -> list[int]:
 
 
 def _first_processor(source: InventorySource) -> dict[str, str]:
-    """The lines about the first processor, and those that are about all of them (as on Arm)."""
     said: dict[str, str] = {}
     for line in source.lines("/proc/cpuinfo"):
         key, colon, value = line.partition(":")
@@ -101,7 +100,6 @@ def _first_processor(source: InventorySource) -> dict[str, str]:
 
 
 def _topology(source: InventorySource, online: list[int]) -> tuple[int, int]:
-    """How many cores and sockets the CPUs that are in use belong to; 0 where nothing says so."""
     cores: set[tuple[int, ...]] = set()
     sockets: set[str] = set()
     covered: set[int] = set()
@@ -119,7 +117,7 @@ def _topology(source: InventorySource, online: list[int]) -> tuple[int, int]:
 
 
 def _listed(source: InventorySource, reading: SourceReading, name: str) -> str | None:
-    """A list of CPUs, in the kernel's way of writing; the kernel says ``(null)`` for none in some versions."""
+    # A list of CPUs, in the kernel's way of writing; the kernel says `(null)` for none in some versions.
     path = f"{_CPUS}/{name}"
     if not source.is_there(path):
         return reading.lacks(name, "not offered by this kernel")
@@ -183,7 +181,6 @@ def take_frequency(source: InventorySource) -> Frequency:
 def _together(
     source: InventorySource, reading: SourceReading, policies: list[str], field: str, name: str
 ) -> str | None:
-    """The value of a file in all policies; a governor that is absent in all of them is recorded as lacking."""
     if not policies:
         return reading.lacks(field, _HIDDEN)
     values: dict[str, list[int]] = {}
@@ -311,7 +308,6 @@ def _amount(reading: SourceReading, lines: list[str], field: str, name: str) -> 
 
 
 def _swaps(source: InventorySource) -> dict[str, str]:
-    """Without the names of the files and partitions."""
     found: dict[str, str] = {}
     for line in source.lines("/proc/swaps")[1:]:
         match = re.search(r"\s(partition|file)\s+([0-9]{1,15})\s+[0-9]+\s+(-?[0-9]{1,6})$", line)

@@ -89,7 +89,7 @@ def _asked() -> dict[str, Any]:
 
 
 def _command_line(source: InventorySource) -> dict[str, str]:
-    """What comes after ``--`` is for init and not for the kernel. Double quotes keep blanks together."""
+    # What comes after `--` is for init and not for the kernel. Double quotes keep blanks together.
     said: dict[str, str] = {}
     unnamed = 0
     words = re.findall(r'(?:[^\s"]|"[^"]*"?)+', source.line("/proc/cmdline"))
@@ -108,7 +108,7 @@ def _command_line(source: InventorySource) -> dict[str, str]:
 
 
 def _options(source: InventorySource, release: str) -> tuple[str | None, dict[str, str]]:
-    """Where the configuration was found, and what it says. Options that are off are ``n``."""
+    # Where the configuration was found, and what it says. Options that are off are `n`.
     for place in ("/proc/config.gz", f"/boot/config-{release}", f"/lib/modules/{release}/config"):
         found = source.bytes_of(place, _MOST_CONFIG_BYTES)
         if isinstance(found, Missing):
@@ -131,7 +131,7 @@ def _unpacked(data: bytes) -> bytes:
 
 
 def _scheduler(source: InventorySource, reading: SourceReading, release: str | None) -> str | None:
-    """The fair scheduler of that version, and a sched_ext one if it is loaded."""
+    # The fair scheduler of that version, and a sched_ext one if it is loaded.
     try:
         fair = "EEVDF" if KernelVersion.parse(release or "") >= _SCHEDULERS_FIRST else "CFS"
     except (AjusteError, ValueError):
@@ -142,7 +142,7 @@ def _scheduler(source: InventorySource, reading: SourceReading, release: str | N
 
 
 def _preemption(source: InventorySource, reading: SourceReading, options: dict[str, str]) -> str | None:
-    """What is in force: the real-time kernel's, the dynamic one's choice, or that of the build."""
+    # What is in force: the real-time kernel's, the dynamic one's choice, or that of the build.
     if source.line("/sys/kernel/realtime") == "1" or options.get("PREEMPT_RT") == "y":
         return "full real-time (PREEMPT_RT)"
     current = re.search(r"\(([a-z]+)\)", source.line("/sys/kernel/debug/sched/preempt"))
@@ -166,7 +166,6 @@ def _modules(source: InventorySource, reading: SourceReading) -> int | None:
 
 
 def _settings(source: InventorySource) -> dict[str, str]:
-    """Those that this kernel has."""
     said: dict[str, str] = {}
     for name in _asked()["settings"]:
         value = source.text(f"/proc/sys/{name.replace('.', '/')}")
@@ -247,7 +246,6 @@ def _allowed(source: InventorySource, reading: SourceReading) -> str | None:
 
 
 def _resources(source: InventorySource) -> dict[str, str]:
-    """``soft, hard`` by the kernel's names, e.g. ``Max open files``; one figure where they are the same."""
     found: dict[str, str] = {}
     for line in source.lines("/proc/self/limits")[1:]:
         match = re.fullmatch(
@@ -261,7 +259,6 @@ def _resources(source: InventorySource) -> dict[str, str]:
 
 
 def _groups(source: InventorySource) -> tuple[str, dict[str, str]]:
-    """The version in use, and our group's directory for each controller (version 1) or for all (``""``, version 2)."""
     groups: dict[str, str] = {}
     for line in source.lines("/proc/self/cgroup"):
         parts = line.split(":", 2)
@@ -277,7 +274,7 @@ def _groups(source: InventorySource) -> tuple[str, dict[str, str]]:
 
 
 def _upwards(groups: dict[str, str], controller: str) -> Iterator[str]:
-    """Our group's directory for ``controller`` and all above it."""
+    # Our group's directory for `controller` and all above it.
     own = groups.get("", groups.get(controller))
     if own is None:
         return
@@ -289,7 +286,7 @@ def _upwards(groups: dict[str, str], controller: str) -> Iterator[str]:
 
 
 def _least(source: InventorySource, groups: dict[str, str], controller: str, name: str) -> int | None:
-    """The smallest number that any of the groups has. Version 1 writes "no limit" as a number near 2⁶³."""
+    # The smallest number that any of the groups has. Version 1 writes "no limit" as a number near 2⁶³.
     found = [source.whole(f"{place}/{name}") for place in _upwards(groups, controller)]
     return min((value for value in found if value is not None and 0 < value < 1 << 62), default=None)
 
@@ -346,7 +343,6 @@ def take_software(source: InventorySource, *, programs: bool) -> Software:
 
 
 def _system(source: InventorySource) -> str | None:
-    """os-release(5)."""
     for path in ("/etc/os-release", "/usr/lib/os-release"):
         for line in source.lines(path):
             match = re.fullmatch(r"PRETTY_NAME=(.{1,200})", line)
@@ -462,7 +458,6 @@ def _from_firmware(source: InventorySource) -> str:
 
 
 def _container(source: InventorySource, reading: SourceReading) -> str | None:
-    """By what container managers leave for those inside."""
     if source.is_there("/proc/vz") and not source.is_there("/proc/bc"):
         return "openvz"
     if re.search("Microsoft|WSL", source.line("/proc/sys/kernel/osrelease")):
@@ -483,7 +478,7 @@ def _container(source: InventorySource, reading: SourceReading) -> str | None:
 
 
 def _steal_seen(source: InventorySource, reading: SourceReading) -> bool | None:
-    """The eighth figure of the first line of /proc/stat (proc_stat(5))."""
+    # The eighth figure of the first line of /proc/stat (proc_stat(5)).
     words = source.line("/proc/stat").split()
     if len(words) < 9 or words[0] != "cpu" or not words[8].isdecimal():
         return reading.lacks("steal_seen", "not offered by this kernel")

@@ -200,7 +200,6 @@ def _missing(error: OSError | ValueError) -> Missing:
 
 
 def _printable(name: str) -> str:
-    """A file name that can be written as UTF-8, whatever bytes it was made of."""
     return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
@@ -226,7 +225,6 @@ LEFT_OUT: Final = "…"
 
 @cache
 def _patterns(name: str) -> tuple[frozenset[str], re.Pattern[str]]:
-    """The names of a list, and all of its patterns as one, which takes long for what is no pattern."""
     plain = frozenset(one for one in _lists()[name] if not _WILD.search(one))
     wild = [translate(one) for one in _lists()[name] if one not in plain]
     return plain, re.compile("|".join(wild) if wild else "(?!)")
@@ -283,5 +281,4 @@ _IDENTIFIER: Final = re.compile(
 
 
 def _identifies(value: str) -> bool:
-    """Whether it holds a UUID, a label, a hardware or network address, a long hexadecimal number, a home."""
     return _IDENTIFIER.search(value) is not None

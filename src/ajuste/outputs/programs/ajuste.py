@@ -26,7 +26,6 @@ _EXPORT: Final = frozenset({"format", "configuration", "evidence", "settings"})
 
 
 def _is_document(document: DocumentNode) -> bool:
-    """Whether a document is of this kind."""
     value = document.value
     if isinstance(value, list):
         return bool(value) and all(isinstance(one, dict) and one.keys() >= _TRIAL for one in value)
@@ -34,7 +33,7 @@ def _is_document(document: DocumentNode) -> bool:
 
 
 def _document(document: DocumentNode, _name: str, file: Path) -> MeasuredTable:
-    """The clean trials in their blocks; others are left out and counted in a note. Raises RequestError."""
+    # The clean trials in their blocks; others are left out and counted in a note. Raises RequestError.
     found = Collector(DOCUMENTS[0].title, file)
     left_out: Counter[str] = Counter()
     if isinstance(document.value, list):
@@ -91,15 +90,13 @@ _DESIGN: Final = ("block", "position", "seed", "attempt", "warm_up", "status", "
 
 
 def _is_trials(text: str) -> bool:
-    """Whether a text is of this kind."""
     first = text.lstrip("\ufeff")[:65536].split("\n", 1)[0]
     return first.startswith(f"{CONFIGURATION},") and f",{','.join(_DESIGN)}" in first
 
 
 def _trials(source: ResultSource) -> MeasuredTable:
-    """Warm-up trials and those that were not clean are left out and counted in a note, and so are figures that a trial
-    does not have. Metrics of the catalogue bring their direction.
-    """
+    # Warm-up trials and those that were not clean are left out and counted in a note, and so are figures that a trial
+    # does not have. Metrics of the catalogue bring their direction.
     file = source.file
     rows = rows_of(source.text, ",", file)
     _, head = next(rows, (1, []))
@@ -142,7 +139,7 @@ class _Runs:
     _seen: set[tuple[str, str, str]] = field(default_factory=set)
 
     def block_of(self, block: str, position: str, attempt: str) -> str:
-        """How the block of the next row is called: a place that comes again is of another run."""
+        # How the block of the next row is called: a place that comes again is of another run.
         place = (block, position, attempt)
         if place in self._seen:
             self._number += 1
@@ -152,7 +149,6 @@ class _Runs:
 
 
 def _design_column(head: Sequence[str], file: Path) -> int:
-    """Where the columns of the design begin."""
     for start in range(1, len(head) - len(_DESIGN) + 1):
         if tuple(head[start : start + len(_DESIGN)]) == _DESIGN:
             return start
@@ -167,12 +163,11 @@ def _known(metric: Metric) -> Metric:
 
 
 def _plain(text: str) -> str:
-    """Without the apostrophe that keeps a spreadsheet from taking it for a formula."""
+    # Without the apostrophe that keeps a spreadsheet from taking it for a formula.
     return text[1:] if text[:1] == "'" and text[1:2] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 def _without(found: Collector, left_out: Counter[str], file: Path) -> MeasuredTable:
-    """The table, with a note of what is not in it."""
     if left_out:
         said = ", ".join(f"{what} ({count})" for what, count in left_out.items())
         found.notes.append(f"{utf8(file.name)}: left out, because Ajuste marked them: {said}.")

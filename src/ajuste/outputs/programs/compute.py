@@ -99,7 +99,6 @@ def paths(output: str) -> dict[str, float]:
 
 
 def _only(name: str, line: re.Pattern[str], output: str) -> tuple[Any, ...]:
-    """The groups of the one line of results. Raises ParseError unless there is one."""
     found = line.findall(output)
     if len(found) != 1:
         raise ParseError(f"{name} printed {len(found)} lines of results instead of one: {excerpt(output)}")
@@ -277,7 +276,6 @@ _COUNTS: Final = (
 
 
 def _stress_ng_row(text: str, name: str, unit: str, direction: Direction, factor: float = 1.0) -> PrintedRow:
-    """What only some stressors say."""
     rest = rf"{text}(?: \(geomet?r?ic mean of \d+ instances?\))?"
     return PrintedRow(
         rf"{_STRESS_NG_LINE}[a-z0-9-]+\s+(?={NUMBER} {text})",

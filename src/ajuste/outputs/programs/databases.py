@@ -52,7 +52,7 @@ _HIT: Final = rf"(?:{NUMBER}|---)"
 
 
 def _memtier_row(label: str, name: str, hits: str = _HIT) -> PrintedRow:
-    """The default quantiles; with ``hits`` as a group, also how many keys were found."""
+    # The default quantiles; with `hits` as a group, also how many keys were found.
     found = hits != _HIT
     counted = (
         printed_metric(f"{name}-hits-per-second", f"Keys found per second, {name}", "1/s", "none", can_be_0=True),
@@ -249,7 +249,7 @@ def read_log(source: ResultSource) -> MeasuredTable:
 
 
 def _quantile(ordered: list[float], percent: float) -> float:
-    """The smallest value that so many per cent of all do not exceed."""
+    # The smallest value that so many per cent of all do not exceed.
     rank = -(-len(ordered) * round(percent * 1000) // 100_000)
     return ordered[max(0, rank - 1)]
 
@@ -315,7 +315,6 @@ def _latency(label: str, name: str, title: str) -> PrintedRow:
 
 
 def _counted(label: str, name: str, title: str, *, good: bool) -> PrintedRow:
-    """A count and what it is a second."""
     rate = printed_metric(
         f"{name}-per-second", f"{title} a second", "1/s", "higher" if good else "lower", can_be_0=True
     )
@@ -324,7 +323,7 @@ def _counted(label: str, name: str, title: str, *, good: bool) -> PrintedRow:
 
 
 def _fileio(word: str) -> PrintedRow:
-    """Of 1.1: IOPS, and of what transfers data MiB/s and MB/s."""
+    # Of 1.1: IOPS, and of what transfers data MiB/s and MB/s.
     return PrintedRow(
         rf"\s+{word}:\s*(?=IOPS)",
         rf"IOPS=({NUMBER})\s+({NUMBER}) MiB/s \({NUMBER} MB/s\)",

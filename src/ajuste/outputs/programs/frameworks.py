@@ -74,14 +74,13 @@ def _listed(samples: DocumentNode | None) -> list[DocumentNode]:
 
 
 def _titles(benchmark: str, params: DocumentNode | None) -> Iterator[str]:
-    """The names of the metrics, in the order of asv's results."""
     values = [[one.text() for one in values.items()] for values in _listed(params)]
     for chosen in product(*values):
         yield f"{benchmark}({', '.join(chosen)})" if chosen else benchmark
 
 
 def _asv_metric(benchmark: str, title: str) -> Metric:
-    """asv takes less as better in all benchmarks."""
+    # asv takes less as better in all benchmarks.
     kind = benchmark.rsplit(".", 1)[-1].split("_", 1)[0]
     return Metric(name=title, title=title, unit=_ASV_UNITS.get(kind, ""), direction="lower")
 
@@ -234,7 +233,6 @@ def read_go_test(source: ResultSource) -> MeasuredTable:
 
 
 def _results(source: ResultSource, better: dict[str, Direction]) -> Iterator[_Result]:
-    """The figures of all lines; ``better`` gets the directions that the file gives of its units."""
     package, process = "", 1
     begun: set[str] = set()
     for number, whole in enumerate(source.text.splitlines(), 1):
@@ -389,7 +387,6 @@ def _jmh_benchmark(result: DocumentNode) -> str:
 
 
 def _jmh_metric(title: str, unit: DocumentNode, direction: Direction) -> tuple[Metric, float]:
-    """The metric, and what a score is to be multiplied by."""
     before, _, after = unit.text().partition("/")
     scale: tuple[str, float] = _BYTES.get(unit.text(), (unit.text(), 1.0))
     if before == "ops" and after in _JMH_SECONDS:
@@ -417,7 +414,7 @@ def _jmh_add(found: Collector, name: str, title: str, scored: DocumentNode, dire
 
 
 def _mean(iteration: DocumentNode) -> float:
-    """Of pairs of a time and a count."""
+    # Of pairs of a time and a count.
     total, number = 0.0, 0.0
     for pair in iteration.items():
         both = pair.items()
@@ -431,7 +428,7 @@ def _mean(iteration: DocumentNode) -> float:
 
 
 def _add_percentiles(found: Collector, name: str, title: str, primary: DocumentNode) -> None:
-    """Of all samples together: one value each."""
+    # Of all samples together: one value each.
     percentiles = primary.need("scorePercentiles")
     for key, word in _PRINTED.items():
         value = percentiles.get(key)

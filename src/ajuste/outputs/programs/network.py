@@ -16,7 +16,6 @@ from ajuste.outputs.printed import NUMBER, QUANTITY, PrintedReport, PrintedRow, 
 
 
 def _h2load_row(label: str, name: str, title: str, unit: str, direction: Direction) -> PrintedRow:
-    """A row of the last table."""
     return PrintedRow(
         rf"{label}\s*:\s+",
         rf"({QUANTITY})\s+({QUANTITY})\s+({QUANTITY})\s+({QUANTITY})\s+({NUMBER})%",

@@ -32,7 +32,6 @@ class _Events:
         self._not_counted: dict[str, None] = {}
 
     def skip(self, event: str) -> None:
-        """``event`` was not counted."""
         self._not_counted.setdefault(event)
 
     def add(
@@ -46,13 +45,10 @@ class _Events:
         runs: int | None = None,
         step: float = 0.0,
     ) -> None:
-        """Add an event's value, or with a spread the summary of ``runs`` runs, where the person did not say of how
-        many; ``step`` is the last place printed.
-
-        ``spread_percent`` is what perf prints after ±: the standard error of the mean, relative to the mean, in per
-        cent (stddev_stats and rel_stddev_stats of tools/perf/util/stat.c). Raises RequestError where runs are not
-        known.
-        """
+        # Add an event's value, or with a spread the summary of `runs` runs, where the person did not say of how many;
+        # `step` is the last place printed. `spread_percent` is what perf prints after ±: the standard error of the
+        # mean, relative to the mean, in per cent (stddev_stats and rel_stddev_stats of tools/perf/util/stat.c). Raises
+        # RequestError where runs are not known.
         place = Place(self.source.file, line)
         if value < 0 or (spread_percent is not None and spread_percent < 0):
             wrong = value if value < 0 else f"{spread_percent} %"
@@ -83,7 +79,6 @@ class _Events:
         self._found.add_summary(self.source.name, metric, Summarised(runs, scaled, sem), line)
 
     def table(self) -> MeasuredTable:
-        """Raises RequestError if nothing was found."""
         if self._not_counted:
             name = utf8(self.source.file.name)
             self._found.notes.append(f"{name}: perf did not count {', '.join(self._not_counted)}.")
@@ -190,7 +185,7 @@ def _has_decimals(text: str, comma: bool) -> bool:
 
 
 def _decimal_comma(lines: list[str]) -> bool:
-    """Whether the decimal sign is a comma: times and percentages always have decimals, so their last sign is it."""
+    # Whether the decimal sign is a comma: times and percentages always have decimals, so their last sign is it.
     for line in lines:
         found = _ELAPSED.match(line[:_LONGEST_LINE]) or _PERF_SPREAD.search(line[:_LONGEST_LINE])
         if found:
@@ -271,7 +266,7 @@ def _field_figure(text: str, place: Place) -> float:
 
 
 def _separator(text: str) -> str | None:
-    """The character between the fields, if the first line that is no comment looks like one of perf's."""
+    # The character between the fields, if the first line that is no comment looks like one of perf's.
     line = next((line for line in text[:65536].splitlines() if line.strip() and not line.startswith("#")), "")
     found = _FIRST.match(line[:_LONGEST_LINE])
     return found["separator"] if found else None
@@ -351,7 +346,6 @@ def _row(
     factor: float = 1.0,
     step: float = 0.0,
 ) -> PrintedRow:
-    """A line with one figure between two texts."""
     metric = printed_metric(name, name, unit, direction, step=step)
     return PrintedRow(rf"{before}(?={NUMBER}{after})", rf"({NUMBER}){after}", (metric,), factor=factor)
 

@@ -31,7 +31,7 @@ OPERATIONS: Final = (
 
 
 def _dbench_row(name: str) -> PrintedRow:
-    """Latencies are printed in ms, without the unit."""
+    # Latencies are printed in ms, without the unit.
     word = name.lower()
     return PrintedRow(
         rf"\s*{name}\s+(?=\d)",
@@ -110,7 +110,7 @@ class _Job(BaseModel):
 
     @property
     def bytes_per_second(self) -> float:
-        """In all directions, each over its own time."""
+        # In all directions, each over its own time.
         parts = (self.read, self.write, self.trim)
         return sum(1000 * part.io_bytes / part.runtime for part in parts if part and part.runtime)
 
@@ -189,9 +189,8 @@ def _metrics(prefix: str, jobs: Sequence[_Job]) -> Iterator[tuple[str, float]]:
 
 
 def _transfers(prefix: str, parts: Sequence[_Transfer]) -> Iterator[tuple[str, float]]:
-    """Rates are over the longest run time, as in fio's summary of a group: rates of jobs that ended at different times
-    do not add up.
-    """
+    # Rates are over the longest run time, as in fio's summary of a group: rates of jobs that ended at different times
+    # do not add up.
     longest = max(part.runtime for part in parts)
     if longest:
         yield f"{prefix}.iops", 1000 * sum(part.total_ios for part in parts) / longest
@@ -211,7 +210,7 @@ def _at_depth(depth: str) -> Callable[[_Job], float]:
 
 
 def _weighted(jobs: Sequence[_Job], share: Callable[[_Job], float]) -> float:
-    """The mean of a share of the jobs' time, each counted by how long it ran."""
+    # The mean of a share of the jobs' time, each counted by how long it ran.
     whole = sum(job.job_runtime for job in jobs)
     return sum(share(job) * job.job_runtime for job in jobs) / whole if whole else 0.0
 
@@ -288,7 +287,7 @@ def together(parts: Sequence[FioLatency]) -> FioLatency | None:
 
 
 def _rank(ordered: Sequence[tuple[int, int]], rank: float) -> float:
-    """The smallest value that ``rank`` of them do not exceed (stat.c, calc_clat_percentiles)."""
+    # The smallest value that `rank` of them do not exceed (stat.c, calc_clat_percentiles).
     seen = 0
     for value, count in ordered:
         seen += count

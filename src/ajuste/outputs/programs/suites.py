@@ -199,7 +199,7 @@ def _row(line: str, place: Place) -> _Row:
 
 
 def _kernels(heads: Sequence[str], line: str, count: int, place: Place) -> list[str]:
-    """The names above the columns: they end where the columns do, and are in two lines, split at their first dash."""
+    # The names above the columns: they end where the columns do, and are in two lines, split at their first dash.
     ends = [found.end() for found in _PAIR.finditer(line)]
     starts = [0, *ends[:-1]]
     names = ["-".join(filter(None, (head[a:b].strip() for head in heads))) for a, b in zip(starts, ends, strict=True)]
@@ -209,7 +209,7 @@ def _kernels(heads: Sequence[str], line: str, count: int, place: Place) -> list[
 
 
 def _direction(row: _Row) -> Direction:
-    """mmtests prints a positive change for what is better."""
+    # mmtests prints a positive change for what is better.
     first = row.values[0]
     signs = {(value > first) == (better > 0) for value, better in zip(row.values, row.better, strict=True) if better}
     if len(signs) != 1:
@@ -278,7 +278,7 @@ def read_mmtests(document: DocumentNode, name: str, file: Path) -> MeasuredTable
 
 
 def _values(module: DocumentNode) -> Iterator[tuple[str, float]]:
-    """Perl writes numbers as texts or as numbers."""
+    # Perl writes numbers as texts or as numbers.
     for operation, iterations in sorted(module.need("_ResultData").members(), key=lambda one: one[0]):
         for iteration in iterations.items():
             for value in iteration.need("Values").items():

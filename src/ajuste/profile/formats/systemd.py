@@ -68,7 +68,6 @@ def _unit(export: Export, left_out: list[LeftOut]) -> str:
 
 
 def _drop_in(attributes: Attributes) -> tuple[list[str], list[LeftOut]]:
-    """The lines for a service's process, and what there are none for."""
     lines, left_out = [], []
     if attributes.nice is not None:
         lines.append(f"Nice={attributes.nice}")

@@ -56,7 +56,6 @@ def render(export: Export) -> Rendered:
 
 
 def _line(setting: ExportSetting) -> tuple[str, str] | None:
-    """The section and the line of a setting."""
     value = plain(setting.became)
     if name := sysctl_of(setting):
         return "sysctl", f"{name}={value}"
@@ -77,7 +76,6 @@ def _line(setting: ExportSetting) -> tuple[str, str] | None:
 
 
 def _type_of(section: str) -> list[str]:
-    """The lines at the top of a section whose name is not its type."""
     if not section.startswith("net_"):
         return []
     return ["type=net", f"devices={section.split('_')[1]}"]
