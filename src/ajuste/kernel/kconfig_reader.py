@@ -174,10 +174,6 @@ def _menus(tree: Kconfig, node: MenuNode) -> tuple[str, ...]:
     return tuple(reversed(titles))
 
 
-if __name__ == "__main__":
-    main()
-
-
 # Why Kconfig gives an option its value: its rules, read backwards, on a tree that has a configuration loaded.
 #
 # Source: Documentation/kbuild/kconfig-language.rst of the kernel.
@@ -408,3 +404,7 @@ def _nearest_names(name: str, known: list[str]) -> tuple[str, ...]:
     within = sorted((one for one in known if f"_{name}_" in f"_{one}_"), key=len)
     alike = nearest_names(name, known, most=_NEAREST, parts=False)
     return tuple(dict.fromkeys([*within, *alike]))[:_NEAREST]
+
+
+if __name__ == "__main__":
+    main()
