@@ -121,7 +121,7 @@ def check_level(tunable: Tunable, text: str, version: KernelVersion | None = Non
         case "cpu-list":
             return cpu_list(_cpus(tunable, asked))
         case "cpu-mask":
-            return _mask(tunable, asked)
+            return cpu_mask(parse_mask(asked) if _MASK.fullmatch(asked) else _cpus(tunable, asked))
         case "choice":
             if tunable.also and re.fullmatch(tunable.also, asked):
                 return asked
@@ -200,10 +200,6 @@ def _integers(tunable: Tunable, asked: str) -> str:
         count = str(tunable.count) if tunable.count else "several"
         raise RequestError(f"{tunable.name} = {asked!r}: expected {count} whole numbers, separated by blanks")
     return " ".join(_integer(tunable, word) for word in words)
-
-
-def _mask(tunable: Tunable, asked: str) -> str:
-    return cpu_mask(parse_mask(asked) if _MASK.fullmatch(asked) else _cpus(tunable, asked))
 
 
 def _cpus(tunable: Tunable, asked: str) -> tuple[int, ...]:

@@ -31,7 +31,7 @@ from ajuste.model.event import (
     Written,
     parse_event,
 )
-from ajuste.model.plan import Plan, Sampler, SamplerSource, chooses
+from ajuste.model.plan import Plan, SamplerSource, chooses
 
 LONGEST_STREAM_BYTES = 64 << 20
 MOST_EVENTS = 100_000
@@ -274,7 +274,8 @@ def _count_problem(samples: Sequence[Sample], ends: Sequence[Sampled], plan: Pla
     for end in ends:
         if end.index >= len(plan.samplers) or plan.samplers[end.index].source != end.source:
             return f"the sampler {end.index} is reported with {end.source}, which is not the plan's"
-        if end.readings > _most_readings(plan.samplers[end.index], plan):
+        time_ns = plan.timeout_ns + plan.observe_ns + plan.perturbation.start_delay_ns + _SLACK_NS
+        if end.readings > time_ns // plan.samplers[end.index].interval_ns + _EXTRA_READINGS:
             return f"the sampler of {end.source} says that it was read {end.readings} times, more than the plan allows"
     said: Tally[SamplerSource] = Tally()
     for end in ends:
@@ -284,8 +285,3 @@ def _count_problem(samples: Sequence[Sample], ends: Sequence[Sampled], plan: Pla
         if found[source] != said[source]:
             return f"{found[source]} samples of {source} arrived, and {said[source]} are said to have been read"
     return ""
-
-
-def _most_readings(sampler: Sampler, plan: Plan) -> int:
-    time_ns = plan.timeout_ns + plan.observe_ns + plan.perturbation.start_delay_ns + _SLACK_NS
-    return time_ns // sampler.interval_ns + _EXTRA_READINGS

@@ -18,7 +18,6 @@ from ajuste.kernel.building.sources import DirectorySource, PackagedSource, cach
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.kconfig import (
     ConfigFile,
-    ConfigSetting,
     KconfigAnswer,
     KconfigOption,
     KconfigQuestion,
@@ -426,15 +425,15 @@ def _opened(origin: SourceOrigin, folder: Path) -> KconfigSource:
         return KconfigSource(origin.title, version, origin.tree, named=True)
     if isinstance(origin, DirectorySource):
         return KconfigSource(origin.title, version, origin.directory, named=True)
-    paths = [path for path in origin.manifest if _is_needed(path)]
+    paths = [
+        path
+        for path in origin.manifest
+        if path == "Makefile" or path.startswith("scripts/") or path.rpartition("/")[2].startswith("Kconfig")
+    ]
     for parent in {path.rpartition("/")[0] for path in paths}:
         (folder / parent).mkdir(parents=True, exist_ok=True)
     origin.write(paths, folder)
     return KconfigSource(origin.title, version, folder, named=True)
-
-
-def _is_needed(path: str) -> bool:
-    return path == "Makefile" or path.startswith("scripts/") or path.rpartition("/")[2].startswith("Kconfig")
 
 
 # Two configurations side by side, with what the Kconfig files of their sources say of what differs.
@@ -476,12 +475,10 @@ def _read(source: KconfigSource, asked: list[KconfigQuestion], say: Say) -> tupl
 
 def _asked(names: Sequence[str], own: ConfigFile, other: ConfigFile) -> KconfigQuestion:
     return KconfigQuestion(
-        config=as_values(own), explain={name: _as_wanted(other[name]) for name in names}, defaults=tuple(names)
+        config=as_values(own),
+        explain={name: other[name].text if other[name].is_on else "n" for name in names},
+        defaults=tuple(names),
     )
-
-
-def _as_wanted(setting: ConfigSetting) -> str:
-    return setting.text if setting.is_on else "n"
 
 
 def _side(named: NamedConfig, source: KconfigSource | None, lacking: str) -> Side:

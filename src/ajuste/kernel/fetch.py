@@ -303,15 +303,13 @@ def _newest(source: KernelSource, rows: list[AvailableKernel]) -> list[Available
     # series that is cached gives the newest cached one.
     by_series: dict[str, list[AvailableKernel]] = {}
     for row in rows:
-        by_series.setdefault(_series_spec(source, row), []).append(row)
+        series = f"{source.name}:{KernelVersion.parse(row.version)}"
+        by_series.setdefault(series if row.flavour == source.default_flavour else f"{series}/{row.flavour}", []).append(
+            row
+        )
     found = []
     for spec, members in by_series.items():
         given = next((r for r in reversed(members) if r.cached), members[-1])
         shown = [r for r in members if r.cached or r is members[-1]]
         found += [r.model_copy(update={"spec": spec}) if r is given else r for r in shown]
     return found
-
-
-def _series_spec(source: KernelSource, row: AvailableKernel) -> str:
-    series = f"{source.name}:{KernelVersion.parse(row.version)}"
-    return series if row.flavour == source.default_flavour else f"{series}/{row.flavour}"

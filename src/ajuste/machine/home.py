@@ -115,7 +115,12 @@ def _named_by(environment: Mapping[str, str]) -> Home:
     # Links are followed here once: what they lead to is the caller's, or refused.
     data, state = callers.data.resolve(), callers.state.resolve()
     for directory in (data, state):
-        _require_callers(directory, caller[0])
+        there = next(one for one in (directory, *directory.parents) if one.exists())
+        why = "" if _owner_of(there) == caller[0] else f"does not belong to {user_name(caller[0])}, who called sudo"
+        if why or not os.access(there, os.W_OK):
+            raise RequestError(
+                f"cannot store files in {directory}: {there} {why or 'is closed to root'}", hint=_ANOTHER
+            )
     return replace(own, data=data, callers_state=state)
 
 
@@ -145,14 +150,6 @@ def _home_of(uid: int) -> Path:
     if found is None or not found.is_dir():
         raise RequestError(f"home directory of {user_name(uid)} not found; cannot store results", hint=_ANOTHER)
     return found
-
-
-def _require_callers(directory: Path, uid: int) -> None:
-    # Raises RequestError unless `directory`, or where it is to be made, belongs to the sudo caller.
-    there = next(one for one in (directory, *directory.parents) if one.exists())
-    why = "" if _owner_of(there) == uid else f"does not belong to {user_name(uid)}, who called sudo"
-    if why or not os.access(there, os.W_OK):
-        raise RequestError(f"cannot store files in {directory}: {there} {why or 'is closed to root'}", hint=_ANOTHER)
 
 
 def _owner_of(directory: Path) -> int:

@@ -40,7 +40,7 @@ def read(source: ResultSource) -> MeasuredTable:
     An empty field is a value that was not measured: an error, since nothing is dropped silently.
     """
     file = source.file
-    separator = _separator(source.text)
+    separator = max(",;\t", key=source.text.lstrip("\ufeff\r\n").split("\n", 1)[0].count)
     rows = rows_of(source.text, separator, file)
     line, first = next(rows, (1, []))
     head = [_column_name(field.strip()) for field in first]
@@ -54,7 +54,8 @@ def read(source: ResultSource) -> MeasuredTable:
     metrics = {index: metric_of(field) for index, field in enumerate(head) if field not in (CONFIGURATION, BLOCK)}
     if not metrics:
         raise RequestError("the metric column is missing; expected at least one", place=Place(file, line))
-    _check_names(list(metrics.values()), Place(file, line))
+    if twice := _twice([metric.name for metric in metrics.values()]):
+        raise RequestError(f"two columns have the metric {twice!r}; expected one", place=Place(file, line))
     columns, lines = _columns(rows, len(head), file)
     groups = _groups(_column(columns, head, CONFIGURATION), source.name, lines, file)
     blocks = _column(columns, head, BLOCK)
@@ -150,11 +151,6 @@ def _groups(names: list[str] | None, name: str, lines: Sequence[int], file: Path
     return dict(groups)
 
 
-def _separator(text: str) -> str:
-    first = text.lstrip("\ufeff\r\n").split("\n", 1)[0]
-    return max(",;\t", key=first.count)
-
-
 def _check_head(head: list[str], place: Place) -> None:
     if len(head) > MOST_COLUMNS:
         raise RequestError(f"{len(head)} columns; expected at most {MOST_COLUMNS}", place=place, hint=_FEWER)
@@ -164,11 +160,6 @@ def _check_head(head: list[str], place: Place) -> None:
         raise RequestError(f"column {head.index('') + 1} has no name; expected a name", place=place)
     if head and all(_is_number(field) for field in head):
         raise RequestError("the first line has numbers; expected column names, such as configuration,time", place=place)
-
-
-def _check_names(metrics: list[Metric], place: Place) -> None:
-    if twice := _twice([metric.name for metric in metrics]):
-        raise RequestError(f"two columns have the metric {twice!r}; expected one", place=place)
 
 
 def _twice(names: Sequence[str]) -> str | None:

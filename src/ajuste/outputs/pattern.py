@@ -76,7 +76,11 @@ def search(patterns: Sequence[Pattern], streams: dict[str, str]) -> dict[str, fl
     except _SearcherLostError as lost:
         if lost.crashed:
             raise ParseError(f"the search for patterns failed: {lost}") from None
-        raise _too_slow(patterns) from None
+        names = ", ".join(pattern.metric for pattern in patterns)
+        raise ParseError(
+            f"searching for {names} took more than {SECONDS} s; a pattern backtracks too much",
+            hint="avoid nested repetitions, such as (a+)+",
+        ) from None
     metrics = {}
     for pattern, text in zip(patterns, found, strict=True):
         if text is None:
@@ -194,14 +198,6 @@ class _Searcher:
 _SEARCHER: Final = _Searcher()
 atexit.register(_SEARCHER.end)
 os.register_at_fork(after_in_child=_SEARCHER.let_go)
-
-
-def _too_slow(patterns: Sequence[Pattern]) -> ParseError:
-    names = ", ".join(pattern.metric for pattern in patterns)
-    return ParseError(
-        f"searching for {names} took more than {SECONDS} s; a pattern backtracks too much",
-        hint="avoid nested repetitions, such as (a+)+",
-    )
 
 
 # Metrics by JSON pointers into the document that your own program prints (RFC 6901).

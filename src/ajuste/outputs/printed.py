@@ -174,7 +174,13 @@ class PrintedReport:
                 continue
             if titled := heading.search(line):
                 section = titled[1]
-            self._refuse_failed(line, Place(file, number))
+            for pattern, words in self.failed:
+                if found := re.search(pattern, line):
+                    raise RequestError(
+                        words.format(*found.groups()),
+                        place=Place(file, number),
+                        hint="fix the failure and measure again",
+                    )
             for one in self._figures(line, section, Place(file, number)):
                 run.add(one, Place(file, number), last=bool(self.ends))
             if ends.search(line):
@@ -199,11 +205,6 @@ class PrintedReport:
             which = found.groupdict().get("which", "")
             scaled = value * row.factor if text[-1].isdigit() else value
             yield PrintedFigure(_called(metric, which, section), scaled, place.line or 0, row.again)
-
-    def _refuse_failed(self, line: str, place: Place) -> None:
-        for pattern, words in self.failed:
-            if found := re.search(pattern, line):
-                raise RequestError(words.format(*found.groups()), place=place, hint="fix the failure and measure again")
 
     def _complete(self, run: _Run, file: Path) -> Sequence[PrintedFigure]:
         for name in self.needed:

@@ -69,7 +69,7 @@ def cut(output: Output) -> Output:
         return output
     end = longest // 2 if longest == LONGEST_TEXT else 0
     begin = longest - end
-    left_out = _size(text[begin : len(text) - end])
+    left_out = len(text[begin : len(text) - end].replace(_REPLACED, "?").encode(errors="surrogatepass"))
     whole = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
     dropped = output.dropped_bytes + left_out
     mark = f"\n[{dropped:,} bytes left out; SHA-256 of what was read: {whole}]\n"
@@ -82,10 +82,6 @@ def _longest(text: str) -> int:
         return LONGEST_TEXT
     is_other = "\0" in text or text.translate(_CONTROLS).count(_REPLACED) > _OTHER_SHARE * len(text)
     return LONGEST_OTHER if is_other else LONGEST_TEXT
-
-
-def _size(text: str) -> int:
-    return len(text.replace(_REPLACED, "?").encode(errors="surrogatepass"))
 
 
 _PAUSED: Mapping[str, str] = {
@@ -166,7 +162,8 @@ def trial(
     """
     findings = _Findings()
     kinds = EventsByKind(observation.events)
-    exited = _exit_of_workload(kinds)
+    ends = [event for event in kinds.of(Exited) if event.role == "workload"]
+    exited = ends[0] if len(ends) == 1 else None
     if problem := observation.problem or (service_problem(observation.events) if reading.services else ""):
         findings.failed.append(with_advice(problem) if reading.services else problem)
     else:
@@ -181,7 +178,10 @@ def trial(
         _check_exit(exited, reading.any_exit, findings)
         _check_background(kinds, reading.endless, findings)
         _read_output(kinds, reading, findings)
-        _read_timelines(observation, reading.timelines, findings)
+        measured = measure_all(reading.timelines, observation.events)
+        findings.metrics.update(measured.metrics)
+        findings.not_supported.update(measured.not_supported)
+        findings.flagged.extend(measured.flagged)
         if reading.shares_of is not None:
             findings.metrics.update(shares(kinds.of(Exited), reading.shares_of))
         if reading.services:
@@ -200,11 +200,6 @@ def trial(
         started=started,
         host_seconds=observation.host_seconds,
     )
-
-
-def _exit_of_workload(kinds: EventsByKind) -> Exited | None:
-    ends = [event for event in kinds.of(Exited) if event.role == "workload"]
-    return ends[0] if len(ends) == 1 else None
 
 
 def _check_stream(plan: Plan, kinds: EventsByKind, exited: Exited | None, findings: _Findings) -> None:
@@ -313,13 +308,6 @@ def _read_output(kinds: EventsByKind, reading: TrialReading, findings: _Findings
             findings.flagged.append(failure.message + cut)
             continue
         findings.metrics.update(found)
-
-
-def _read_timelines(observation: Observation, timelines: Sequence[Timeline], findings: _Findings) -> None:
-    measured = measure_all(timelines, observation.events)
-    findings.metrics.update(measured.metrics)
-    findings.not_supported.update(measured.not_supported)
-    findings.flagged.extend(measured.flagged)
 
 
 # How the workload of a trial ended, and what it said last: from the agent's lines as they were kept.

@@ -84,7 +84,10 @@ def amount(text: str, unit: str, what: str) -> float:
     own = unit_of(unit)
     if (seconds := _parts(text, own)) is not None:
         return finite(seconds, what)
-    ratio = _ratio(found[2], own)
+    # How many of the metric's unit the printed one is; None where they have nothing in common.
+    head, per = _split(found[2])
+    size = _size(head, own)
+    ratio = None if size is None else _by(size / own.size, per, own)
     if ratio is None:
         wanted, hint = (f"an amount in {unit}", "") if unit else ("a number", _HINT)
         raise ParseError(f"{excerpt(text)} is not {wanted} for {what}{hint}")
@@ -97,13 +100,6 @@ _HINT: Final = "; name the metric's unit, such as ms, to convert printed units t
 def _times(value: float, ratio: Fraction) -> float:
     # Rounded once where the ratio is whole or a part of one: 840 µs are exactly 0.84 ms.
     return value * ratio.numerator / ratio.denominator
-
-
-def _ratio(printed: str, own: Unit) -> Fraction | None:
-    # How many of the metric's unit one that is `printed` is; `None` where they have nothing in common.
-    head, per = _split(printed)
-    size = _size(head, own)
-    return None if size is None else _by(size / own.size, per, own)
 
 
 def _size(head: str, own: Unit) -> Fraction | None:

@@ -119,7 +119,11 @@ def place(
         if level is not None:
             settings[line] = PlacedSetting(line, {**before.levels, name: level}, {**before.now, name: now.value})
     settings = _said_last(settings)
-    same = {line for line, one in settings.items() if _is_so(one)}
+    same = {
+        line
+        for line, one in settings.items()
+        if all(level.split() == one.now[name].split() for name, level in one.levels.items())
+    }
     order = {line: place for place, line in enumerate(profile.lines)}
     kept = sorted(settings, key=order.__getitem__)
     return Placed(
@@ -299,14 +303,6 @@ def _choices(wish: Wish, text: str, now: str) -> list[str]:
 def _kib(text: str) -> str:
     number, _, unit = text.strip().partition(" ")
     return str(int(number) // 2) if unit.strip().startswith("s") and number.isdigit() else number
-
-
-def _is_so(setting: PlacedSetting) -> bool:
-    return all(_same(level, setting.now[name]) for name, level in setting.levels.items())
-
-
-def _same(level: str, now: str) -> bool:
-    return level.split() == now.split()
 
 
 # What a profile came to, in words.

@@ -166,12 +166,10 @@ def _lines(path: Path) -> list[ProfileLine]:
         option, equals, value = bare.removeprefix("-").partition("=")
         if not option.strip() or not (equals or may_fail):
             raise RequestError("expected NAME = VALUE", hint="see sysctl.d(5)", place=Place(path, number))
-        found.append(_line(option.strip(), " ".join(value.split()), path, number, may_fail))
+        found.append(
+            ProfileLine("sysctl", _dotted(option.strip()), " ".join(value.split()), path, number, may_fail=may_fail)
+        )
     return found
-
-
-def _line(option: str, value: str, path: Path, number: int, may_fail: bool) -> ProfileLine:
-    return ProfileLine("sysctl", _dotted(option), value, path, number, may_fail=may_fail)
 
 
 def _dotted(option: str) -> str:

@@ -204,17 +204,13 @@ def _merge(
 ) -> None:
     done.append(path)
     text = read_text(path)
-    sections = read_sections(_in_folder(text, path), path)
+    sections = read_sections(re.sub(r"(?<!\\)\$\{i:PROFILE_DIR\}", lambda _: str(path.parent), text), path)
     if include := sections.pop(_MAIN, {}).get("include"):
         for name in re.split(r"\s*[,;]\s*", _expanded(include, {}, facts)):
             for included in _included(name, include, folders, done, (*within, path)):
                 _merge(included, folders, facts, units, done, (*within, path))
     for unit in _units(sections, text, path):
         units[unit.name] = units[unit.name].updated(unit) if unit.name in units else unit
-
-
-def _in_folder(text: str, path: Path) -> str:
-    return re.sub(r"(?<!\\)\$\{i:PROFILE_DIR\}", lambda _: str(path.parent), text)
 
 
 def _included(
@@ -531,7 +527,8 @@ def _with_functions(text: str, facts: MachineFacts) -> str:
             if calls > _MOST_CALLS:
                 raise Refused(f"found more than {_MOST_CALLS} functions in one value")
             if not kept and inner.startswith("f:"):
-                given = _call(inner, facts)
+                _, name, *arguments = (part.replace("\\:", ":") for part in _COLON.split(inner))
+                given = call(name, arguments, facts)
                 if given is not None:
                     text = text[:start] + given + text[place + 1 :]
                     place = start + len(given) - 1
@@ -539,8 +536,3 @@ def _with_functions(text: str, facts: MachineFacts) -> str:
     if any(not kept and text.startswith("${f:", start) for kept, start in begun):
         raise Refused("found ${f:… without a closing }")
     return text
-
-
-def _call(inner: str, facts: MachineFacts) -> str | None:
-    _, name, *arguments = (part.replace("\\:", ":") for part in _COLON.split(inner))
-    return call(name, arguments, facts)

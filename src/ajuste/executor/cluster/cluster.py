@@ -187,7 +187,9 @@ class ClusterExecutor(Executor):
             else:
                 ((started, observation),) = read_observations([flight.plan], answer.done)
                 trial = TrialDone(flight.request, flight.plan, started, observation, by=answer.worker)
-                if self._is_repeated(answer.worker):
+                is_new = answer.worker not in self._checked
+                self._checked.add(answer.worker)
+                if is_new or next(self._numbers) % ONE_IN == 0:
                     flight.first = _First(answer.done[0], trial)
                     again.append(flight)
                 else:
@@ -200,11 +202,6 @@ class ClusterExecutor(Executor):
         here = [flight for flight in flights if flight.first and self._fitting.keys() <= {flight.first.done.by}]
         self._send([flight for flight in flights if flight not in here], flying, ended)
         return [trial for flight in here for trial in self._compared(flight, None)]
-
-    def _is_repeated(self, worker: str) -> bool:
-        is_new = worker not in self._checked
-        self._checked.add(worker)
-        return is_new or next(self._numbers) % ONE_IN == 0
 
     def _compared(self, flight: _Flight, other: Answer | None) -> list[TrialDone]:
         # Return the trial if two machines measured the same. Raises: Untrusted: They did not; this machine decided who

@@ -168,7 +168,11 @@ class GuestExecutor(Executor):
             hold(stack, self._home, self._image.vmlinuz, emulator.binary)
             initramfs = self._pack(session)
             hold(stack, self._home, initramfs.path)
-            self._check_memory(initramfs)
+            if self._memory_mib < (least := initramfs.least_memory_mib):
+                raise RequestError(
+                    f"{self._memory_mib} MiB of memory are not enough; this guest's files require at least {least} MiB",
+                    hint=f"set --memory {-(-least // 256) * 256}, or memory_mib of [target]",
+                )
             accelerator = self._choose_accelerator(emulator, initramfs, session)
             machine = self._machine(emulator, initramfs, accelerator.name)
             self._ready = self._prepare(session, machine, initramfs, accelerator, stack)
@@ -276,13 +280,6 @@ class GuestExecutor(Executor):
             return self._files
         quiet_gate = self._clock == "virtual"
         return build_initramfs(self._files, self._image, session.directory / "initramfs", quiet_gate=quiet_gate)
-
-    def _check_memory(self, initramfs: Initramfs) -> None:
-        if self._memory_mib < (least := initramfs.least_memory_mib):
-            raise RequestError(
-                f"{self._memory_mib} MiB of memory are not enough; this guest's files require at least {least} MiB",
-                hint=f"set --memory {-(-least // 256) * 256}, or memory_mib of [target]",
-            )
 
     def _choose_accelerator(self, emulator: Emulator, initramfs: Initramfs, session: MachineSession) -> Accelerator:
         if self._clock == "virtual":

@@ -79,7 +79,8 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
     for place, file in own.items():
         tree.add(place, Regular(file))
     lines = (*(module.line for module in modules), *own)
-    tree.add("/ajuste/boot.json", Regular(_boot(lines, quiet_gate)))
+    boot = {"version": 1, "modules": lines, "event_port": EVENT_PORT, "gate": True, "quiet_gate": quiet_gate}
+    tree.add("/ajuste/boot.json", Regular(json.dumps(boot, separators=(",", ":")).encode() + b"\n"))
     with out.open("wb") as archive:
         write_archive(tree, archive)
         if root is not None:
@@ -87,11 +88,6 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
             with root.path.open("rb") as content:
                 shutil.copyfileobj(content, archive, 1 << 20)
     return Initramfs(path=out, sha256=sha256_of(out), size_bytes=out.stat().st_size)
-
-
-def _boot(modules: tuple[str, ...], quiet_gate: bool) -> bytes:
-    boot = {"version": 1, "modules": modules, "event_port": EVENT_PORT, "gate": True, "quiet_gate": quiet_gate}
-    return json.dumps(boot, separators=(",", ":")).encode() + b"\n"
 
 
 def _nowhere(_: str) -> None:

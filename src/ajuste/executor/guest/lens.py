@@ -65,7 +65,8 @@ def lens_for(
     deep = "functions" if decides else depth
     symbols = directory / "symbols"
     if not symbols.exists():
-        _put(symbols, _symbols(image, home))
+        functions = (one for one in kernel_symbols(image, home) if one.is_text and one.address >= _KERNEL_SPACE)
+        _put(symbols, "".join(f"{one.address:x} {one.name}\n" for one in functions))
     description = None
     if machine is not None:
         description = directory / f"machine-{machine.name}.json"
@@ -111,11 +112,6 @@ def machine_text(machine: ModelledMachine, layout: GuestLayout) -> str:
             "distances": distances_of(layout.nodes),
         }
     )
-
-
-def _symbols(image: KernelImage, home: Home) -> str:
-    functions = (one for one in kernel_symbols(image, home) if one.is_text and one.address >= _KERNEL_SPACE)
-    return "".join(f"{one.address:x} {one.name}\n" for one in functions)
 
 
 def require_fit(machine: ModelledMachine, cpus: int, layout: GuestLayout) -> None:

@@ -160,7 +160,8 @@ class RunningMachine:
             try:
                 self._monitor = stack.enter_context(Monitor(ours))
             except MonitorClosed as error:
-                raise self._did_not_start() from error
+                self._kill()
+                raise DidNotStart(f"QEMU did not start: {self.complaint() or f'exit code {self.exit_code}'}") from error
             self._stack = stack.pop_all()
         return self
 
@@ -310,10 +311,6 @@ class RunningMachine:
                 )
         except FileNotFoundError as error:
             raise RequestError(f"program {error.filename} not found", hint=install_hint("util-linux")) from error
-
-    def _did_not_start(self) -> DidNotStart:
-        self._kill()
-        return DidNotStart(f"QEMU did not start: {self.complaint() or f'exit code {self.exit_code}'}")
 
     def _wait_for_end(self) -> None:
         assert self._process is not None

@@ -47,7 +47,8 @@ class Emulator(BaseModel):
     @property
     def release(self) -> tuple[int, int]:
         """Major and minor version."""
-        return _release(self.version)
+        major, minor = self.version.split(".")[:2]
+        return int(major), int(minor)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -125,11 +126,6 @@ def installed_emulator(binary: Path) -> Emulator:
     if not match:
         raise RequestError(f"{binary} is not QEMU: --version prints no version of it", hint=_HINT)
     return Emulator(binary=binary, version=match[1])
-
-
-def _release(version: str) -> tuple[int, int]:
-    major, minor = version.split(".")[:2]
-    return int(major), int(minor)
 
 
 # Whether KVM can be used here: only if a real kernel was seen to boot with it.

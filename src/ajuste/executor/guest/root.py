@@ -147,14 +147,11 @@ class _Root:
         elif packed.target:
             yield from self.add(place, Link(packed.target))
         else:
-            self._keep(place, packed.content)
+            if place == _MASTER.format("passwd") or place == _MASTER.format("group"):
+                self.texts[place] = packed.content.decode("utf-8", "replace")
+            if place.startswith("usr/lib/jvm/.") and place.endswith(".jinfo"):
+                self.alternatives += _of_java(packed.content.decode("utf-8", "replace"))
             yield from self.add(place, Regular(packed.content, packed.mode | 0o600))
-
-    def _keep(self, place: str, content: bytes) -> None:
-        if place == _MASTER.format("passwd") or place == _MASTER.format("group"):
-            self.texts[place] = content.decode("utf-8", "replace")
-        if place.startswith("usr/lib/jvm/.") and place.endswith(".jinfo"):
-            self.alternatives += _of_java(content.decode("utf-8", "replace"))
 
     def add(self, place: str, entry: Entry) -> Iterator[tuple[str, Entry]]:
         if place in self.places:
@@ -222,12 +219,12 @@ def _is_wanted(path: PurePosixPath) -> bool:
 def _is_own(place: str) -> bool:
     # Whether the guest's own files are there: the directories that it mounts, the agent, the links into /usr.
     first, slash, _ = place.partition("/")
-    return place in ("", ".") or first in (*HIDDEN, "init") or (not slash and first in MERGED) or _is_merged(place)
-
-
-def _is_merged(place: str) -> bool:
-    # A link of base-files such as /bin is the tree's own, and its place here is that of /usr/bin.
-    return place in {f"usr/{name}" for name in MERGED}
+    return (
+        place in ("", ".")
+        or first in (*HIDDEN, "init")
+        or (not slash and first in MERGED)
+        or place in {f"usr/{name}" for name in MERGED}
+    )
 
 
 def _resolved(place: str, places: Mapping[str, str]) -> str:

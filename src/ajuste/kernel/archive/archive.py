@@ -54,7 +54,7 @@ from ajuste.kernel.archive.lists import (
     write_list,
 )
 from ajuste.kernel.cache import keeping_in, out_of_space, require_space
-from ajuste.kernel.source import KernelSource, Repository
+from ajuste.kernel.source import KernelSource
 from ajuste.machine.files import locked, make_directory, read_kept
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, RunError
@@ -89,7 +89,9 @@ def find_addresses(source: KernelSource, environment: Mapping[str, str] = os.env
     has_apt = shutil.which("apt-get") is not None and shutil.which("apt-config") is not None
     configured = {} if not has_apt or len(settings) == len(source.repositories) else _apt_mirrors(source)
     suites = {
-        suite: settings.get(repository.name) or _configured(repository, suite, configured) or repository.uri
+        suite: settings.get(repository.name)
+        or next((configured[one] for one in (suite, *repository.known_by) if one in configured), "")
+        or repository.uri
         for repository in source.repositories
         for suite in repository.suites
     }
@@ -116,10 +118,6 @@ def chosen_mirrors(source: KernelSource, environment: Mapping[str, str]) -> dict
                 )
             chosen[repository.name] = mirror.rstrip("/")
     return chosen
-
-
-def _configured(repository: Repository, suite: str, mirrors: Mapping[str, str]) -> str:
-    return next((mirrors[one] for one in (suite, *repository.known_by) if one in mirrors), "")
 
 
 def _apt_mirrors(source: KernelSource) -> dict[str, str]:

@@ -94,7 +94,9 @@ class Workspace:
             return
         _refuse_detours(wanted)
         # Whatever happens meanwhile: these are to be written again.
-        self._remember({path: mark for path, mark in present.items() if wanted.get(path) == mark} | _doubtful(changed))
+        self._remember(
+            {path: mark for path, mark in present.items() if wanted.get(path) == mark} | dict.fromkeys(changed, "?")
+        )
         fresh = self.empty
         if any(self.source.iterdir()):
             for path in (*gone, *changed):
@@ -105,7 +107,10 @@ class Workspace:
         origin.write([path for path in changed if path not in edits], self.source)
         for path in changed:
             if path in edits:
-                _write(self.source / path, edits[path])
+                edit = edits[path]
+                assert edit.content is not None
+                (self.source / path).write_bytes(edit.content)
+                (self.source / path).chmod(0o755 if edit.program else 0o644)
             elif not fresh and not wanted[path].startswith(LINK):
                 _renew(self.source / path)
         self._remember(wanted)
@@ -203,10 +208,6 @@ def _record(objects: Path) -> None:
     (objects / _UNSETTLED).unlink(missing_ok=True)
 
 
-def _doubtful(paths: Iterable[str]) -> dict[str, str]:
-    return dict.fromkeys(paths, "?")
-
-
 def _remove_unfinished(objects: Path) -> None:
     # What make was writing when it was killed may be there in part.
     made = [file for file in objects.rglob("*") if file.suffix in _MADE or file.name in _IMAGES]
@@ -224,12 +225,6 @@ def _remove_empty(root: Path, gone: Iterable[str]) -> None:
         while folder and (root / folder).is_dir() and not any((root / folder).iterdir()):
             (root / folder).rmdir()
             folder = folder.rpartition("/")[0]
-
-
-def _write(file: Path, edit: Edit) -> None:
-    assert edit.content is not None
-    file.write_bytes(edit.content)
-    file.chmod(0o755 if edit.program else 0o644)
 
 
 def _renew(file: Path) -> None:

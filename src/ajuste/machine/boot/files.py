@@ -171,16 +171,16 @@ def install_units(root: Path, kept: Path, command: Sequence[str], environment: M
 
 def delete_units(root: Path) -> bool:
     """Remove the units. Whether there were any. May be done twice. Raises OSError."""
-    found = [file for file in _files(root) if file.is_symlink() or file.exists()]
+    directory = root / DIRECTORY
+    links = [directory / f"{target}.wants" / name for name, target in _WANTED.items()]
+    found = [
+        file
+        for file in [*links, *(directory / name for name in (_TIMER, _DEADLINE, _EARLY, _RESUME))]
+        if file.is_symlink() or file.exists()
+    ]
     for file in found:
         remove_durably(file)
     return bool(found)
-
-
-def _files(root: Path) -> list[Path]:
-    directory = root / DIRECTORY
-    links = [directory / f"{target}.wants" / name for name, target in _WANTED.items()]
-    return [*links, *(directory / name for name in (_TIMER, _DEADLINE, _EARLY, _RESUME))]
 
 
 def _texts(kept: Path, command: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:

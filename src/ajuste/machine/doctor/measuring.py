@@ -69,7 +69,11 @@ def measure(
         say(f"measuring the timers: {length.sleeps} sleeps of 1 ms")
         late = _jitter(executor, length.sleeps)
         say("measuring how long the job takes")
-        repetitions = _repetitions(executor, length.job_s)
+        # So many that a run takes about `job_s` of CPU time. The second try counts: the first one warms up.
+        _job(executor, _TRIED)
+        tried = _job(executor, _TRIED)
+        tried_s = max(tried.user_ns + tried.system_ns, 1) / 1e9
+        repetitions = max(1, min(_MOST_REPETITIONS, round(_TRIED * length.job_s / tried_s)))
         runs: list[JobRun] = []
         began = time.monotonic()
         for number in range(length.runs):
@@ -101,14 +105,6 @@ def _jitter(executor: PlanRunner, sleeps: int) -> Jitter:
         raise RunError(f"could not measure the jitter of sleeps: {error}") from error
     names = ("p50", "p99", "p999", "max")
     return Jitter(sleeps=sleeps, **{f"{name}_us": figures[f"jitter.{name}"] for name in names})
-
-
-def _repetitions(executor: PlanRunner, job_s: float) -> int:
-    # So many that a run takes about `job_s` of CPU time. The second try counts: the first one warms up.
-    _job(executor, _TRIED)
-    tried = _job(executor, _TRIED)
-    tried_s = max(tried.user_ns + tried.system_ns, 1) / 1e9
-    return max(1, min(_MOST_REPETITIONS, round(_TRIED * job_s / tried_s)))
 
 
 def _job(executor: PlanRunner, repetitions: int) -> Exited:

@@ -251,7 +251,7 @@ def published_value(kind: str, name: str, value: str) -> str:
     """
     if re.fullmatch(r"[0-9]{1,6}|0x[0-9a-f]{1,4}|[yYnN]|on|off|auto|yes|no|true|false|force|none|default", value):
         return value
-    return value if is_publishable(kind, name) and not _identifies(value) else LEFT_OUT
+    return value if is_publishable(kind, name) and not _IDENTIFIER.search(value) else LEFT_OUT
 
 
 def published_mount_point(path: str) -> str:
@@ -278,7 +278,3 @@ _IDENTIFIER: Final = re.compile(
     r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-|UUID|LABEL|(?:[0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}|\d{1,3}(?:\.\d{1,3}){3}|"
     r"[0-9a-fA-F]{12,}|::|@|/home/|//"
 )
-
-
-def _identifies(value: str) -> bool:
-    return _IDENTIFIER.search(value) is not None

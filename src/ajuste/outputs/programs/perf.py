@@ -61,7 +61,7 @@ class _Events:
             name=event,
             title=event + (f" ({modifier})" if modifier else ""),
             unit="s" if seconds is not None else unit,
-            direction=_direction(event),
+            direction="lower" if event in _LOWER else "none",
             scale="ratio" if seconds is not None else "difference",
             resolution=step * factor if seconds is not None else 1.0,
         )
@@ -83,10 +83,6 @@ class _Events:
             name = utf8(self.source.file.name)
             self._found.notes.append(f"{name}: perf did not count {', '.join(self._not_counted)}.")
         return self._found.table()
-
-
-def _direction(event: str) -> Direction:
-    return "lower" if event in _LOWER else "none"
 
 
 # The text of ``perf stat``, also of ``-r N``, in whatever way the locale writes numbers.
