@@ -83,16 +83,16 @@ def assemble(packages: list[Package], source: KernelSource) -> list[Candidate]:
     versions: dict[str, set[str]] = {}
     for package in packages:
         versions.setdefault(package.name, set()).add(package.version)
-    found = []
+    candidates = []
     for release in _releases(list(versions), source):
         flavour = source.flavour_of(release)
         for version in set().union(*(versions.get(name, set()) for name in _part_names(release, source))):
             series = source.series_of(KernelVersion.parse(upstream_of(version)))
             if series and flavour:
                 ways = _ways(series, release, version, known)
-                found += [Candidate(source.name, release, flavour, series, parts) for parts in ways]
+                candidates += [Candidate(source.name, release, flavour, series, parts) for parts in ways]
     # Sorting is stable: of one version, the preferred packages stay first.
-    return sorted(found, key=lambda c: (Version(c.version), c.release), reverse=True)
+    return sorted(candidates, key=lambda c: (Version(c.version), c.release), reverse=True)
 
 
 def _ways(
@@ -113,14 +113,14 @@ def _part_names(release: str, source: KernelSource) -> set[str]:
 
 def _releases(names: list[str], source: KernelSource) -> set[str]:
     images = {pattern.partition("{release}") for series in source.series for pattern in series.parts[0]}
-    found = set()
+    releases = set()
     for name in names:
         for before, _, after in images:
             if name.startswith(before) and name.endswith(after):
                 release = name[len(before) : len(name) - len(after)]
                 if _RELEASE.fullmatch(release) and source.flavour_of(release) and release.count(".") >= 2:
-                    found.add(release)
-    return found
+                    releases.add(release)
+    return releases
 
 
 # From package files to the parts of a kernel.
@@ -150,9 +150,9 @@ def arrange(tree: Path, candidate: Candidate, into: Path) -> KernelImage:
         config.rename(into / "config")
     (into / "lib/modules").mkdir(parents=True)
     modules.rename(into / "lib/modules" / release)
-    said = read_release(into / "vmlinuz")
-    if said != release:
-        raise RunError(f"{candidate.packages[0]} has kernel {said}; expected {release}")
+    actual = read_release(into / "vmlinuz")
+    if actual != release:
+        raise RunError(f"{candidate.packages[0]} has kernel {actual}; expected {release}")
     described = KernelImage(
         spec=f"{candidate.source}:{release}",
         release=release,

@@ -114,8 +114,8 @@ class KernelDifference(BaseModel):
     def counts(self) -> dict[str, int]:
         """How many of the effective changes there are of each reason, and how many of the others."""
         reasons: list[str] = [change.reason for change in self.effective]
-        found = {reason: reasons.count(reason) for reason in dict.fromkeys(reasons)}
-        return {"total": len(reasons), **found, "in_neither": len(self.changes) - len(reasons)}
+        by_reason = {reason: reasons.count(reason) for reason in dict.fromkeys(reasons)}
+        return {"total": len(reasons), **by_reason, "in_neither": len(self.changes) - len(reasons)}
 
     def followers(self) -> Counter[str]:
         """How many changes each one brings with it directly."""
@@ -127,15 +127,15 @@ class KernelDifference(BaseModel):
         """
         order: tuple[Reason, ...] = ("asked", "default", "follows", "rules", "compiler", "unknown")
         followers = self.followers()
-        found: dict[str, list[OptionDifference]] = {}
+        by_subsystem: dict[str, list[OptionDifference]] = {}
         for change in self.effective:
-            found.setdefault(change.subsystem(depth), []).append(change)
+            by_subsystem.setdefault(change.subsystem(depth), []).append(change)
 
         def rank(change: OptionDifference) -> tuple[int, int, str]:
             return order.index(change.reason), -followers[change.name], change.name
 
-        names = sorted(found, key=lambda name: (name == ELSEWHERE, name))
-        return {name: tuple(sorted(found[name], key=rank)) for name in names}
+        names = sorted(by_subsystem, key=lambda name: (name == ELSEWHERE, name))
+        return {name: tuple(sorted(by_subsystem[name], key=rank)) for name in names}
 
     def within(self, text: str) -> KernelDifference:
         """Only the changes whose name, menus or file have ``text`` in them."""
@@ -173,8 +173,8 @@ def differing(a: ConfigFile, b: ConfigFile) -> tuple[str, ...]:
 def changes(a: KnownOptions, b: KnownOptions, *, one_source: bool) -> tuple[OptionDifference, ...]:
     """Every difference with what it comes from; ``one_source`` if the rules of both are the same ones."""
     names = differing(a.config, b.config)
-    found = [_change(name, frozenset(names), a, b, one_source) for name in names]
-    return tuple(sorted(found, key=lambda change: (change.in_neither, change.name)))
+    differences = [_change(name, frozenset(names), a, b, one_source) for name in names]
+    return tuple(sorted(differences, key=lambda change: (change.in_neither, change.name)))
 
 
 def _change(name: str, names: Collection[str], a: KnownOptions, b: KnownOptions, one_source: bool) -> OptionDifference:
@@ -215,9 +215,9 @@ def _origin(
         return "rules", (), foreign
     if after is None or after.cause in ("asked", "default", "range"):
         return _of_free(name, names, before, a, b, one_source)
-    for told in (after, before):
-        if told is not None and (found := _through(told, names, name)):
-            return "follows", found, "\n".join(told.sentences())
+    for explanation in (after, before):
+        if explanation is not None and (causes := _through(explanation, names, name)):
+            return "follows", causes, "\n".join(explanation.sentences())
     if not one_source:
         return "rules", (), after.sentence
     return ("default" if after.cause == "hidden" else "asked"), (), after.sentence
@@ -235,8 +235,8 @@ def _of_free(
     value, was = b.config[name].text or "n", a.config[name].text or "n"
     by_default = b.answer is not None and b.answer.defaults.get(name) == value
     if before is not None and by_default and before.cause not in ("asked", "default", "choice"):
-        if found := _through(before, names, name):
-            return "follows", found, f"{before.sentence}; otherwise its default is {value}"
+        if causes := _through(before, names, name):
+            return "follows", causes, f"{before.sentence}; otherwise its default is {value}"
         if not one_source:
             return "rules", (), before.sentence
     if by_default and a.answer is not None and a.answer.defaults.get(name) == was:
@@ -249,24 +249,24 @@ def _of_free(
 def _foreign(name: str, a: KnownOptions, b: KnownOptions) -> str:
     # A distribution's patches can give an option a value that the sources read here cannot.
     for known in (b, a):
-        told = _explanation(known, name)
-        if told is None:
+        explanation = _explanation(known, name)
+        if explanation is None:
             continue
         setting = known.config[name]
-        if told.cause == "unknown":
+        if explanation.cause == "unknown":
             if setting.is_on:
                 return "option not found in this source"
-        elif told.value.casefold() != (setting.text.casefold() if setting.is_on else told.value and "n"):
-            return f"by this source it is {told.value or 'empty'}, not {setting}"
+        elif explanation.value.casefold() != (setting.text.casefold() if setting.is_on else explanation.value and "n"):
+            return f"by this source it is {explanation.value or 'empty'}, not {setting}"
     return ""
 
 
-def _through(told: OptionExplanation, names: Collection[str], name: str) -> tuple[str, ...]:
+def _through(explanation: OptionExplanation, names: Collection[str], name: str) -> tuple[str, ...]:
     # The options among `names` that a value follows from: the most direct ones.
-    direct = tuple(one for one in told.deciding if one in names and one != name)
+    direct = tuple(option for option in explanation.deciding if option in names and option != name)
     if direct:
         return direct
-    return tuple(dict.fromkeys(one for step in told.because for one in _through(step, names, name)))
+    return tuple(dict.fromkeys(option for step in explanation.because for option in _through(step, names, name)))
 
 
 def _kind(name: str, a: KnownOptions, b: KnownOptions) -> Kind:
@@ -388,8 +388,8 @@ class KconfigSource:
 
 def series_of(version: str) -> str:
     """``6.1`` of ``6.1.192``; empty for what is no version."""
-    found = _SERIES.match(version)
-    return found[0] if found else ""
+    series = _SERIES.match(version)
+    return series[0] if series else ""
 
 
 @contextmanager
@@ -398,9 +398,13 @@ def kconfig_sources(named: Sequence[str], home: Home, say: Say) -> Iterator[list
     here; then all packaged ones that are here. Raises RequestError, RunError.
     """
     with tempfile.TemporaryDirectory(prefix="ajuste-kconfig-") as folder:
-        found = [_opened(open_source(text, home, say), Path(folder) / str(number)) for number, text in enumerate(named)]
-        cached = [KconfigSource(one.title, source_version(one.tree), one.tree) for one in cached_sources(home)]
-        yield [*found, *(one for one in cached if one.tree not in {other.tree for other in found})]
+        opened = [
+            _opened(open_source(text, home, say), Path(folder) / str(number)) for number, text in enumerate(named)
+        ]
+        cached = [
+            KconfigSource(source.title, source_version(source.tree), source.tree) for source in cached_sources(home)
+        ]
+        yield [*opened, *(source for source in cached if source.tree not in {other.tree for other in opened})]
 
 
 def source_for(config: NamedConfig, sources: Sequence[KconfigSource]) -> KconfigSource | None:
@@ -473,9 +477,9 @@ def _read(source: KconfigSource, asked: list[KconfigQuestion], say: Say) -> tupl
     return ask(source.tree, asked)
 
 
-def _asked(names: Sequence[str], own: ConfigFile, other: ConfigFile) -> KconfigQuestion:
+def _asked(names: Sequence[str], config: ConfigFile, other: ConfigFile) -> KconfigQuestion:
     return KconfigQuestion(
-        config=as_values(own),
+        config=as_values(config),
         explain={name: other[name].text if other[name].is_on else "n" for name in names},
         defaults=tuple(names),
     )

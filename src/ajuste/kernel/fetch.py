@@ -224,14 +224,14 @@ def available_kernels(home: Home, say: Say, *, every: bool = False, refresh: boo
     Where no lists are available, these are the cached ones, and ``say`` is told; if there are none either, that raises
     RequestError or RunError.
     """
-    found: list[AvailableKernel] = []
+    kernels: list[AvailableKernel] = []
     for source in kernel_sources().values():
         with keeping_in(home.kernels, "kernels"):
             entries = [e for e in cached_entries(home) if e.image.spec.startswith(source.name + ":")]
         candidates = _listed(source, home, say, refresh, anyway=bool(entries))
         rows = _rows(source, candidates, entries)
-        found += rows if every else _newest(source, rows)
-    return found
+        kernels += rows if every else _newest(source, rows)
+    return kernels
 
 
 def _listed(source: KernelSource, home: Home, say: Say, refresh: bool, anyway: bool) -> list[Candidate]:
@@ -307,9 +307,9 @@ def _newest(source: KernelSource, rows: list[AvailableKernel]) -> list[Available
         by_series.setdefault(series if row.flavour == source.default_flavour else f"{series}/{row.flavour}", []).append(
             row
         )
-    found = []
+    newest = []
     for spec, members in by_series.items():
         given = next((r for r in reversed(members) if r.cached), members[-1])
-        shown = [r for r in members if r.cached or r is members[-1]]
-        found += [r.model_copy(update={"spec": spec}) if r is given else r for r in shown]
-    return found
+        listed = [r for r in members if r.cached or r is members[-1]]
+        newest += [r.model_copy(update={"spec": spec}) if r is given else r for r in listed]
+    return newest

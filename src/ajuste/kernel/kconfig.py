@@ -131,10 +131,10 @@ def parse_config(text: str, name: str = ".config") -> ConfigFile:
     menu: list[str] = []
     kernel = ""
     for number, line in enumerate(lines, 1):
-        found = _option(line, Place(name, number))
-        if found:
-            settings[found[0]] = found[1]
-            menus.setdefault(found[0], tuple(menu))
+        setting = _option(line, Place(name, number))
+        if setting:
+            settings[setting[0]] = setting[1]
+            menus.setdefault(setting[0], tuple(menu))
         elif line.startswith(_END):
             if menu and menu[-1] == line.removeprefix(_END):
                 menu.pop()
@@ -170,10 +170,10 @@ def parse_setting(text: str) -> ConfigSetting:
 
 
 def _option(line: str, place: Place) -> tuple[str, ConfigSetting] | None:
-    found = split_line(line)
-    if found is None:
+    parts = split_line(line)
+    if parts is None:
         return None
-    name, value = found
+    name, value = parts
     try:
         return name, parse_setting(value)
     except ValueError as error:
@@ -316,8 +316,8 @@ def ask(source: Path, asked: list[KconfigQuestion], *, longest_s: float = LONGES
     except subprocess.TimeoutExpired as error:
         raise RunError(f"reading the Kconfig files of {source} took longer than {longest_s:g} s") from error
     if child.returncode:
-        said = child.stderr.decode(errors="replace").strip()[-_MOST_SAID:]
-        raise RunError(f"cannot read the Kconfig files of {source}: {said or f'exit code {child.returncode}'}")
+        complaint = child.stderr.decode(errors="replace").strip()[-_MOST_SAID:]
+        raise RunError(f"cannot read the Kconfig files of {source}: {complaint or f'exit code {child.returncode}'}")
     try:
         return _ANSWERS.validate_json(child.stdout)
     except ValidationError as error:

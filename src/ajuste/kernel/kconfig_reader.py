@@ -96,7 +96,7 @@ def main() -> None:
     except (KconfigError, OSError, RecursionError) as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(1)
-    sys.stdout.write("[" + ",".join(one.model_dump_json() for one in answers) + "]")
+    sys.stdout.write("[" + ",".join(reply.model_dump_json() for reply in answers) + "]")
 
 
 def answer(tree: KconfigTree, asked: KconfigQuestion) -> KconfigAnswer:
@@ -128,25 +128,25 @@ def _is_implied(symbol: Symbol) -> bool:
 
 def _defaults(tree: Kconfig, names: tuple[str, ...]) -> dict[str, str]:
     # No option of a choice has a default of its own.
-    found = {}
+    defaults = {}
     for name in names:
         symbol = tree.syms.get(name)
         if symbol is None or not symbol.nodes or symbol.choice:
             continue
         kept = symbol.user_value
         symbol.unset_value()
-        found[name] = str(symbol.str_value)
+        defaults[name] = str(symbol.str_value)
         if kept is not None:
             symbol.set_value(kept if isinstance(kept, str) else next(k for k, v in STR_TO_TRI.items() if v == kept))
-    return found
+    return defaults
 
 
 def _option(tree: Kconfig, name: str) -> KconfigOption | None:
     symbol = tree.syms.get(name)
     if symbol is None or not symbol.nodes:
         return None
-    node = next((one for one in symbol.nodes if one.prompt), symbol.nodes[0])
-    help_node = next((one for one in symbol.nodes if one.help), node)
+    node = next((place for place in symbol.nodes if place.prompt), symbol.nodes[0])
+    help_node = next((place for place in symbol.nodes if place.help), node)
     return KconfigOption(
         name=name,
         kind=TYPE_TO_STR[symbol.orig_type] if symbol.orig_type else "bool",
@@ -160,8 +160,8 @@ def _option(tree: Kconfig, name: str) -> KconfigOption | None:
 
 def _first_sentence(text: str) -> str:
     paragraph = " ".join(text.strip().split("\n\n")[0].split())
-    found = _SENTENCE.match(paragraph)
-    return found[1] if found else paragraph
+    sentence = _SENTENCE.match(paragraph)
+    return sentence[1] if sentence else paragraph
 
 
 def _menus(tree: Kconfig, node: MenuNode) -> tuple[str, ...]:
@@ -192,14 +192,14 @@ def explain(tree: Kconfig, name: str, wanted: str | None, depth: int = 0) -> Opt
     symbol = tree.syms.get(name)
     if symbol is None or not symbol.nodes:
         return _unknown(tree, name, wanted)
-    found = _switch(symbol, wanted) if symbol.orig_type in (BOOL, TRISTATE) else _other(symbol, wanted)
-    cause, sentence, deciding = found
-    names = tuple(dict.fromkeys(one.name for one in deciding if one is not symbol and one.nodes))
+    verdict = _switch(symbol, wanted) if symbol.orig_type in (BOOL, TRISTATE) else _other(symbol, wanted)
+    cause, sentence, deciding = verdict
+    names = tuple(dict.fromkeys(option.name for option in deciding if option is not symbol and option.nodes))
     because: list[OptionExplanation] = []
     if depth < DEEPEST:
-        for one in names[:MOST_NAMED]:
+        for option in names[:MOST_NAMED]:
             # What it takes to change the outcome: more of what is off, less of what is on.
-            step = explain(tree, one, "y" if _value(tree.syms[one]) == "n" else None, depth + 1)
+            step = explain(tree, option, "y" if _value(tree.syms[option]) == "n" else None, depth + 1)
             if step.cause != "asked":
                 because.append(step)
     return OptionExplanation(
@@ -252,10 +252,10 @@ def _too_low(symbol: Symbol, goal: int) -> _Found:
 
 
 def _too_high(symbol: Symbol, goal: int) -> _Found:
-    selectors = [one for one in _operands(symbol.rev_dep) if expr_value(one) > goal]
+    selectors = [selector for selector in _operands(symbol.rev_dep) if expr_value(selector) > goal]
     if selectors:
-        culprits = [_first_symbol(one) for one in selectors]
-        return "selected", f"it is selected by {_listed(one.name for one in culprits)}", culprits
+        culprits = [_first_symbol(selector) for selector in selectors]
+        return "selected", f"it is selected by {_listed(selector.name for selector in culprits)}", culprits
     choice = symbol.choice
     if choice and choice.selection is symbol:
         if choice.user_selection is symbol:
@@ -298,22 +298,22 @@ def _within(wanted: str, low: str, high: str, base: int) -> bool:
 
 def _unmet(expression: Any, least: int, needs: str = "it requires") -> _Found:
     terms = list(_deciding(expression, least))
-    said = [f"{expr_str(term, _name_of)} ({_state(term)})" for term in terms[:MOST_NAMED]]
+    parts = [f"{expr_str(term, _name_of)} ({_state(term)})" for term in terms[:MOST_NAMED]]
     more = len(terms) - MOST_NAMED
     if more > 0:
-        said.append(f"{more} more")
+        parts.append(f"{more} more")
     deciding = [item for term in terms for item in sorted(expr_items(term), key=lambda one: one.name or "")]
-    return "dependency", f"{needs} {_listed(said)}", [one for one in deciding if isinstance(one, Symbol)]
+    return "dependency", f"{needs} {_listed(parts)}", [one for one in deciding if isinstance(one, Symbol)]
 
 
 def _without_prompt(symbol: Symbol) -> _Found:
-    others = [_first_symbol(one) for one in _operands(symbol.rev_dep)]
+    others = [_first_symbol(item) for item in _operands(symbol.rev_dep)]
     defaults = [_first_symbol(condition) for _, condition in symbol.defaults if not _is_constant(condition)]
     if others:
-        names = _listed([one.name for one in others[:MOST_NAMED]] + (["others"] if others[MOST_NAMED:] else []))
+        names = _listed([item.name for item in others[:MOST_NAMED]] + (["others"] if others[MOST_NAMED:] else []))
         return "hidden", f"it has no prompt, and no option that selects it is on: {names}", others
     if defaults:
-        names = _listed(one.name for one in defaults[:MOST_NAMED])
+        names = _listed(item.name for item in defaults[:MOST_NAMED])
         return "hidden", f"it has no prompt; {names} determine it", defaults
     return "hidden", "it has no prompt, and no option selects it", []
 
@@ -340,7 +340,7 @@ def _deciding(expression: Any, least: int) -> Iterator[Any]:
 
 def _operands(expression: Any) -> list[Any]:
     # What an option is selected by, each with its condition.
-    return [one for one in split_expr(expression, OR) if not _is_constant(one)]
+    return [operand for operand in split_expr(expression, OR) if not _is_constant(operand)]
 
 
 def _first_symbol(expression: Any) -> Symbol:
@@ -367,9 +367,9 @@ def _state(term: Any) -> str:
         return f"{term[1].name} is {_value(term[1])}"
     if isinstance(term, tuple):
         items = sorted(
-            (one for one in expr_items(term) if isinstance(one, Symbol) and not one.is_constant), key=_name_of
+            (item for item in expr_items(term) if isinstance(item, Symbol) and not item.is_constant), key=_name_of
         )
-        states = [f"{one.name} is {_said(one)}" for one in items[:MOST_NAMED]]
+        states = [f"{item.name} is {_said(item)}" for item in items[:MOST_NAMED]]
         return ", ".join(states + (["…"] if items[MOST_NAMED:] else []))
     return f"it is {_said(term)}"
 
@@ -387,12 +387,12 @@ def _value(item: Any) -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    found = list(dict.fromkeys(names))
-    return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
+    unique = list(dict.fromkeys(names))
+    return unique[0] if len(unique) == 1 else f"{', '.join(unique[:-1])} and {unique[-1]}"
 
 
 def _unknown(tree: Kconfig, name: str, wanted: str | None) -> OptionExplanation:
-    nearest = _nearest_names(name.upper().removeprefix("CONFIG_"), [one.name for one in tree.unique_defined_syms])
+    nearest = _nearest_names(name.upper().removeprefix("CONFIG_"), [symbol.name for symbol in tree.unique_defined_syms])
     sentence = f"this kernel has no option {name}"
     if nearest:
         sentence += f"; similar: {_listed(nearest)}"
@@ -401,7 +401,7 @@ def _unknown(tree: Kconfig, name: str, wanted: str | None) -> OptionExplanation:
 
 def _nearest_names(name: str, known: list[str]) -> tuple[str, ...]:
     # First those that have `name` as a word of theirs, then those that are spelt alike.
-    within = sorted((one for one in known if f"_{name}_" in f"_{one}_"), key=len)
+    within = sorted((option for option in known if f"_{name}_" in f"_{option}_"), key=len)
     alike = nearest_names(name, known, most=_NEAREST, parts=False)
     return tuple(dict.fromkeys([*within, *alike]))[:_NEAREST]
 

@@ -105,16 +105,16 @@ def _place(directory: Path, release: str) -> Path:
 
 
 def _packages(name: str, version: str, archive: Archive) -> list[Package]:
-    found: dict[str, Package] = {}
+    packages: dict[str, Package] = {}
     wanted = [name]
     while wanted:
         offered = archive.packages(wanted)
         level = [package for part in wanted if (package := _best(part, version, offered))]
         if len(level) < len(wanted):
             return []
-        found |= {package.name: package for package in level}
-        wanted = sorted({part for package in level for part in _parts(package)} - set(found))
-    return list(found.values())
+        packages |= {package.name: package for package in level}
+        wanted = sorted({part for package in level for part in _parts(package)} - set(packages))
+    return list(packages.values())
 
 
 def _best(name: str, version: str, offered: Iterable[Package]) -> Package | None:
@@ -213,10 +213,10 @@ def _build(name: str, sources: Path, headers: Headers, module: Path) -> None:
         tree = Path(directory) / "source"
         shutil.copytree(sources, tree)
         command = ["make", "-C", str(headers.directory), f"M={tree}", "CC=gcc", "modules"]
-        said = _run(command)
+        process = _run(command)
         built = tree / f"{name}.ko"
-        if said.returncode or not built.is_file():
-            raise _failure(name, headers, said.stdout.replace(f"{tree}/", ""))
+        if process.returncode or not built.is_file():
+            raise _failure(name, headers, process.stdout.replace(f"{tree}/", ""))
         # What is left does not depend on the directory that it was built in.
         stripped = _run(["strip", "--strip-debug", str(built)])
         if stripped.returncode:
@@ -242,13 +242,13 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _failure(name: str, headers: Headers, said: str) -> RunError:
-    shown = first_error(said.splitlines()) or ["make gave no reason"]
-    below = "\n".join(shown[1:])
-    if "unrecognized command-line option" in shown[0]:
+def _failure(name: str, headers: Headers, output: str) -> RunError:
+    reported = first_error(output.splitlines()) or ["make gave no reason"]
+    below = "\n".join(reported[1:])
+    if "unrecognized command-line option" in reported[0]:
         below = f"the kernel was built with a newer compiler than this machine's, {compiler().partition(';')[0]}"
     return RunError(
-        f"the module {name} does not build with {headers.packages[0]}: {shown[0]}",
+        f"the module {name} does not build with {headers.packages[0]}: {reported[0]}",
         hint=below if below.strip() else None,
     )
 
@@ -264,13 +264,13 @@ def built_modules(
     Raises RequestError where one cannot be built on this machine, with how to do without, and RunError where it does
     not build.
     """
-    found: dict[Machine, dict[str, Path]] = {}
+    modules: dict[Machine, dict[str, Path]] = {}
     for configuration in resolved.configurations:
         for name in configuration.modules:
-            of_machine = found.setdefault(configuration.machine, {})
+            of_machine = modules.setdefault(configuration.machine, {})
             if name not in of_machine:
                 of_machine[name] = _built(name, images[configuration.kernel], configuration, resolved, home, say)
-    return {machine: tuple(files.values()) for machine, files in found.items()}
+    return {machine: tuple(files.values()) for machine, files in modules.items()}
 
 
 def _built(

@@ -73,8 +73,8 @@ def provided_by(package: Package) -> Iterator[Relation]:
 
 @cache
 def _compared(version: str, other: str) -> int:
-    one, two = Version(version), Version(other)
-    return (one > two) - (one < two)
+    first, second = Version(version), Version(other)
+    return (first > second) - (first < second)
 
 
 @cache
@@ -82,13 +82,15 @@ def relations(text: str) -> tuple[tuple[Relation, ...], ...]:
     """All that a field asks for, each as the alternatives that it has. Those of other architectures are left out."""
     from debian.deb822 import PkgRelation  # takes long to load
 
-    found = []
+    groups = []
     for alternatives in PkgRelation.parse_relations(text) if text else ():
         here = [
-            Relation(one["name"], _version(one["version"])) for one in alternatives if one["archqual"] in _ARCHITECTURES
+            Relation(entry["name"], _version(entry["version"]))
+            for entry in alternatives
+            if entry["archqual"] in _ARCHITECTURES
         ]
-        found.append(tuple(here))
-    return tuple(found)
+        groups.append(tuple(here))
+    return tuple(groups)
 
 
 def _version(given: tuple[str, str] | None) -> tuple[str, str] | None:
@@ -137,7 +139,7 @@ class _Closure:
 
     def require(self, asked: Iterable[tuple[Relation, ...]], by: str) -> None:
         for alternatives in asked:
-            if not any(self._is_met(one) for one in alternatives):
+            if not any(self._is_met(relation) for relation in alternatives):
                 self._choose(alternatives, by)
 
     def _is_met(self, relation: Relation) -> bool:
@@ -153,14 +155,14 @@ class _Closure:
                 self._add(package)
                 return
         text = " or ".join(map(str, alternatives)) or "a package of another architecture"
-        said = f"{by} requires {text}" if by else text
-        raise RequestError(f"{said}: {refused or f'Debian {self.release} does not have it'}")
+        demand = f"{by} requires {text}" if by else text
+        raise RequestError(f"{demand}: {refused or f'Debian {self.release} does not have it'}")
 
     def _candidates(self, relation: Relation) -> list[Package]:
-        found = [package for package in self.pool.find(relation.name) if relation.is_met_by(package)]
-        found.sort(key=lambda package: package.name)
-        found.sort(key=lambda package: Version(package.version), reverse=True)
-        return sorted(found, key=lambda package: (package.name != relation.name, package.name))
+        packages = [package for package in self.pool.find(relation.name) if relation.is_met_by(package)]
+        packages.sort(key=lambda package: package.name)
+        packages.sort(key=lambda package: Version(package.version), reverse=True)
+        return sorted(packages, key=lambda package: (package.name != relation.name, package.name))
 
     def _problem_with(self, package: Package) -> str:
         if (other := self.chosen.get(package.name)) is not None:
@@ -258,7 +260,11 @@ def choose_packages(request: PackageRequest, home: Home, say: Say, *, refresh: b
 
 def _unknown(name: str, release: str, archive: Archive, suites: tuple[str, ...]) -> RequestError:
     # What begins alike is enough of 60,000 names to look for what was meant.
-    alike = {one.name for one in archive.packages(archive.names(name[:2])) if set(suites).intersection(one.suites)}
+    alike = {
+        package.name
+        for package in archive.packages(archive.names(name[:2]))
+        if set(suites).intersection(package.suites)
+    }
     return RequestError(
         f"package {name} not found in Debian {release}",
         hint=did_you_mean(nearest_names(name, sorted(alike), parts=False))
@@ -274,8 +280,8 @@ class _Release:
 
     def find(self, name: str) -> list[Package]:
         if name not in self.known:
-            found = self.archive.packages({name, *self.archive.providers(name)})
-            self.known[name] = [package for package in found if set(self.suites).intersection(package.suites)]
+            packages = self.archive.packages({name, *self.archive.providers(name)})
+            self.known[name] = [package for package in packages if set(self.suites).intersection(package.suites)]
         return self.known[name]
 
 
@@ -319,6 +325,6 @@ def _size_bytes(packages: Iterable[Package]) -> int:
 def described(packages: Iterable[Package]) -> tuple[PackageVersion, ...]:
     """What a run keeps of its packages."""
     return tuple(
-        PackageVersion(name=one.name, version=one.version, sha256=one.sha256, size_bytes=one.size_bytes)
-        for one in packages
+        PackageVersion(name=package.name, version=package.version, sha256=package.sha256, size_bytes=package.size_bytes)
+        for package in packages
     )

@@ -154,7 +154,7 @@ def _choose(archive: Archive, source: QemuSource, suites: tuple[str, ...]) -> li
     known = [p for p in archive.packages([source.package, *source.companions]) if set(p.suites).intersection(suites)]
     known.sort(key=lambda p: Version(p.version), reverse=True)
     programs = [p for p in known if p.name == source.package and _upstream(p) >= Version(source.minimum)]
-    found = []
+    choices = []
     for program in programs:
         packages = [program]
         for name in source.companions:
@@ -162,8 +162,8 @@ def _choose(archive: Archive, source: QemuSource, suites: tuple[str, ...]) -> li
             same = [p for p in known if p.name == name and p.version == program.version]
             packages += (same or [p for p in known if p.name == name])[:1]
         if len(packages) == 1 + len(source.companions):
-            found.append(packages)
-    return found
+            choices.append(packages)
+    return choices
 
 
 def _upstream(package: Package) -> Version:
@@ -201,10 +201,10 @@ def _arrange(tree: Path, entry: Path) -> None:
 
 def _describe(entry: Path, package: Package) -> None:
     libraries = entry / "lib" if (entry / "lib").is_dir() else None
-    said = run_with_libraries([entry / PROGRAM, "--version"], libraries)
-    version = said.stdout.partition("version ")[2].split(" ")[0].strip()
-    if said.returncode != 0 or not version[:1].isdigit():
-        raise RunError(f"the fetched {package} does not start on this machine: {said.stderr.strip()[:300]}")
+    process = run_with_libraries([entry / PROGRAM, "--version"], libraries)
+    version = process.stdout.partition("version ")[2].split(" ")[0].strip()
+    if process.returncode != 0 or not version[:1].isdigit():
+        raise RunError(f"the fetched {package} does not start on this machine: {process.stderr.strip()[:300]}")
     record = QemuImage(
         binary=Path(PROGRAM),
         firmware=Path("firmware"),
@@ -275,8 +275,8 @@ def add_missing_libraries(
         fetched = temporary / f"packages-{len(seen)}"
         fetched.mkdir()
         unpack(archive.download(level, fetched), tree)
-        while found := [file for name in missing if (file := _find(tree, name))]:
-            for file in found:
+        while libraries := [file for name in missing if (file := _find(tree, name))]:
+            for file in libraries:
                 shutil.copy(file, into / file.name)
             missing = missing_libraries(program, into)
 

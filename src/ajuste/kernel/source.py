@@ -142,12 +142,12 @@ def _load(model: type[T], table: object, file: Traversable) -> T:
 @cache
 def kernel_sources() -> dict[str, KernelSource]:
     """All of them by name. Raises AjusteError that names the file and the field of a mistake."""
-    found = [
+    sources = [
         _load(KernelSource, table, file)
         for file in _tables()
         if "series" in (table := tomllib.loads(file.read_text(encoding="utf-8")))
     ]
-    return {source.name: source for source in found}
+    return {source.name: source for source in sources}
 
 
 @cache

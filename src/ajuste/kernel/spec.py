@@ -139,7 +139,7 @@ def parse_spec(text: str) -> KernelSpec:
     if not colon:
         raise RequestError(f"{text!r} is not a kernel; expected {FORMS}", hint=_guess(text.strip()))
     kinds = [*sources, BUILT, TO_BUILD, "path"]
-    near = did_you_mean(f"{one}:{rest}" for one in nearest_names(kind, kinds))
+    near = did_you_mean(f"{word}:{rest}" for word in nearest_names(kind, kinds))
     raise RequestError(
         f"unknown kernel source {kind!r}; expected one of {', '.join(kinds)}",
         hint=near or f"write {FORMS}",
@@ -175,12 +175,12 @@ def kernel_kind(text: str) -> Kind:
 def _runs_here(spec: KernelToBuild) -> str:
     # What of a kernel to build is code that nobody vouches for.
     texts = [setting for setting, (_, value) in zip(spec.settings, spec.options, strict=True) if value[0] == '"']
-    found = [
+    foreign = [
         *([f"the source {spec.source}"] if isinstance(spec.source, SourceTree) else ()),
         *(f"the patch {patch}" for patch in spec.patches),
         *(f"the text {setting}" for setting in texts),
     ]
-    return next(iter(found), "")
+    return next(iter(foreign), "")
 
 
 def parse_study_spec(text: str, asked: Asked = Asked("study file")) -> KernelSpec:  # noqa: B008
@@ -215,13 +215,13 @@ def parse_source(text: str) -> PackagedKernel | SourceTree:
     return wanted
 
 
-def read_options(texts: Sequence[str], said: str = "") -> tuple[tuple[str, str], ...]:
-    """``NUMA=n`` and the like as names and values, each name once. ``said`` is the option of the command line for
+def read_options(texts: Sequence[str], option: str = "") -> tuple[tuple[str, str], ...]:
+    """``NUMA=n`` and the like as names and values, each name once. ``option`` is the option of the command line for
     errors, if any. Raises RequestError.
     """
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for text in texts:
-        place = Place(f"{said} {text}") if said else None
+        place = Place(f"{option} {text}") if option else None
         name, equals, value = text.partition("=")
         name, value = re.sub(r"^(?:CONFIG_)+", "", name.strip()), value.strip()
         if not equals or not _OPTION.fullmatch(name):
@@ -236,14 +236,14 @@ def read_options(texts: Sequence[str], said: str = "") -> tuple[tuple[str, str],
             value = f'"{value}"'
         if not _VALUE.fullmatch(value) or not value.isprintable():
             raise RequestError("found a quotation mark, a backslash or a line break; expected plain text", place=place)
-        if name in found:
+        if name in options:
             raise RequestError(
-                f"{name} is given twice, as {found[name]} and {value}; expected one value",
-                hint=f"remove one of {name}={found[name]} and {name}={value}",
+                f"{name} is given twice, as {options[name]} and {value}; expected one value",
+                hint=f"remove one of {name}={options[name]} and {name}={value}",
                 place=place,
             )
-        found[name] = value
-    return tuple(found.items())
+        options[name] = value
+    return tuple(options.items())
 
 
 def _plain(value: str) -> str:

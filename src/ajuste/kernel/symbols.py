@@ -88,11 +88,11 @@ def read_vmlinux(vmlinuz: Path) -> bytes:
 
 
 def _decompressed(payload: bytes) -> bytes:
-    found = next((read for magic, read in _FORMATS.items() if payload.startswith(magic)), None)
-    if found is None:
+    read_format = next((read for magic, read in _FORMATS.items() if payload.startswith(magic)), None)
+    if read_format is None:
         name = "LZO" if payload.startswith(_LZO) else f"a format that begins with {payload[:4].hex() or 'nothing'}"
         raise ValueError(f"{name} is not supported; expected gzip, bzip2, LZMA, XZ, LZ4 or Zstandard")
-    return found(payload)
+    return read_format(payload)
 
 
 class _Decompressor(Protocol):
@@ -199,13 +199,13 @@ def kernel_symbols(image: KernelImage, home: Home) -> tuple[KernelSymbol, ...]:
     kept = home.cache / SYMBOLS / f"{image.sha256}.gz"
     with suppress(OSError, EOFError, ValueError, zlib.error):
         return read_system_map(gzip.decompress(read_kept(kept)).decode())
-    found = _read_kallsyms(read_vmlinux(image.vmlinuz), image.spec)
+    symbols = _read_kallsyms(read_vmlinux(image.vmlinuz), image.spec)
     with keeping_in(kept.parent, "symbols of kernels"):
         make_directory(kept.parent)
-        text = "".join(f"{address:016x} {kind} {name}\n" for address, kind, name in found)
+        text = "".join(f"{address:016x} {kind} {name}\n" for address, kind, name in symbols)
         replace_file(kept, gzip.compress(text.encode(), 1), mode=0o600)
         make_room(SYMBOLS, home)
-    return _symbols(found)
+    return _symbols(symbols)
 
 
 def read_system_map(text: str) -> tuple[KernelSymbol, ...]:
@@ -235,15 +235,15 @@ def _plainness(name: str) -> tuple[bool, bool, int, int, str]:
     return name in _MARKS, not name.startswith("__x64_sys_"), len(name) - len(name.lstrip("_")), len(name), name
 
 
-def _symbols(found: list[_Symbol]) -> tuple[KernelSymbol, ...]:
-    found.sort(key=lambda symbol: symbol[0])
-    addresses = np.array([address for address, _, _ in found], dtype=np.uint64)
+def _symbols(symbols: list[_Symbol]) -> tuple[KernelSymbol, ...]:
+    symbols.sort(key=lambda symbol: symbol[0])
+    addresses = np.array([address for address, _, _ in symbols], dtype=np.uint64)
     following = np.append(np.unique(addresses), addresses[-1:])
     nexts = following[np.searchsorted(following, addresses, side="right").clip(max=max(len(following) - 1, 0))]
     sizes = (nexts - addresses).tolist()
     return tuple(
         KernelSymbol(address, size, name, kind in _TEXT)
-        for (address, kind, name), size in zip(found, sizes, strict=True)
+        for (address, kind, name), size in zip(symbols, sizes, strict=True)
     )
 
 
@@ -263,10 +263,10 @@ def _read_kallsyms(vmlinux: bytes, kernel: str) -> list[_Symbol]:
     # Raises RequestError where there are no tables.
     for tokens in _token_tables(vmlinux):
         for markers, start in _marker_tables(vmlinux, tokens.start):
-            found = _read_names(vmlinux, tokens, markers, start)
-            addresses = found and _read_addresses(vmlinux, tokens, found[0], len(found[1]))
-            if found and addresses:
-                return [(address, name[0], name[1:]) for address, name in zip(addresses, found[1], strict=True)]
+            names = _read_names(vmlinux, tokens, markers, start)
+            addresses = names and _read_addresses(vmlinux, tokens, names[0], len(names[1]))
+            if names and addresses:
+                return [(address, name[0], name[1:]) for address, name in zip(addresses, names[1], strict=True)]
     raise RequestError(
         f"the kernel {kernel} has no table of its symbols (kallsyms)",
         hint="use a kernel built with CONFIG_KALLSYMS=y",
@@ -332,8 +332,8 @@ def _read_addresses(image: bytes, tokens: _Tokens, num_syms: int, count: int) ->
     # By the one of the layouts in which they rise.
     base = num_syms - 8
     old = (base - 4 * count) & ~7
-    if old > 0 and (found := _from_base(image, old, base, count)):
-        return found
+    if old > 0 and (addresses := _from_base(image, old, base, count)):
+        return addresses
     base = (tokens.end + 4 * count + 7) & ~7
     return _from_base(image, tokens.end, base, count) or _from_own_place(image, tokens.end, count)
 

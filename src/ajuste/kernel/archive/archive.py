@@ -95,12 +95,12 @@ def find_addresses(source: KernelSource, environment: Mapping[str, str] = os.env
         for repository in source.repositories
         for suite in repository.suites
     }
-    said = _apt_settings() if has_apt else {}
-    proxies = {scheme: proxy for scheme, name in _PROXIES.items() if (proxy := said.get(name, ""))}
+    options = _apt_settings() if has_apt else {}
+    proxies = {scheme: proxy for scheme, name in _PROXIES.items() if (proxy := options.get(name, ""))}
     # https takes the proxy of http where it has none. Source: apt-transport-https(1).
     proxies = {**({"https": proxies["http"]} if "http" in proxies else {}), **proxies}
     proxies = {scheme: proxy for scheme, proxy in proxies.items() if proxy not in ("DIRECT", "false")}
-    expires = said.get(_CHECKED, "").lower() not in ("false", "no", "without", "off", "disable", "0")
+    expires = options.get(_CHECKED, "").lower() not in ("false", "no", "without", "off", "disable", "0")
     return Addresses(suites=suites, proxies=proxies, expires=expires)
 
 
@@ -136,14 +136,14 @@ def _apt_mirrors(source: KernelSource) -> dict[str, str]:
 def _targets(*options: str) -> list[tuple[str, str, str]]:
     # Suite, origin and address of the package lists that apt fetches. Source: apt-get(8), "indextargets".
     layout = "$(IDENTIFIER)|$(COMPONENT)|$(RELEASE)|$(ORIGIN)|$(REPO_URI)"
-    found = []
+    targets = []
     for line in _said("apt-get", "indextargets", *options, "--format", layout).splitlines():
         match line.split("|", 4):
             case ["Packages", "main", suite, origin, uri]:
                 uri = uri.rstrip("/").replace("copy:", "file:", 1) if uri.startswith("copy:") else uri.rstrip("/")
                 if uri.partition(":")[0] in SCHEMES:
-                    found.append((suite, origin, uri))
-    return found
+                    targets.append((suite, origin, uri))
+    return targets
 
 
 def _apt_settings() -> dict[str, str]:
@@ -249,8 +249,8 @@ class Archive:
 
     def names(self, prefix: str) -> list[str]:
         """All package names that begin with ``prefix``."""
-        found = self._ask(lambda file, _: find_names(file, prefix))
-        return sorted(set().union(*found))
+        names = self._ask(lambda file, _: find_names(file, prefix))
+        return sorted(set().union(*names))
 
     def providers(self, name: str) -> set[str]:
         """The names of packages that provide ``name``."""
@@ -258,7 +258,7 @@ class Archive:
 
     def essential(self, suite: str) -> list[str]:
         """The names of packages that every system of ``suite`` has."""
-        return sorted(set().union(*self._ask(lambda file, one: find_essential(file) if one == suite else set())))
+        return sorted(set().union(*self._ask(lambda file, other: find_essential(file) if other == suite else set())))
 
     def packages(self, names: Iterable[str]) -> list[Package]:
         """All versions of the packages that have one of ``names``, each once, with all the suites that have it."""

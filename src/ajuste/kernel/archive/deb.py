@@ -129,9 +129,9 @@ class _Forwards(io.BufferedReader):
 
 def _open_part(package: Path, part: str, opened: ExitStack) -> IO[bytes]:
     archive = ArFile(fileobj=opened.enter_context(_Forwards(io.FileIO(package))))
-    if sum(60 + one.size for one in archive.getmembers()) > package.stat().st_size:
+    if sum(60 + item.size for item in archive.getmembers()) > package.stat().st_size:
         raise ValueError("it is cut off")
-    member = next((one for one in archive.getmembers() if one.name.startswith(part)), None)
+    member = next((item for item in archive.getmembers() if item.name.startswith(part)), None)
     if member is None:
         raise ValueError(f"it has no {part}")
     stream = cast("IO[bytes]", member)

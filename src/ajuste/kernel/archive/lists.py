@@ -104,7 +104,7 @@ def read_release(content: bytes, suite: str, keys: Sequence[Cert]) -> Release:
         named = {described.get("Suite"), described.get("Codename")}
         if suite not in named:
             raise RejectedRelease(f"the mirror has the suite {described.get('Codename')} in the place of {suite}")
-        listed = {one["name"]: Expected(int(one["size"]), one["sha256"]) for one in described["SHA256"]}
+        listed = {entry["name"]: Expected(int(entry["size"]), entry["sha256"]) for entry in described["SHA256"]}
         return Release(
             date=_date(described["Date"]),
             valid_until=_date(described["Valid-Until"]) if "Valid-Until" in described else None,
@@ -281,20 +281,20 @@ def read_listed(file: Path) -> Listed | None:
 def find_names(file: Path, prefix: str) -> set[str]:
     """The names of packages that begin with ``prefix``. Raises sqlite3.Error for a damaged file."""
     with closing(_opened(file)) as database:
-        found = database.execute(
+        rows = database.execute(
             "select distinct name from package where name >= ? and name < ?", (prefix, f"{prefix}\U0010ffff")
         )
-        return {name for (name,) in found}
+        return {name for (name,) in rows}
 
 
 def find_packages(file: Path, names: Iterable[str], suite: str) -> list[Package]:
     """All versions of the packages that have one of ``names``. Raises sqlite3.Error for a damaged file."""
-    found = []
+    packages = []
     with closing(_opened(file)) as database:
         for name in names:
             rows = database.execute("select * from package where name = ?", (name,))
-            found += [replace(Package(*row), suites=(suite,)) for row in rows]
-    return found
+            packages += [replace(Package(*row), suites=(suite,)) for row in rows]
+    return packages
 
 
 def find_providers(file: Path, virtual: str) -> set[str]:

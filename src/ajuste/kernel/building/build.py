@@ -194,13 +194,15 @@ def _recipe(request: BuildRequest, home: Home, say: Say) -> _Recipe:
     version = version_of(origin)
     edits, notes = try_patches(patches, origin)
     start = start_of(request.config, version, home, say)
-    own = read_schedulers(request.schedulers)
-    recipe = _Recipe(origin, version, request.config, start, settings, patches, edits, tuple(notes), compiler(), own)
+    own_schedulers = read_schedulers(request.schedulers)
+    recipe = _Recipe(
+        origin, version, request.config, start, settings, patches, edits, tuple(notes), compiler(), own_schedulers
+    )
     if settings and not _asked_before(recipe, home):
         require_known(settings, symbols_of(origin, edits), origin)
     if not (schedulers := schedulers_of(request.config, origin)):
         return recipe
-    if twice := next((scheduler for scheduler in own if scheduler.name in schedulers), None):
+    if twice := next((scheduler for scheduler in own_schedulers if scheduler.name in schedulers), None):
         raise RequestError(
             f"--scheduler {twice.file}: the sources already have {twice.name}; expected another name",
             hint="rename the file",
@@ -251,8 +253,8 @@ def _remember(recipe: _Recipe, kernel: BuiltKernel, home: Home) -> BuiltKernel:
 def _build(recipe: _Recipe, home: Home, watcher: BuildWatcher) -> BuiltKernel:
     with workspace(recipe.origin, home, watcher.say) as tree:
         # Another process may just have built it.
-        if found := _asked_before(recipe, home):
-            return found
+        if kernel := _asked_before(recipe, home):
+            return kernel
         require_space(tree.directory, _FIRST_BYTES if tree.empty else _AGAIN_BYTES, "the objects of a kernel")
         watcher.say(f"preparing {recipe.origin.title}")
         tree.update(recipe.origin, recipe.edits)
@@ -261,8 +263,8 @@ def _build(recipe: _Recipe, home: Home, watcher: BuildWatcher) -> BuiltKernel:
             options, notes = _configured(recipe, tree, home)
             require_loadable(recipe.own_schedulers, options)
             key = recipe.content_key(tree)
-            if found := read_built(key, home):
-                return _remember(recipe, found, home)
+            if kernel := read_built(key, home):
+                return _remember(recipe, kernel, home)
             began = time.monotonic()
             compiled = _compile(tree, home, options, watcher)
             programs = _schedulers(recipe, tree, home, options, watcher)
@@ -318,11 +320,11 @@ def _expected(tree: Workspace, options: Options, change: OptionChange) -> int | 
 def _schedulers(
     recipe: _Recipe, tree: Workspace, home: Home, options: Options, watcher: BuildWatcher
 ) -> dict[Path, str]:
-    own = {scheduler.file: "strip" for scheduler in recipe.own_schedulers}
+    copied = {scheduler.file: "strip" for scheduler in recipe.own_schedulers}
     if recipe.llvm is None:
-        return own
+        return copied
     watcher.say("building schedulers")
-    return build_schedulers(tree, home, recipe.schedulers, options, recipe.llvm) | own
+    return build_schedulers(tree, home, recipe.schedulers, options, recipe.llvm) | copied
 
 
 def _modules(options: Options) -> tuple[str, ...]:

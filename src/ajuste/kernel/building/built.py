@@ -156,12 +156,12 @@ def find_built(name: str, home: Home) -> BuiltKernel:
             f"built kernel {name!r} not found",
             hint=hint or f"list kernels with ajuste kernel list, or build it: ajuste kernel build --name {name}",
         )
-    found = read_built(key, home)
-    if found is None and not (kept_by(home) / key).is_dir():
+    kernel = read_built(key, home)
+    if kernel is None and not (kept_by(home) / key).is_dir():
         raise RequestError(f"the kernel {BUILT}:{name} was removed from the cache", hint="build it again")
-    if found is None:
+    if kernel is None:
         raise RequestError(f"the kernel {BUILT}:{name} is damaged on the disk", hint="build it again")
-    return _named(found, name)
+    return _named(kernel, name)
 
 
 def built_names(home: Home) -> list[str]:
@@ -172,8 +172,8 @@ def built_names(home: Home) -> list[str]:
 
 def built_kernels(home: Home) -> list[BuiltKernel]:
     """All that are whole, by their names."""
-    found = ((name, key) for name in built_names(home) if (key := _key_of(name, home)))
-    return [_named(kernel, name) for name, key in found if (kernel := read_built(key, home))]
+    entries = ((name, key) for name in built_names(home) if (key := _key_of(name, home)))
+    return [_named(kernel, name) for name, key in entries if (kernel := read_built(key, home))]
 
 
 def read_built(key: str, home: Home) -> BuiltKernel | None:

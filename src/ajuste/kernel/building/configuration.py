@@ -66,13 +66,13 @@ def symbols_of(origin: SourceOrigin, edits: Edits) -> dict[str, str]:
     """
     kept = [path for path in origin.manifest if _is_kconfig(path) and path not in edits]
     patched = [edit.content for path, edit in edits.items() if _is_kconfig(path) and edit.content is not None]
-    found: dict[str, set[str]] = {}
+    kinds_by_name: dict[str, set[str]] = {}
     for content in chain(origin.read_all(kept), patched):
         for name, lines in _SYMBOL.findall(content + b"\n"):
-            kinds = found.setdefault(name.decode(), set())
+            kinds = kinds_by_name.setdefault(name.decode(), set())
             if (first := _TYPE.search(lines)) and first[1]:
                 kinds.add(first[1].decode())
-    return {name: kinds.pop() if len(kinds) == 1 else "" for name, kinds in found.items()}
+    return {name: kinds.pop() if len(kinds) == 1 else "" for name, kinds in kinds_by_name.items()}
 
 
 def _is_kconfig(path: str) -> bool:

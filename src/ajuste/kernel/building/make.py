@@ -145,12 +145,12 @@ def _failure(tree: Workspace, words: Sequence[str], complaint: str) -> RunError 
     lines = tree.log.read_text(errors="replace").splitlines()
     if any(_FULL.search(line) for line in lines):
         return out_of_space(tree.directory, "a kernel's objects")
-    shown = first_error(lines) or [f"make {' '.join(words)} failed"]
+    reported = first_error(lines) or [f"make {' '.join(words)} failed"]
     kept = tree.log.with_name("failed.log")
     tree.log.replace(kept)
-    excerpt = "\n".join(line.replace(f"{tree.directory}/", "") for line in shown[1:])
+    excerpt = "\n".join(line.replace(f"{tree.directory}/", "") for line in reported[1:])
     return RunError(
-        f"{complaint}: {shown[0].replace(f'{tree.directory}/', '')}",
+        f"{complaint}: {reported[0].replace(f'{tree.directory}/', '')}",
         hint=(f"{excerpt}\n" if excerpt.strip() else "") + f"see the log of make: {kept}",
     )
 
@@ -229,8 +229,10 @@ def compiler() -> str:
 
 
 def _first_line(program: str) -> str:
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    return (said.stdout.splitlines() or [program])[0]
+    process = subprocess.run(
+        [program, "--version"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    return (process.stdout.splitlines() or [program])[0]
 
 
 def _has_header(name: str) -> bool:

@@ -151,15 +151,15 @@ def try_patches(patches: Sequence[PatchFile], origin: SourceOrigin) -> tuple[Edi
         tree.mkdir()
         for path in touched:
             _lay_out(tree, path, origin)
-        said: list[str] = []
+        notes: list[str] = []
         for number, patch in enumerate(patches):
-            said += _apply(patch, root, f"{number}.patch")
+            notes += _apply(patch, root, f"{number}.patch")
         edits = {path: _edit(tree / path) for path in touched if _differs(tree / path, path, origin)}
     if not edits:
         raise RequestError(
             f"{', '.join(str(patch.path) for patch in patches)}: no change; expected a patch that changes the source"
         )
-    return edits, said
+    return edits, notes
 
 
 def _lay_out(tree: Path, path: str, origin: SourceOrigin) -> None:

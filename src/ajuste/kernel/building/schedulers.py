@@ -62,7 +62,7 @@ class OwnScheduler:
 
 def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
     """Raises RequestError for what is no program with a scheduler's name."""
-    found: dict[str, OwnScheduler] = {}
+    schedulers: dict[str, OwnScheduler] = {}
     # What can be a level of the tunable, and nothing else; loaded only where it is needed.
     names = catalogue().find_tunable(_TUNABLE).also if files else ""
     for file in files:
@@ -71,27 +71,27 @@ def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
             raise RequestError(
                 "wrong file name; expected scx_ and lower-case letters, such as scx_bpfland", place=place
             )
-        if twin := found.get(file.name):
+        if twin := schedulers.get(file.name):
             raise RequestError(
                 f"{twin.file} has the same name; expected different names", place=place, hint="rename one of the files"
             )
         try:
             with file.open("rb") as opened:
                 is_program = opened.read(len(_ELF)) == _ELF
-            found[file.name] = OwnScheduler(file, sha256_of(file))
+            schedulers[file.name] = OwnScheduler(file, sha256_of(file))
         except OSError as error:
             raise RequestError(str(error.strerror), place=place) from None
         if not is_program:
             raise RequestError("not an ELF file; expected a scheduler's program", place=place)
-    return tuple(found.values())
+    return tuple(schedulers.values())
 
 
-def require_loadable(own: Sequence[OwnScheduler], options: Options) -> None:
+def require_loadable(schedulers: Sequence[OwnScheduler], options: Options) -> None:
     """Raises RequestError where a kernel with these options cannot load what it would be given."""
     lacking = [f"{name}=y" for name in _OPTIONS if options.get(name) != "y"]
-    if own and lacking:
+    if schedulers and lacking:
         raise RequestError(
-            f"the kernel cannot load {own[0].name}: it lacks {' and '.join(lacking)}",
+            f"the kernel cannot load {schedulers[0].name}: it lacks {' and '.join(lacking)}",
             hint=f"use --config {CONFIG} and Linux 6.12 or later",
         )
 
@@ -108,8 +108,8 @@ def require_llvm() -> Llvm:
     """The newest LLVM here that is whole. Raises RequestError that names the packages."""
     for suffix in _SUFFIXES:
         if all(shutil.which(f"{program}{suffix}") for program in _PROGRAMS):
-            said = subprocess.run([f"clang{suffix}", "--version"], capture_output=True, text=True, check=False)
-            return Llvm(suffix, (said.stdout.splitlines() or ["clang"])[0])
+            process = subprocess.run([f"clang{suffix}", "--version"], capture_output=True, text=True, check=False)
+            return Llvm(suffix, (process.stdout.splitlines() or ["clang"])[0])
     raise RequestError(
         f"{CONFIG} builds schedulers, which requires {', '.join(_PROGRAMS)} of LLVM 17 or later",
         hint=install_hint(*_PACKAGES),

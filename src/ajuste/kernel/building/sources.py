@@ -80,13 +80,13 @@ class RevisionSource:
     @cached_property
     def manifest(self) -> Manifest:
         listing = _git_in(self.repository, "ls-tree", "-r", "-z", "--full-tree", self.tree)
-        found = {}
+        marks = {}
         for line in listing.split(b"\0"):
             about, _, name = line.partition(b"\t")
             mode, _, rest = about.partition(b" ")
             if mode in _KINDS:  # What is left are other repositories' commits.
-                found[os.fsdecode(name)] = f"{_KINDS[mode]}:{rest.rpartition(b' ')[2].decode()}"
-        return found
+                marks[os.fsdecode(name)] = f"{_KINDS[mode]}:{rest.rpartition(b' ')[2].decode()}"
+        return marks
 
     def read(self, path: str) -> bytes:
         return _git_in(self.repository, "cat-file", "blob", self._blob(path))
@@ -185,7 +185,7 @@ class DirectorySource:
         """What building in the directory made is left out: what its ``.gitignore`` names, if it was built there."""
         remembered = _remembered(self.known)
         now: dict[str, list[str]] = {}
-        found = {}
+        marks = {}
         ignored = self._ignored()
         for path, kind, status in list_files(self.directory):
             if path in ignored:
@@ -194,10 +194,10 @@ class DirectorySource:
             before = remembered.get(path, [])
             sum_ = before[1] if before and before[0] == mark else hashlib.sha256(self.read(path)).hexdigest()
             now[path] = [mark, sum_]
-            found[path] = f"{kind}:{sum_}"
+            marks[path] = f"{kind}:{sum_}"
         self.known.parent.mkdir(parents=True, exist_ok=True)
         self.known.write_text(sealed(json.dumps(now)))
-        return found
+        return marks
 
     def read(self, path: str) -> bytes:
         file = self.directory / path
@@ -374,8 +374,8 @@ def _is_meant(wanted: PackagedKernel, version: str) -> bool:
 def cached_sources(home: Home) -> list[PackagedSource]:
     """All that are here, newest first."""
     folders = (home.cache / "sources").glob(f"{PREFIX}*")
-    found = [source for folder in folders if (source := _read(folder))]
-    return sorted(found, key=lambda source: Version(source.version), reverse=True)
+    sources = [source for folder in folders if (source := _read(folder))]
+    return sorted(sources, key=lambda source: Version(source.version), reverse=True)
 
 
 def cached_source(wanted: PackagedKernel, home: Home) -> PackagedSource | None:
@@ -410,8 +410,8 @@ def _fetch(root: Path, wanted: PackagedKernel, archive: Archive, say: Say, *, re
     gone = ""
     for package in meant[: -_MOST_ATTEMPTS - 1 : -1]:
         folder = root / f"{package.name}_{package.version.replace(':', '%3a')}"
-        if found := _read(folder):
-            return found
+        if source := _read(folder):
+            return source
         try:
             return _unpacked(package, folder, archive, say)
         except PackageGone as error:

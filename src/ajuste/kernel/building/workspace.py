@@ -230,10 +230,10 @@ def _remove_empty(root: Path, gone: Iterable[str]) -> None:
 def _renew(file: Path) -> None:
     # Other trees may share the file: write a new one, with the time of now.
     if file.stat().st_nlink > 1:
-        own = file.with_name(file.name + _NEW)
-        own.write_bytes(file.read_bytes())
-        own.chmod(file.stat().st_mode)
-        own.replace(file)
+        copy = file.with_name(file.name + _NEW)
+        copy.write_bytes(file.read_bytes())
+        copy.chmod(file.stat().st_mode)
+        copy.replace(file)
     os.utime(file)
 
 
