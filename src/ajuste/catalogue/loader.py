@@ -71,10 +71,10 @@ class Catalogue:
         Raises RequestError with the nearest names, or with the form of an instance.
         """
         name, chosen = place.split_name(text)
-        found = place.find(self.tunables, self.parts, name)
-        if found is None:
+        match = place.find(self.tunables, self.parts, name)
+        if match is None:
             raise _unknown("tunable", name, list(self.tunables), "list all with ajuste tunables")
-        tunable, said_by_path = found
+        tunable, said_by_path = match
         which = said_by_path if chosen is None else chosen
         return tunable if which is None else self.instance(tunable, which)
 
@@ -107,15 +107,15 @@ class Catalogue:
             # A FIFO would make its reader wait.
             if file.exists() and not (file.is_file() and file.stat().st_size <= _LARGEST_MACHINE):
                 raise RequestError(f"{file} is not a regular file of at most 1 MB", hint=_MACHINE_HINT)
-            found = list(load(file, "machine", ModelledMachine).values())
+            machines = list(load(file, "machine", ModelledMachine).values())
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "not UTF-8"
             raise RequestError(f"cannot read the machine {file}: {why}", hint="name a TOML file") from None
         except AjusteError as error:
             raise RequestError(error.message, hint=_MACHINE_HINT, place=error.place) from None
-        if len(found) != 1:
-            raise RequestError(f"{file} describes {len(found)} machines; expected one", hint=_MACHINE_HINT)
-        return found[0]
+        if len(machines) != 1:
+            raise RequestError(f"{file} describes {len(machines)} machines; expected one", hint=_MACHINE_HINT)
+        return machines[0]
 
     def search(self, words: list[str]) -> list[Tunable]:
         """The tunables that have every one of ``words`` in name, title, subsystem or explanation, best first.
@@ -255,10 +255,10 @@ def _tables(path: Traversable, written: bytes, table: str) -> list[object]:
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))
         raise AjusteError(f"not valid TOML: {error}", place=Place(file, int(line[1]) if line else None)) from error
-    found = content.pop(table, [])
-    if content or not isinstance(found, list):
+    tables = content.pop(table, [])
+    if content or not isinstance(tables, list):
         raise AjusteError(f"expected only [[{table}]] tables, found {', '.join(content)}", place=Place(file))
-    return found
+    return tables
 
 
 def _entry(path: Traversable, number: int, table: str, values: object, model: type[M]) -> M:
@@ -316,5 +316,5 @@ def figure_sources() -> dict[SamplerSource, FigureSource]:
     from ajuste.model.metric import FigureSource
 
     text = files("ajuste.catalogue").joinpath("samplers.toml").read_text(encoding="utf-8")
-    found = [FigureSource.model_validate(table) for table in tomllib.loads(text)["source"]]
-    return {source.name: source for source in found}
+    sources = [FigureSource.model_validate(table) for table in tomllib.loads(text)["source"]]
+    return {source.name: source for source in sources}

@@ -143,10 +143,10 @@ def companions(
 
     named = (_same_instance(tunables[name], tunable) for name in tunable.companions)
     places = (location(where) for other in named if (where := other.place_in(version)) and can_change(other))
-    found = [place for place in places if not isinstance(place, Marker)]
+    locations = [place for place in places if not isinstance(place, Marker)]
     listed = chain.from_iterable(sorted(files(_of(path, tunable))) for path in tunable.companion_directories)
-    found += [FileLocation(path=path) for path in listed]
-    return tuple(dict.fromkeys(found))
+    locations += [FileLocation(path=path) for path in listed]
+    return tuple(dict.fromkeys(locations))
 
 
 def _same_instance(other: Tunable, tunable: Tunable) -> Tunable:
@@ -248,10 +248,12 @@ def missing(parts: Mapping[str, InstanceKind], tunable: Tunable, there: tuple[st
     """The error for a tunable that there is several times where one must be named. ``there`` are those of the
     machine.
     """
-    said = f"{tunable.name} requires an instance, one for each {kind(parts, tunable)}: {tunable.name}[…]"
+    requirement = f"{tunable.name} requires an instance, one for each {kind(parts, tunable)}: {tunable.name}[…]"
     if there:
-        return RequestError(f"{said}; this machine has {', '.join(there)}", hint=f"write {tunable.name}[{there[0]}]")
-    return RequestError(said, hint=f"name one, such as {example(parts, tunable).name}")
+        return RequestError(
+            f"{requirement}; this machine has {', '.join(there)}", hint=f"write {tunable.name}[{there[0]}]"
+        )
+    return RequestError(requirement, hint=f"name one, such as {example(parts, tunable).name}")
 
 
 # The names that a tunable goes by: its own, the one that sysctl(8) has for it, and its path.
@@ -286,9 +288,9 @@ def _by_path(
 ) -> tuple[Tunable, str] | None:
     for tunable in tunables.values():
         for where in tunable.where:
-            found = named_parts(where.path, parts, path) if where.placeholders and where.path else None
-            if found:
-                return tunable, "/".join(found[part] for part in tunable.parts)
+            named = named_parts(where.path, parts, path) if where.placeholders and where.path else None
+            if named:
+                return tunable, "/".join(named[part] for part in tunable.parts)
     return None
 
 

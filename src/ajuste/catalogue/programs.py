@@ -55,7 +55,9 @@ def _manager() -> str | None:
         return None
     named = [system.get("ID", ""), *system.get("ID_LIKE", "").split()]
     managers = _table().managers
-    return next((name for one in named for name, manager in managers.items() if one in manager.systems), None)
+    return next(
+        (name for system_name in named for name, manager in managers.items() if system_name in manager.systems), None
+    )
 
 
 @cache

@@ -138,8 +138,10 @@ def _joined(lines: list[bytes]) -> str:
 
 def _unsealed(number: int, line: bytes, key: bytes) -> bytes:
     if not line.startswith(key):
-        shown = _shown(line.replace(key, b"KEY"))
-        raise _Wrong(f"line {number} of the events lacks the key of the trial, so the agent did not write it: {shown}")
+        visible = _shown(line.replace(key, b"KEY"))
+        raise _Wrong(
+            f"line {number} of the events lacks the key of the trial, so the agent did not write it: {visible}"
+        )
     return line[len(key) :]
 
 
@@ -193,9 +195,9 @@ def _check_whole(events: list[Event], plan: Plan, restores: bool) -> None:
     kinds = EventsByKind(events)
     if problem := _problem_of_samples(kinds, plan):
         raise _Wrong(problem)
-    said = list(_said_once(kinds))
-    if len(set(said)) < len(said):
-        what, times = Tally(said).most_common(1)[0]
+    statements = list(_said_once(kinds))
+    if len(set(statements)) < len(statements):
+        what, times = Tally(statements).most_common(1)[0]
         raise _Wrong(f"{what} is reported {times} times")
     if end.ok:
         _check_complete(kinds, plan)
@@ -204,14 +206,14 @@ def _check_whole(events: list[Event], plan: Plan, restores: bool) -> None:
 
 
 def _said_once(kinds: EventsByKind) -> Iterator[str]:
-    yield from (f"that the {one.role} {one.index} {one.event}" for one in kinds.of(Started))
-    yield from (f"that the {one.role} {one.index} {one.event}" for one in kinds.of(Exited))
-    yield from (f"the {one.stream} of the {one.role} {one.index}" for one in kinds.of(Output))
-    yield from (f"the counter {one.name}" for one in kinds.of(Counter))
-    yield from (f"the end of the sampler {one.index}" for one in kinds.of(Sampled))
+    yield from (f"that the {event.role} {event.index} {event.event}" for event in kinds.of(Started))
+    yield from (f"that the {event.role} {event.index} {event.event}" for event in kinds.of(Exited))
+    yield from (f"the {event.stream} of the {event.role} {event.index}" for event in kinds.of(Output))
+    yield from (f"the counter {event.name}" for event in kinds.of(Counter))
+    yield from (f"the end of the sampler {event.index}" for event in kinds.of(Sampled))
     yield from ("what the scheduler did" for _ in kinds.of(Traced))
-    yield from (f"that the {one.who} was paused" for one in kinds.of(Paused))
-    yield from (f"that {one.tunable} was put back" for one in kinds.of(Restored))
+    yield from (f"that the {event.who} was paused" for event in kinds.of(Paused))
+    yield from (f"that {event.tunable} was put back" for event in kinds.of(Restored))
 
 
 def _processes(plan: Plan) -> set[tuple[str, int]]:
@@ -255,12 +257,12 @@ def _problem_of_samples(kinds: EventsByKind, plan: Plan) -> str:
     # as many as each sampler is said to have read.
     samples = kinds.of(Sample)
     for before, sample in zip([None, *samples], samples, strict=False):
-        own = [sampler for sampler in plan.samplers if sampler.source == sample.source]
-        if not own:
+        samplers = [sampler for sampler in plan.samplers if sampler.source == sample.source]
+        if not samplers:
             return f"a sample is of {sample.source}, which the plan does not sample"
         if before is not None and sample.at_ns < before.at_ns:
             return f"a sample of {sample.source} comes before the one that was read earlier"
-        keys = [key for sampler in own for key in sampler.keys]
+        keys = [key for sampler in samplers for key in sampler.keys]
         for name, value in sample.values.items():
             if not any(chooses(key, name) for key in keys):
                 return f"a sample of {sample.source} has {name!r:.100}, which the plan does not ask for"
@@ -277,11 +279,11 @@ def _count_problem(samples: Sequence[Sample], ends: Sequence[Sampled], plan: Pla
         time_ns = plan.timeout_ns + plan.observe_ns + plan.perturbation.start_delay_ns + _SLACK_NS
         if end.readings > time_ns // plan.samplers[end.index].interval_ns + _EXTRA_READINGS:
             return f"the sampler of {end.source} says that it was read {end.readings} times, more than the plan allows"
-    said: Tally[SamplerSource] = Tally()
+    reported: Tally[SamplerSource] = Tally()
     for end in ends:
-        said[end.source] += end.readings
-    found = Tally(sample.source for sample in samples)
-    for source in found | said:
-        if found[source] != said[source]:
-            return f"{found[source]} samples of {source} arrived, and {said[source]} are said to have been read"
+        reported[end.source] += end.readings
+    arrived = Tally(sample.source for sample in samples)
+    for source in arrived | reported:
+        if arrived[source] != reported[source]:
+            return f"{arrived[source]} samples of {source} arrived, and {reported[source]} are said to have been read"
     return ""

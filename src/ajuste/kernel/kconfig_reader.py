@@ -302,8 +302,8 @@ def _unmet(expression: Any, least: int, needs: str = "it requires") -> _Found:
     more = len(terms) - MOST_NAMED
     if more > 0:
         parts.append(f"{more} more")
-    deciding = [item for term in terms for item in sorted(expr_items(term), key=lambda one: one.name or "")]
-    return "dependency", f"{needs} {_listed(parts)}", [one for one in deciding if isinstance(one, Symbol)]
+    deciding = [item for term in terms for item in sorted(expr_items(term), key=lambda symbol: symbol.name or "")]
+    return "dependency", f"{needs} {_listed(parts)}", [symbol for symbol in deciding if isinstance(symbol, Symbol)]
 
 
 def _without_prompt(symbol: Symbol) -> _Found:
@@ -322,7 +322,7 @@ def _by_default(symbol: Symbol, cause: Cause, words: str) -> _Found:
     for value, condition in symbol.defaults:
         if expr_value(condition):
             items = expr_items(condition) | expr_items(value)
-            deciding = sorted((one for one in items if not one.is_constant), key=lambda one: one.name)
+            deciding = sorted((option for option in items if not option.is_constant), key=lambda option: option.name)
             where = "" if _is_constant(condition) else f" where {expr_str(condition, _name_of)}"
             return cause, f"{words}{where}", deciding
     return cause, words, []

@@ -294,12 +294,12 @@ def _dependencies(
         if alternative["name"].startswith("lib")
     }
     newest: dict[str, Package] = {}
-    for found in archive.packages(names - seen):
-        known = newest.get(found.name)
-        if set(found.suites).intersection(suites) and (
-            known is None or Version(known.version) < Version(found.version)
+    for offered in archive.packages(names - seen):
+        known = newest.get(offered.name)
+        if set(offered.suites).intersection(suites) and (
+            known is None or Version(known.version) < Version(offered.version)
         ):
-            newest[found.name] = found
+            newest[offered.name] = offered
     return [newest[name] for name in sorted(newest)]
 
 

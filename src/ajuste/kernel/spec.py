@@ -311,7 +311,7 @@ def _packaged(text: str, source: KernelSource, rest: str) -> PackagedKernel:
         near = nearest_names(flavour, source.flavours, likeness=50)
         raise RequestError(
             f"{text!r}: flavour {flavour!r} not found in {source.name}; expected one of {', '.join(source.flavours)}",
-            hint=did_you_mean(f"{source.name}:{version}/{one}" for one in near),
+            hint=did_you_mean(f"{source.name}:{version}/{similar}" for similar in near),
         )
     if _VERSION.fullmatch(version):
         _check_series(text, source, version)

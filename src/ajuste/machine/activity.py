@@ -30,15 +30,15 @@ Figures = Iterator[tuple[str, int]]
 
 def read_figures(names: Iterable[str], source: InventorySource) -> dict[str, int]:
     """The figures ``SOURCE:NAME`` as they are now, without those that this machine does not have."""
-    found: dict[str, int] = {}
+    counted: dict[str, int] = {}
     wanted = frozenset(names)
     for origin in sorted({name.partition(":")[0] for name in wanted}):
         path, read = _FILES[origin]
         text = source.text(path, _MOST_BYTES)
         if not isinstance(text, Missing):
             figures = ((f"{origin}:{name}", value) for name, value in read(text))
-            found |= {name: value for name, value in figures if name in wanted}
-    return {name: value for name, value in found.items() if _is_counted(name, source)}
+            counted |= {name: value for name, value in figures if name in wanted}
+    return {name: value for name, value in counted.items() if _is_counted(name, source)}
 
 
 def facts_here(source: InventorySource) -> dict[str, int]:
@@ -49,8 +49,8 @@ def facts_here(source: InventorySource) -> dict[str, int]:
 
 def texts_of(paths: Iterable[str], source: InventorySource) -> dict[str, str]:
     """What these files have, by path; without those that cannot be read."""
-    found = {path: source.text(path) for path in paths}
-    return {path: text for path, text in found.items() if not isinstance(text, Missing)}
+    contents = {path: source.text(path) for path in paths}
+    return {path: text for path, text in contents.items() if not isinstance(text, Missing)}
 
 
 def _is_counted(name: str, source: InventorySource) -> bool:

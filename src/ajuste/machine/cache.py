@@ -136,11 +136,11 @@ class Cleared(BaseModel):
 
 def survey(home: Home) -> list[Kept]:
     """All kinds, in the order in which they are shown; what killed commands left half made comes last."""
-    found = [
+    kinds = [
         _kept(kind.name, kind.what, str(kind.place(home)), kind.limit_bytes, _entries(kind, home))
         for kind in KINDS.values()
     ]
-    return [*found, _kept(LEFTOVERS, "remains of killed commands", "", None, _leftovers(home))]
+    return [*kinds, _kept(LEFTOVERS, "remains of killed commands", "", None, _leftovers(home))]
 
 
 def clear(names: Iterable[str], home: Home, *, dry_run: bool = False) -> list[Cleared]:
@@ -186,22 +186,22 @@ def _kept(name: str, what: str, place: str, limit_bytes: int | None, entries: Se
 
 
 def _entries(kind: Kind, home: Home) -> list[Entry]:
-    found = (_entry(path, kind.locks(path, home)) for path in sorted(kind.place(home).glob(kind.pattern)))
-    return sorted((entry for entry in found if entry), key=lambda entry: entry.used_s)
+    entries = (_entry(path, kind.locks(path, home)) for path in sorted(kind.place(home).glob(kind.pattern)))
+    return sorted((entry for entry in entries if entry), key=lambda entry: entry.used_s)
 
 
 def _leftovers(home: Home) -> list[Entry]:
-    found: list[Entry | None] = [_entry(path, ()) for path in stale(home.sessions)]
+    entries: list[Entry | None] = [_entry(path, ()) for path in stale(home.sessions)]
     for name in (KERNELS, BUILT, MODULES, HEADERS, SOURCES, QEMU, PACKAGES, TUNED, OBJECTS, LISTS):
         root = KINDS[name].place(home)
         # Kernels are collected under the lock of what they were built in.
         locks = _build_locks(root, home) if name == BUILT else (root / ".lock",)
-        found += [_entry(path, (path, *locks)) for pattern in _HALF_MADE for path in root.glob(pattern)]
-    found += [_entry(path, (path,)) for path in home.booted.glob("*.new")]
+        entries += [_entry(path, (path, *locks)) for pattern in _HALF_MADE for path in root.glob(pattern)]
+    entries += [_entry(path, (path,)) for path in home.booted.glob("*.new")]
     # Where package lists were before Ajuste read them itself.
-    found += [_entry(path, (path / "lock",)) for path in (home.cache / "apt").glob("[!.]*")]
+    entries += [_entry(path, (path / "lock",)) for path in (home.cache / "apt").glob("[!.]*")]
     before_s = time.time() - _JUST_MADE_SECONDS
-    return [entry for entry in found if entry and (entry.used_s < before_s or not entry.locks)]
+    return [entry for entry in entries if entry and (entry.used_s < before_s or not entry.locks)]
 
 
 def _entry(path: Path, locks: tuple[Path, ...]) -> Entry | None:
@@ -218,12 +218,12 @@ def _size_bytes(path: Path) -> int:
         return total
     folders = [path]
     while folders:
-        with suppress(OSError), os.scandir(folders.pop()) as found:
-            for one in found:
+        with suppress(OSError), os.scandir(folders.pop()) as items:
+            for item in items:
                 with suppress(OSError):
-                    total += one.stat(follow_symlinks=False).st_blocks * 512
-                    if one.is_dir(follow_symlinks=False):
-                        folders.append(Path(one.path))
+                    total += item.stat(follow_symlinks=False).st_blocks * 512
+                    if item.is_dir(follow_symlinks=False):
+                        folders.append(Path(item.path))
     return total
 
 

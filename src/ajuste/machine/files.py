@@ -73,19 +73,19 @@ def make_directory(directory: Path, mode: int = 0o700) -> None:
     """
     if os.geteuid() == 0:
         trusted = _trusted(os.environ).links
-        for one in (directory, *directory.absolute().parents):
-            if one.is_symlink() and (uid := one.lstat().st_uid) not in trusted:
-                raise RequestError(f"{one} is a link owned by {user_name(uid)}", hint="name the directory itself")
+        for folder in (directory, *directory.absolute().parents):
+            if folder.is_symlink() and (uid := folder.lstat().st_uid) not in trusted:
+                raise RequestError(f"{folder} is a link owned by {user_name(uid)}", hint="name the directory itself")
     missing = [directory, *directory.parents]
-    missing = missing[: next((i for i, one in enumerate(missing) if one.exists()), len(missing))]
-    for one in reversed(missing):
+    missing = missing[: next((i for i, folder in enumerate(missing) if folder.exists()), len(missing))]
+    for folder in reversed(missing):
         try:
-            one.mkdir(mode=mode)
+            folder.mkdir(mode=mode)
         except FileExistsError:
             # Somebody was faster, in a place where everybody may make files.
-            require_own(one)
+            require_own(folder)
         else:
-            give_to_caller(one)
+            give_to_caller(folder)
     directory.mkdir(exist_ok=True)  # What is there and no directory is refused.
 
 
@@ -131,15 +131,15 @@ def require_own(directory: Path, environment: Mapping[str, str] = os.environ) ->
             at = at.parent
             continue
         try:
-            found = (at / part).lstat()
+            status = (at / part).lstat()
         except FileNotFoundError:
             return
         except OSError as error:
             raise _refused(directory, at / part, f"is not accessible: {error.strerror}") from None
-        _require_owner(directory, at / part, found, trusted)
-        if not stat.S_ISLNK(found.st_mode):
+        _require_owner(directory, at / part, status, trusted)
+        if not stat.S_ISLNK(status.st_mode):
             at = at / part
-            _require_closed(directory, at, found, last=not rest)
+            _require_closed(directory, at, status, last=not rest)
             continue
         links += 1
         if links > _MOST_LINKS:
@@ -149,21 +149,21 @@ def require_own(directory: Path, environment: Mapping[str, str] = os.environ) ->
         at = Path("/") if target.is_absolute() else at
 
 
-def _require_owner(directory: Path, at: Path, found: os.stat_result, trusted: _Trusted) -> None:
-    is_link = stat.S_ISLNK(found.st_mode)
+def _require_owner(directory: Path, at: Path, status: os.stat_result, trusted: _Trusted) -> None:
+    is_link = stat.S_ISLNK(status.st_mode)
     # Root follows no link of the user who called sudo either.
-    if found.st_uid in (trusted.links if is_link else trusted.directories):
+    if status.st_uid in (trusted.links if is_link else trusted.directories):
         return
-    raise _refused(directory, at, f"{'is a link owned by' if is_link else 'belongs to'} {user_name(found.st_uid)}")
+    raise _refused(directory, at, f"{'is a link owned by' if is_link else 'belongs to'} {user_name(status.st_uid)}")
 
 
-def _require_closed(directory: Path, at: Path, found: os.stat_result, *, last: bool) -> None:
+def _require_closed(directory: Path, at: Path, status: os.stat_result, *, last: bool) -> None:
     # Nobody else may write there. Above the last one it is enough that nobody else may replace what is in it.
-    if found.st_mode & stat.S_ISVTX and not last:
+    if status.st_mode & stat.S_ISVTX and not last:
         return
-    if found.st_mode & stat.S_IWOTH:
+    if status.st_mode & stat.S_IWOTH:
         raise _refused(directory, at, "is writable by every user", f"chmod o-w {at}")
-    if found.st_mode & stat.S_IWGRP and not _is_private(found.st_gid, found.st_uid):
+    if status.st_mode & stat.S_IWGRP and not _is_private(status.st_gid, status.st_uid):
         raise _refused(directory, at, "is writable by other users of its group", f"chmod g-w {at}")
 
 
@@ -185,9 +185,9 @@ def _refused(directory: Path, at: Path, why: str, mend: str = "") -> RequestErro
 
 
 def _trusted(environment: Mapping[str, str]) -> _Trusted:
-    own = frozenset({0, os.geteuid(), *_unmapped()})
+    owners = frozenset({0, os.geteuid(), *_unmapped()})
     caller = calling_ids(environment) if os.geteuid() == 0 else None
-    return _Trusted(links=own, directories=own | {caller[0]} if caller else own)
+    return _Trusted(links=owners, directories=owners | {caller[0]} if caller else owners)
 
 
 def is_trusted(uid: int) -> bool:
@@ -257,19 +257,19 @@ def open_named(path: Path) -> BufferedWriter:
     """
     ids = None
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         flags = os.O_CREAT | os.O_EXCL
         ids = _caller_who_owns(path.parent)
     else:
         trusted = _trusted(os.environ)
-        owners = trusted.links if stat.S_ISLNK(found.st_mode) else trusted.directories
-        if os.geteuid() == 0 and found.st_uid not in owners:
+        owners = trusted.links if stat.S_ISLNK(status.st_mode) else trusted.directories
+        if os.geteuid() == 0 and status.st_uid not in owners:
             raise RequestError(
-                f"{path} belongs to {user_name(found.st_uid)}; it is not overwritten",
+                f"{path} belongs to {user_name(status.st_uid)}; it is not overwritten",
                 hint="choose another name, or remove the file",
             )
-        flags = os.O_TRUNC | (0 if stat.S_ISLNK(found.st_mode) else os.O_NOFOLLOW)
+        flags = os.O_TRUNC | (0 if stat.S_ISLNK(status.st_mode) else os.O_NOFOLLOW)
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, 0o666)
     if ids is not None:
         _give(descriptor, ids)

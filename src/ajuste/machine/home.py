@@ -89,17 +89,17 @@ def home(environment: Mapping[str, str] = os.environ) -> Home:
     Under sudo, runs and reports are kept in the caller's home. Root with the HOME of another user and without sudo
     uses its own. Source: XDG Base Directory Specification 0.8 for the defaults.
     """
-    found = _named_by(environment)
+    paths = _named_by(environment)
     named = [Path(root)] if (root := environment.get("AJUSTE_HOME")) else []
-    roots = [found.data / "store.sqlite", found.reports, found.cluster_keys, found.followed / "live"]
-    if found.shared_store.startswith(_SQLITE):
-        roots.append(Path(found.shared_store.removeprefix(_SQLITE)))
+    roots = [paths.data / "store.sqlite", paths.reports, paths.cluster_keys, paths.followed / "live"]
+    if paths.shared_store.startswith(_SQLITE):
+        roots.append(Path(paths.shared_store.removeprefix(_SQLITE)))
     shared = roots if os.geteuid() == 0 else []  # Root writes nothing where another user leads it.
-    for directory in (*named, found.data, found.cache, found.state, found.journals, found.sessions, *shared):
+    for directory in (*named, paths.data, paths.cache, paths.state, paths.journals, paths.sessions, *shared):
         require_own(directory.expanduser(), environment)
-    where = {name: str(getattr(found, name)) for name in ("data", "cache", "state")}
-    _LOG.info("configuration read", extra=where | {"shared_store": bool(found.shared_store)})
-    return found
+    where = {name: str(getattr(paths, name)) for name in ("data", "cache", "state")}
+    _LOG.info("configuration read", extra=where | {"shared_store": bool(paths.shared_store)})
+    return paths
 
 
 def _named_by(environment: Mapping[str, str]) -> Home:
@@ -107,21 +107,21 @@ def _named_by(environment: Mapping[str, str]) -> Home:
     if root:
         base = Path(root).expanduser().absolute()
         return Home(base / "data", base / "cache", base / "state", store)
-    own = _of_user(os.geteuid(), environment, store)
+    paths = _of_user(os.geteuid(), environment, store)
     caller = calling_ids(environment) if os.geteuid() == 0 else None
     if caller is None or caller[0] == 0:
-        return own
+        return paths
     callers = _of_user(caller[0], environment, store)
     # Links are followed here once: what they lead to is the caller's, or refused.
     data, state = callers.data.resolve(), callers.state.resolve()
     for directory in (data, state):
-        there = next(one for one in (directory, *directory.parents) if one.exists())
+        there = next(parent for parent in (directory, *directory.parents) if parent.exists())
         why = "" if _owner_of(there) == caller[0] else f"does not belong to {user_name(caller[0])}, who called sudo"
         if why or not os.access(there, os.W_OK):
             raise RequestError(
                 f"cannot store files in {directory}: {there} {why or 'is closed to root'}", hint=_ANOTHER
             )
-    return replace(own, data=data, callers_state=state)
+    return replace(paths, data=data, callers_state=state)
 
 
 def _of_user(uid: int, environment: Mapping[str, str], store: str) -> Home:
@@ -144,12 +144,12 @@ def _of_user(uid: int, environment: Mapping[str, str], store: str) -> Home:
 
 def _home_of(uid: int) -> Path:
     try:
-        found = Path(pwd.getpwuid(uid).pw_dir)
+        folder = Path(pwd.getpwuid(uid).pw_dir)
     except KeyError:
-        found = None
-    if found is None or not found.is_dir():
+        folder = None
+    if folder is None or not folder.is_dir():
         raise RequestError(f"home directory of {user_name(uid)} not found; cannot store results", hint=_ANOTHER)
-    return found
+    return folder
 
 
 def _owner_of(directory: Path) -> int:
@@ -183,8 +183,8 @@ def native_program(name: str, environment: Mapping[str, str] = os.environ) -> Pa
     build directory of a source tree. Raises RequestError where it is in none of them, or cannot run on this machine.
     """
     chosen = environment.get("AJUSTE_NATIVE")
-    own = [NATIVE, _BUILT] if in_tree() else [NATIVE]
-    places = [Path(chosen).expanduser().absolute()] if chosen else own
+    defaults = [NATIVE, _BUILT] if in_tree() else [NATIVE]
+    places = [Path(chosen).expanduser().absolute()] if chosen else defaults
     for place in places:
         program = place / name
         if program.is_file() and os.access(program, os.X_OK):
@@ -200,10 +200,10 @@ def native_program(name: str, environment: Mapping[str, str] = os.environ) -> Pa
 def module_source(name: str) -> Path:
     """The directory with the sources of a kernel module of Ajuste's own. Raises RequestError where it is missing."""
     places = [parent / "module" / _MODULES[name] for parent in (NATIVE, TREE / "native")]
-    found = next((place for place in places if (place / "Kbuild").is_file()), None)
-    if found is None:
+    folder = next((place for place in places if (place / "Kbuild").is_file()), None)
+    if folder is None:
         raise RequestError(f"sources of the kernel module {name} not found in {places[in_tree()]}", hint=how_to_mend())
-    return found
+    return folder
 
 
 # Programs of this machine, and the shared libraries that they load by themselves.

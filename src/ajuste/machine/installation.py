@@ -155,10 +155,10 @@ def _lacking(module: str, extra: str) -> RequestError:
 def recorded() -> dict[str, Any]:
     """What the build of the wheel recorded: commit, and of each native program its SHA-256. Empty in a source tree."""
     try:
-        found = json.loads(RECORD.read_bytes())
+        record = json.loads(RECORD.read_bytes())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
 def require_runnable(program: Path) -> None:
@@ -173,10 +173,10 @@ def require_runnable(program: Path) -> None:
     if head[:4] != b"\x7fELF" or len(head) < 20:
         raise RequestError(f"{program} is not a program of Linux", hint=how_to_mend())
     (number,) = struct.unpack(">H" if head[5] == 2 else "<H", head[18:20])
-    expected, found = platform.machine(), _MACHINES.get(number, f"another machine (ELF {number})")
-    if found != expected:
+    expected, actual = platform.machine(), _MACHINES.get(number, f"another machine (ELF {number})")
+    if actual != expected:
         raise RequestError(
-            f"{program} is a program for {found}; expected one for {expected}, this machine",
+            f"{program} is a program for {actual}; expected one for {expected}, this machine",
             hint=f"install the wheel for {expected}: ajuste-VERSION-py3-none-manylinux_2_17_{expected}.whl",
         )
 

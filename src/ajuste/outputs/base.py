@@ -126,8 +126,8 @@ def base_metrics(exited: Exited, counters: Iterable[Counter]) -> tuple[dict[str,
     ``elapsed``, ``user-time`` and ``system-time`` in seconds, ``task-clock`` in milliseconds, ``peak-rss`` in bytes. A
     metric whose counters were not asked for is in neither.
     """
-    said = {counter.name: counter for counter in counters}
-    counts = {name: counter.value for name, counter in said.items() if counter.value is not None}
+    by_name = {counter.name: counter for counter in counters}
+    counts = {name: counter.value for name, counter in by_name.items() if counter.value is not None}
     metrics = {name: value(exited) for name, value in _WAITED.items()}
     missing: dict[str, str] = {}
     for name, counted in _COUNTED.items():
@@ -135,9 +135,9 @@ def base_metrics(exited: Exited, counters: Iterable[Counter]) -> tuple[dict[str,
             value = counted.value(exited, counts)
             if value is not None:
                 metrics[name] = value
-        elif all(counter in said for counter in counted.counters):
+        elif all(counter in by_name for counter in counted.counters):
             reasons = (
-                said[counter].not_supported or "not counted" for counter in counted.counters if counter not in counts
+                by_name[counter].not_supported or "not counted" for counter in counted.counters if counter not in counts
             )
             missing[name] = next(iter(reasons))
     return metrics, missing
@@ -160,9 +160,9 @@ EXACT_METRICS = tuple(_EXACT)
 
 def exact_metrics(costs: Costs) -> dict[str, float]:
     """The metrics of a workload whose instructions were counted one by one."""
-    own = [task for task in costs.tasks if task.role == "workload"]
-    found = {name: float(sum(map(of_task, own))) for name, of_task in _EXACT.items()}
-    return found | _modelled_metrics(costs.machine, own) if costs.machine else found
+    tasks = [task for task in costs.tasks if task.role == "workload"]
+    metrics = {name: float(sum(map(of_task, tasks))) for name, of_task in _EXACT.items()}
+    return metrics | _modelled_metrics(costs.machine, tasks) if costs.machine else metrics
 
 
 # What the modelled machine makes of the same.
@@ -184,13 +184,13 @@ MODELLED_METRICS: Final = (
 )
 
 
-def _modelled_metrics(machine: ModelledMachine, own: Sequence[CostTask]) -> dict[str, float]:
+def _modelled_metrics(machine: ModelledMachine, tasks: Sequence[CostTask]) -> dict[str, float]:
     # The time is in seconds.
-    modelled = [task.modelled for task in own if task.modelled is not None]
-    missed = all_missed(one.misses for one in modelled)
+    modelled = [task.modelled for task in tasks if task.modelled is not None]
+    missed = all_missed(counts.misses for counts in modelled)
     figures = (
-        sum(one.loads for one in modelled),
-        sum(one.stores for one in modelled),
+        sum(counts.loads for counts in modelled),
+        sum(counts.stores for counts in modelled),
         missed.l1i,
         missed.l1d,
         missed.l2,
@@ -199,7 +199,7 @@ def _modelled_metrics(machine: ModelledMachine, own: Sequence[CostTask]) -> dict
         missed.remote,
         missed.walks,
         missed.branches,
-        machine.seconds(sum(task.user + task.kernel for task in own), missed),
+        machine.seconds(sum(task.user + task.kernel for task in tasks), missed),
     )
     return dict(zip(MODELLED_METRICS, map(float, figures), strict=True))
 
@@ -221,12 +221,12 @@ def shares(exits: Iterable[Exited], loads: Sequence[int]) -> dict[str, float]:
     ``loads`` has for each background command the number of its load: commands of the same one are added up. Their
     window is not quite the workload's: the agent counts them from their own start.
     """
-    found: dict[str, float] = {}
+    percents: dict[str, float] = {}
     for event in exits:
         if event.role not in ("workload", "background") or not event.wall_ns:
             continue
         if event.role == "background" and event.index >= len(loads):
             continue
         name = CPU_SHARE if event.role == "workload" else background_share(loads[event.index])
-        found[name] = found.get(name, 0.0) + 100 * (event.user_ns + event.system_ns) / event.wall_ns
-    return found
+        percents[name] = percents.get(name, 0.0) + 100 * (event.user_ns + event.system_ns) / event.wall_ns
+    return percents

@@ -205,7 +205,7 @@ def apart(groups: Sequence[tuple[str, MeasuredTable]]) -> list[MeasuredTable]:
         replace(
             table,
             configurations=tuple(called(group, name) for name in table.configurations),
-            samples={(called(group, name), metric): one for (name, metric), one in table.samples.items()},
+            samples={(called(group, name), metric): sample for (name, metric), sample in table.samples.items()},
         )
         for group, table in groups
     ]
@@ -229,11 +229,11 @@ def joined(tables: Iterable[tuple[Path, MeasuredTable]]) -> MeasuredTable:
         configurations |= dict.fromkeys(table.configurations)
         notes += table.notes
         main |= table.deciding
-        require_so_many(len(configurations), len(metrics | {one.name: one for one in table.metrics}), Place(file))
+        require_so_many(len(configurations), len(metrics | {other.name: other for other in table.metrics}), Place(file))
         for metric in table.metrics:
             _require_same_unit(metrics.setdefault(metric.name, metric), metric, file)
-        for cell, own in table.samples.items():
-            sample = own if number == 1 else _of_file(own, number)
+        for cell, cell_sample in table.samples.items():
+            sample = cell_sample if number == 1 else _of_file(cell_sample, number)
             samples[cell] = _both(samples[cell], sample, cell, file, number) if cell in samples else sample
     return MeasuredTable(
         " and ".join(formats),
@@ -251,28 +251,28 @@ def _of_file(sample: Sample, number: int) -> Sample:
     return replace(sample, blocks=tuple(f"{block} of file {number}" for block in sample.blocks))
 
 
-def _require_same_unit(one: Metric, other: Metric, file: Path) -> None:
-    if one.unit != other.unit:
+def _require_same_unit(first: Metric, other: Metric, file: Path) -> None:
+    if first.unit != other.unit:
         raise RequestError(
-            f"{one.name} is in {other.unit or 'no unit'} here and in {one.unit or 'no unit'} in another file",
+            f"{first.name} is in {other.unit or 'no unit'} here and in {first.unit or 'no unit'} in another file",
             place=Place(file),
             hint="use one unit, or two metric names",
         )
 
 
-def _both(one: Sample, other: Sample, cell: tuple[str, str], file: Path, number: int) -> Sample:
-    if not isinstance(one, Values) or not isinstance(other, Values):
+def _both(first: Sample, other: Sample, cell: tuple[str, str], file: Path, number: int) -> Sample:
+    if not isinstance(first, Values) or not isinstance(other, Values):
         raise RequestError(
             f"{cell[1]} of {cell[0]} is in several files, and one has only a summary",
             place=Place(file),
             hint="give each file its own name with --name",
         )
-    if bool(one.blocks) != bool(other.blocks):
+    if bool(first.blocks) != bool(other.blocks):
         raise RequestError(
             f"{cell[1]} of {cell[0]} is in several files, and only one has blocks; expected blocks in all or none",
             place=Place(file),
         )
-    before = one.units if one.level == FILE else ("1",) * len(one.values)
+    before = first.units if first.level == FILE else ("1",) * len(first.values)
     return Values(
-        one.values + other.values, one.blocks + other.blocks, before + (str(number),) * len(other.values), FILE
+        first.values + other.values, first.blocks + other.blocks, before + (str(number),) * len(other.values), FILE
     )

@@ -64,7 +64,7 @@ def read(source: ResultSource) -> MeasuredTable:
             "found a block without a name; expected a name in every row",
             place=Place(file, lines[blocks.index("")], BLOCK),
         )
-    found = Collector(FORMAT, file)
+    collector = Collector(FORMAT, file)
     for index, metric in metrics.items():
         hint = None if CONFIGURATION in head else _NAMES
         values = _numbers(columns[index], metric.name, separator, lines, file, hint)
@@ -72,8 +72,8 @@ def read(source: ResultSource) -> MeasuredTable:
             require_possible(values, metric, [Place(file, line, metric.name) for line in lines])
         for configuration, places in groups.items():
             named = None if blocks is None else [blocks[place] for place in places]
-            found.add_all(configuration, metric, [values[place] for place in places], named)
-    return found.table()
+            collector.add_all(configuration, metric, [values[place] for place in places], named)
+    return collector.table()
 
 
 def _columns(rows: Iterator[tuple[int, list[str]]], count: int, file: Path) -> tuple[list[list[str]], list[int]]:

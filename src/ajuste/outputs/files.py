@@ -38,8 +38,8 @@ def read_source(source: ResultSource, chosen: str | None = None) -> MeasuredTabl
         raise RequestError("the file is empty", place=place, hint=KNOWN)
     if chosen is not None and chosen not in NAMES:
         raise RequestError(f"--format {chosen}: format not found; expected one of {', '.join(NAMES)}")
-    documents = [one for one in DOCUMENTS if chosen in (None, one.name)]
-    texts = [one for one in TEXTS if chosen in (None, one.name)]
+    documents = [kind for kind in DOCUMENTS if chosen in (None, kind.name)]
+    texts = [kind for kind in TEXTS if chosen in (None, kind.name)]
     for text in texts:
         if text.recognise(source.text) and not (text.name == "csv" and chosen is None and _is_document(source.text)):
             return text.read(source)
@@ -54,9 +54,9 @@ def _is_document(text: str) -> bool:
 
 def _document(source: ResultSource, documents: Sequence[DocumentFormat]) -> MeasuredTable:
     document = parse_document(source.text, source.file)
-    for one in documents:
-        if one.recognise(document):
-            return one.read(document, source.name, source.file)
+    for kind in documents:
+        if kind.recognise(document):
+            return kind.read(document, source.name, source.file)
     if len(documents) == 1:
         raise RequestError(f"this is not {documents[0].title}", place=Place(source.file), hint=KNOWN)
     raise RequestError("unknown JSON document", place=Place(source.file), hint=KNOWN)
@@ -101,8 +101,8 @@ def read_files(files: Sequence[Path], names: Sequence[str] = (), asked: FileRequ
     groups: dict[str, list[Path]] = {}
     for given, name in zip(files, chosen, strict=True):
         groups.setdefault(name, []).extend(files_of(given))
-    tables = [(name, _together(name, own, wanted)) for name, own in groups.items()]
-    firsts = [own[0] for own in groups.values()]
+    tables = [(name, _together(name, paths, wanted)) for name, paths in groups.items()]
+    firsts = [paths[0] for paths in groups.values()]
     return _directed(joined(zip(firsts, apart(tables), strict=True)), wanted)
 
 
@@ -117,12 +117,12 @@ def files_of(given: Path) -> list[Path]:
     Raises RequestError where there is none.
     """
     if given.is_dir():
-        found = [one for one in sorted(given.iterdir()) if not one.name.startswith(".")]
+        paths = [path for path in sorted(given.iterdir()) if not path.name.startswith(".")]
     elif has_magic(str(given)) and not given.exists():
-        found = [Path(one) for one in sorted(glob(str(given), recursive=True))]  # noqa: PTH207 - also absolute ones
+        paths = [Path(path) for path in sorted(glob(str(given), recursive=True))]  # noqa: PTH207 - also absolute ones
     else:
         return [given]
-    files = [one for one in found if one.is_file()]
+    files = [path for path in paths if path.is_file()]
     if not files:
         raise RequestError("has no files; expected at least one", place=Place(given))
     return files
@@ -137,10 +137,10 @@ def _label(given: Path) -> Path:
 
 def _text(file: Path) -> str:
     try:
-        found = file.stat()
-        if not stat.S_ISREG(found.st_mode):
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode):
             raise RequestError("is not a regular file; expected a regular file", place=Place(file))
-        if found.st_size > LARGEST_BYTES:
+        if status.st_size > LARGEST_BYTES:
             raise RequestError(
                 f"is larger than {LARGEST_BYTES >> 20} MiB; expected at most {LARGEST_BYTES >> 20} MiB",
                 place=Place(file),
@@ -171,9 +171,9 @@ def _names(files: Sequence[Path]) -> list[str]:
     labels = [_label(file) for file in files]
     parts = zip(*(file.parts for file in files), strict=False) if files != labels else ()
     candidates = (
-        [one.stem for one in labels],
-        [one.name for one in labels],
-        [str(one) for one in labels],
+        [label.stem for label in labels],
+        [label.name for label in labels],
+        [str(label) for label in labels],
         *(list(part) for part in parts if not any(map(has_magic, part))),
         [str(file) for file in files],
     )

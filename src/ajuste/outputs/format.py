@@ -33,10 +33,8 @@ class DocumentNode:
 
     def wrong(self, expected: str) -> RequestError:
         """The error that this value is not what was expected."""
-        found = json.dumps(self.value, ensure_ascii=True, default=str)
-        return RequestError(
-            f"expected {expected}, found {found[:60]}{'…' if len(found) > 60 else ''}", place=self.place
-        )
+        text = json.dumps(self.value, ensure_ascii=True, default=str)
+        return RequestError(f"expected {expected}, found {text[:60]}{'…' if len(text) > 60 else ''}", place=self.place)
 
     def get(self, name: str) -> DocumentNode | None:
         """A member of an object; ``None`` if it is not there (or null)."""
@@ -46,10 +44,10 @@ class DocumentNode:
 
     def need(self, name: str) -> DocumentNode:
         """A member that must be there."""
-        found = self.get(name)
-        if found is None:
+        member = self.get(name)
+        if member is None:
             raise RequestError(f"{name} is required", place=self.place)
-        return found
+        return member
 
     def items(self) -> list[DocumentNode]:
         """The elements of an array."""
@@ -139,8 +137,8 @@ def lists(name: str, field: str) -> Callable[[DocumentNode], bool]:
     """Recognises a document whose member ``name`` is a list of objects that have ``field``."""
 
     def recognise(document: DocumentNode) -> bool:
-        found = document.value.get(name) if isinstance(document.value, dict) else None
-        return isinstance(found, list) and all(isinstance(one, dict) and field in one for one in found)
+        rows = document.value.get(name) if isinstance(document.value, dict) else None
+        return isinstance(rows, list) and all(isinstance(row, dict) and field in row for row in rows)
 
     return recognise
 

@@ -72,7 +72,7 @@ def search(patterns: Sequence[Pattern], streams: dict[str, str]) -> dict[str, fl
         "seconds": SECONDS,
     }
     try:
-        found: list[str | None] = json.loads(_SEARCHER.ask(json.dumps(request).encode("ascii"), 10 * SECONDS))
+        texts: list[str | None] = json.loads(_SEARCHER.ask(json.dumps(request).encode("ascii"), 10 * SECONDS))
     except _SearcherLostError as lost:
         if lost.crashed:
             raise ParseError(f"the search for patterns failed: {lost}") from None
@@ -82,7 +82,7 @@ def search(patterns: Sequence[Pattern], streams: dict[str, str]) -> dict[str, fl
             hint="avoid nested repetitions, such as (a+)+",
         ) from None
     metrics = {}
-    for pattern, text in zip(patterns, found, strict=True):
+    for pattern, text in zip(patterns, texts, strict=True):
         if text is None:
             raise ParseError(
                 f'no line of {pattern.stream} matches the pattern of "{pattern.metric}", {pattern.pattern}'
@@ -101,17 +101,17 @@ def found_in(lines: Sequence[str], pattern: str, limit_s: float) -> list[str]:
         "each": True,
     }
     try:
-        found: list[list[str]] = json.loads(_SEARCHER.ask(json.dumps(request).encode("ascii"), limit_s))
+        matches: list[list[str]] = json.loads(_SEARCHER.ask(json.dumps(request).encode("ascii"), limit_s))
     except _SearcherLostError:
         raise ParseError(f"searching took more than {limit_s} s; the pattern may backtrack too much") from None
-    return found[0]
+    return matches[0]
 
 
 class _SearcherLostError(Exception):
     """The process that searches is gone, or says nothing for too long. The message is what it said last."""
 
-    def __init__(self, said: str, *, crashed: bool) -> None:
-        super().__init__(said)
+    def __init__(self, complaint: str, *, crashed: bool) -> None:
+        super().__init__(complaint)
         self.crashed = crashed
         """It ended by itself, not by a limit."""
 
@@ -172,9 +172,9 @@ class _Searcher:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_ENDING_SECONDS)
         code = self._process.poll()
-        said = os.pread(self._complaints, _COMPLAINT_BYTES, 0).decode(errors="replace").strip()[-_SHOWN:]
+        complaint = os.pread(self._complaints, _COMPLAINT_BYTES, 0).decode(errors="replace").strip()[-_SHOWN:]
         self.end()
-        return _SearcherLostError(said, crashed=code is not None and code > 0)
+        return _SearcherLostError(complaint, crashed=code is not None and code > 0)
 
     def end(self) -> None:
         if self._process is None or self._link is None:
@@ -251,14 +251,14 @@ def pointed(pointers: Sequence[Pointer], streams: dict[str, str]) -> dict[str, f
     """
     documents = {stream: _document(streams.get(stream, ""), stream) for stream in {p.stream for p in pointers}}
     metrics = {}
-    for one in pointers:
-        value = follow(documents[one.stream], one.pointer)
+    for pointer in pointers:
+        value = follow(documents[pointer.stream], pointer.pointer)
         if isinstance(value, str) and value[:1].isdecimal():
-            metrics[one.metric] = amount(value, one.unit, f'"{one.metric}"')
+            metrics[pointer.metric] = amount(value, pointer.unit, f'"{pointer.metric}"')
             continue
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ParseError(f'{one.pointer} is {_kind(value)}; expected a number for "{one.metric}"')
-        metrics[one.metric] = finite(value, f'"{one.metric}"')
+            raise ParseError(f'{pointer.pointer} is {_kind(value)}; expected a number for "{pointer.metric}"')
+        metrics[pointer.metric] = finite(value, f'"{pointer.metric}"')
     return metrics
 
 

@@ -36,13 +36,13 @@ def quantity(text: str, unit: str) -> float | None:
 
     A number without a suffix is in ``unit`` already. A speed is printed without what it is by.
     """
-    found = _QUANTITY.fullmatch(text)
-    if found is None:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
         return None
     data, _, by = unit.partition("/")
-    suffix = _BYTES.get(found[2], "?") if data == "bytes" and found[2] else found[2]
+    suffix = _BYTES.get(match[2], "?") if data == "bytes" and match[2] else match[2]
     try:
-        return amount(f"{found[1]}{suffix}/{by}" if suffix and by else f"{found[1]}{suffix}", unit, unit)
+        return amount(f"{match[1]}{suffix}/{by}" if suffix and by else f"{match[1]}{suffix}", unit, unit)
     except ParseError:
         return None
 
@@ -140,13 +140,13 @@ class PrintedReport:
 
     def read(self, source: ResultSource) -> MeasuredTable:
         """Each run is a value of each figure."""
-        found = Collector(self.title, source.file)
+        collector = Collector(self.title, source.file)
         for run in self._runs(source.text, source.file):
-            for one in run:
-                found.add(source.name, one.metric, one.value, line=one.line)
-                if re.fullmatch(self.main, one.metric.name):
-                    found.main.add(one.metric.name)
-        return found.table()
+            for printed in run:
+                collector.add(source.name, printed.metric, printed.value, line=printed.line)
+                if re.fullmatch(self.main, printed.metric.name):
+                    collector.main.add(printed.metric.name)
+        return collector.table()
 
     def parse(self, output: str) -> dict[str, float]:
         """The figures of a live workload by the program's name and theirs. Raises ParseError unless it ran once."""
@@ -156,7 +156,7 @@ class PrintedReport:
             raise ParseError(f"{self.name} printed no complete report: {error}") from None
         if len(runs) != 1:
             raise ParseError(f"{self.name} printed {len(runs)} reports instead of one: {excerpt(output)}")
-        return {f"{self.name}.{one.metric.name}": one.value for one in runs[0]}
+        return {f"{self.name}.{printed.metric.name}": printed.value for printed in runs[0]}
 
     def _runs(self, text: str, file: Path) -> Iterator[Sequence[PrintedFigure]]:
         begins = re.compile(self.begins)
@@ -175,14 +175,14 @@ class PrintedReport:
             if titled := heading.search(line):
                 section = titled[1]
             for pattern, words in self.failed:
-                if found := re.search(pattern, line):
+                if failure := re.search(pattern, line):
                     raise RequestError(
-                        words.format(*found.groups()),
+                        words.format(*failure.groups()),
                         place=Place(file, number),
                         hint="fix the failure and measure again",
                     )
-            for one in self._figures(line, section, Place(file, number)):
-                run.add(one, Place(file, number), last=bool(self.ends))
+            for printed in self._figures(line, section, Place(file, number)):
+                run.add(printed, Place(file, number), last=bool(self.ends))
             if ends.search(line):
                 yield self._complete(run, file)
                 run = None
@@ -193,16 +193,16 @@ class PrintedReport:
         row = next((row for row in self.rows if row.section in ("", section) and row.begins.match(line)), None)
         if row is None:
             return
-        found = row.whole.fullmatch(line)
-        if found is None:
+        match = row.whole.fullmatch(line)
+        if match is None:
             _refuse(f"found {excerpt(line)}", "its figure", place)
         named = set(row.whole.groupindex.values())
-        texts = [text for index, text in enumerate(found.groups(), 1) if index not in named]
+        texts = [text for index, text in enumerate(match.groups(), 1) if index not in named]
         for metric, text in zip(row.metrics, texts, strict=True):
             value = quantity(text, metric.unit)
             if value is None:
                 _refuse(f"found {excerpt(text)} in {excerpt(line)}", f"a number in {metric.unit or 'no unit'}", place)
-            which = found.groupdict().get("which", "")
+            which = match.groupdict().get("which", "")
             scaled = value * row.factor if text[-1].isdigit() else value
             yield PrintedFigure(_called(metric, which, section), scaled, place.line or 0, row.again)
 
@@ -210,7 +210,7 @@ class PrintedReport:
         for name in self.needed:
             if name not in run.figures:
                 _refuse(f"the run that begins here has no {name}", f"{self.title}, complete", Place(file, run.begun))
-        zeros = (PrintedFigure(one, 0.0, run.begun) for one in self.zeros if one.name not in run.figures)
+        zeros = (PrintedFigure(metric, 0.0, run.begun) for metric in self.zeros if metric.name not in run.figures)
         return (*run.figures.values(), *zeros)
 
 
@@ -223,5 +223,5 @@ def _called(metric: Metric, which: str, section: str) -> Metric:
     return metric.model_copy(update={"name": name, "title": title})
 
 
-def _refuse(found: str, expected: str, place: Place) -> NoReturn:
-    raise RequestError(f"{found}; expected {expected}", place=place)
+def _refuse(problem: str, expected: str, place: Place) -> NoReturn:
+    raise RequestError(f"{problem}; expected {expected}", place=place)

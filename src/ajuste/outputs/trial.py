@@ -231,9 +231,9 @@ def _measure(observation: Observation, kinds: EventsByKind, exited: Exited, find
 
 
 def _check_writes(plan: Plan, written: Sequence[Written], rounded: Collection[str], findings: _Findings) -> None:
-    found = {event.tunable: event for event in written}
+    by_tunable = {event.tunable: event for event in written}
     for write in plan.writes:
-        event = found.get(write.tunable)
+        event = by_tunable.get(write.tunable)
         if event is None:
             findings.flagged.append(f"{write.tunable} was not written")
         elif event.asked != write.value:
@@ -245,11 +245,11 @@ def _check_writes(plan: Plan, written: Sequence[Written], rounded: Collection[st
 def _check_others(
     written: Sequence[Written], kinds: EventsByKind, earlier: Mapping[str, str], findings: _Findings
 ) -> None:
-    found = {event.tunable: event.found for event in kinds.of(Restored)}
+    restored = {event.tunable: event.found for event in kinds.of(Restored)}
     for event in written:
         name = event.tunable
-        if name in found and not same_value(found[name], event.after):
-            findings.flagged.append(f"{name} was changed by someone else during the trial ({found[name]})")
+        if name in restored and not same_value(restored[name], event.after):
+            findings.flagged.append(f"{name} was changed by someone else during the trial ({restored[name]})")
         if name in earlier and not same_value(earlier[name], event.before):
             findings.flagged.append(
                 f"{name} was changed by someone else before the trial (from {earlier[name]} to {event.before})"
@@ -302,12 +302,12 @@ def _read_output(kinds: EventsByKind, reading: TrialReading, findings: _Findings
         readers.append(lambda: pointed(reading.pointers, streams))
     for read in readers:
         try:
-            found = read()
+            metrics = read()
         except ParseError as failure:
             cut = f" ({dropped} bytes of output were dropped)" if dropped else ""
             findings.flagged.append(failure.message + cut)
             continue
-        findings.metrics.update(found)
+        findings.metrics.update(metrics)
 
 
 # How the workload of a trial ended, and what it said last: from the agent's lines as they were kept.
@@ -338,18 +338,18 @@ def with_last_words(why: str, events: Iterable[object]) -> str:
     """``why`` something failed, and the last lines that the workload wrote, or else the last command before or after
     it: its complaints, or else its output.
     """
-    said: dict[tuple[bool, int], dict[str, str]] = {}
+    streams: dict[tuple[bool, int], dict[str, str]] = {}
     for event in events:
         if isinstance(event, Output) and event.role != "background" and event.text.strip() and not is_report(event):
-            said.setdefault((event.role == "workload", event.index), {})[event.stream] = event.text.strip()
-    if not said:
+            streams.setdefault((event.role == "workload", event.index), {})[event.stream] = event.text.strip()
+    if not streams:
         return why
-    last = said[max(said)]
+    last = streams[max(streams)]
     lines = [line.strip() for line in (last.get("stderr") or last["stdout"]).splitlines()[-LAST_LINES:]]
     if len(lines) == 1 and lines[0] in why:  # The agent has told it already.
         return why
-    shown = (line if len(line) <= LONGEST else f"{line[:LONGEST]}…" for line in lines)
-    return f"{why}; it said last: {' / '.join(shown)}"
+    excerpts = (line if len(line) <= LONGEST else f"{line[:LONGEST]}…" for line in lines)
+    return f"{why}; it said last: {' / '.join(excerpts)}"
 
 
 def _events(trial: Trial) -> list[object]:

@@ -71,27 +71,27 @@ def _split(text: str) -> tuple[str, Fraction | str | None]:
     head, slash, tail = text.partition("/")
     if slash:
         return head.strip(), _TIMES.get(tail.strip(), tail.strip())
-    if found := _PER_SECOND.fullmatch(text):
-        return found[1] + found[2], Fraction(1)
+    if match := _PER_SECOND.fullmatch(text):
+        return match[1] + match[2], Fraction(1)
     return text.strip(), None
 
 
 def amount(text: str, unit: str, what: str) -> float:
     """The figure that ``text`` is, in ``unit``. Raises ParseError that names ``what`` it should be."""
-    found = _AMOUNT.fullmatch(text) if len(text) <= LONGEST else None
-    if found is None or not found[2] or found[2] == unit:
-        return figure(text if found is None else found[1], what)
-    own = unit_of(unit)
-    if (seconds := _parts(text, own)) is not None:
+    match = _AMOUNT.fullmatch(text) if len(text) <= LONGEST else None
+    if match is None or not match[2] or match[2] == unit:
+        return figure(text if match is None else match[1], what)
+    metric_unit = unit_of(unit)
+    if (seconds := _parts(text, metric_unit)) is not None:
         return finite(seconds, what)
     # How many of the metric's unit the printed one is; None where they have nothing in common.
-    head, per = _split(found[2])
-    size = _size(head, own)
-    ratio = None if size is None else _by(size / own.size, per, own)
+    head, per = _split(match[2])
+    size = _size(head, metric_unit)
+    ratio = None if size is None else _by(size / metric_unit.size, per, metric_unit)
     if ratio is None:
         wanted, hint = (f"an amount in {unit}", "") if unit else ("a number", _HINT)
         raise ParseError(f"{excerpt(text)} is not {wanted} for {what}{hint}")
-    return finite(_times(figure(found[1], what), ratio), what)
+    return finite(_times(figure(match[1], what), ratio), what)
 
 
 _HINT: Final = "; name the metric's unit, such as ms, to convert printed units to it"
@@ -102,35 +102,35 @@ def _times(value: float, ratio: Fraction) -> float:
     return value * ratio.numerator / ratio.denominator
 
 
-def _size(head: str, own: Unit) -> Fraction | None:
-    if own.kind == "time":
+def _size(head: str, metric_unit: Unit) -> Fraction | None:
+    if metric_unit.kind == "time":
         return (_TIMES | _MINUTES).get(head)
-    if own.kind == "data":
+    if metric_unit.kind == "data":
         return (_DATA | _BARE).get(head)
-    known = {prefix: size for prefix, size in _PREFIXES.items() if head in (prefix, prefix + own.name)}
-    known |= {prefix: size for prefix, size in _PREFIXES.items() if head == f"{prefix} {own.name}"}
+    known = {prefix: size for prefix, size in _PREFIXES.items() if head in (prefix, prefix + metric_unit.name)}
+    known |= {prefix: size for prefix, size in _PREFIXES.items() if head == f"{prefix} {metric_unit.name}"}
     return min(known.values(), default=None)
 
 
-def _by(ratio: Fraction, per: Fraction | str | None, own: Unit) -> Fraction | None:
-    if isinstance(per, Fraction) and isinstance(own.per, Fraction):
-        return ratio * own.per / per
-    if per == own.per:
+def _by(ratio: Fraction, per: Fraction | str | None, metric_unit: Unit) -> Fraction | None:
+    if isinstance(per, Fraction) and isinstance(metric_unit.per, Fraction):
+        return ratio * metric_unit.per / per
+    if per == metric_unit.per:
         return ratio
     # ``1.5K`` of operations per second, and ``12 ms`` of ms/op, need not say it again; ``3 MiB`` is no speed.
-    said_elsewhere = own.kind == "count" or isinstance(own.per, str)
+    said_elsewhere = metric_unit.kind == "count" or isinstance(metric_unit.per, str)
     return ratio if per is None and said_elsewhere else None
 
 
-def _parts(text: str, own: Unit) -> float | None:
+def _parts(text: str, metric_unit: Unit) -> float | None:
     # `1m30.5s` in the metric's unit, from the largest part to the smallest; `None` for what is not like it.
-    if own.kind != "time" or own.per is not None:
+    if metric_unit.kind != "time" or metric_unit.per is not None:
         return None
     end, total, before, count = 0, 0.0, None, 0
-    while found := _PART.match(text, end):
-        size = (_TIMES | _MINUTES).get(found[2])
+    while match := _PART.match(text, end):
+        size = (_TIMES | _MINUTES).get(match[2])
         if size is None or (before is not None and size >= before):
             return None
-        total += _times(float(found[1]), size / own.size)
-        end, before, count = found.end(), size, count + 1
+        total += _times(float(match[1]), size / metric_unit.size)
+        end, before, count = match.end(), size, count + 1
     return total if count > 1 and not text[end:].strip() else None

@@ -94,7 +94,7 @@ def what_became(setting: ExportSetting) -> list[str]:
 
 def not_here(left_out: Sequence[LeftOut]) -> list[str]:
     """Comments on what is not in the file."""
-    return comment(f"Not in here: {one.what} ({one.why})" for one in left_out)
+    return comment(f"Not in here: {setting.what} ({setting.why})" for setting in left_out)
 
 
 def plain(value: str) -> str:

@@ -81,14 +81,14 @@ def wishes(
     profile: Profile, catalogue: Catalogue, version: KernelVersion, instances: Instances
 ) -> tuple[list[Wish], list[Unmapped]]:
     """The tunables of a kernel of ``version`` that the lines mean, and the lines that mean none."""
-    found: list[Wish] = []
+    wanted: list[Wish] = []
     unmapped: list[Unmapped] = []
     for line in profile.lines:
         try:
-            found += _of_line(line, catalogue, version, instances)
+            wanted += _of_line(line, catalogue, version, instances)
         except _Left as left:
             unmapped.append(Unmapped(line, str(left)))
-    return found, unmapped
+    return wanted, unmapped
 
 
 def place(
@@ -121,8 +121,8 @@ def place(
     settings = _said_last(settings)
     same = {
         line
-        for line, one in settings.items()
-        if all(level.split() == one.now[name].split() for name, level in one.levels.items())
+        for line, setting in settings.items()
+        if all(level.split() == setting.now[name].split() for name, level in setting.levels.items())
     }
     order = {line: place for place, line in enumerate(profile.lines)}
     kept = sorted(settings, key=order.__getitem__)
@@ -130,19 +130,19 @@ def place(
         profile,
         tuple(settings[line] for line in kept if line not in same),
         tuple(settings[line] for line in kept if line in same),
-        tuple(sorted(dict.fromkeys(left), key=lambda one: order[one.line])),
+        tuple(sorted(dict.fromkeys(left), key=lambda setting: order[setting.line])),
     )
 
 
 def _said_last(settings: Mapping[ProfileLine, PlacedSetting]) -> dict[ProfileLine, PlacedSetting]:
     # Two lines may set the same tunable: the later one holds, as it would be written last.
-    owner = {name: line for line, one in settings.items() for name in one.levels}
-    found = {}
-    for line, one in settings.items():
-        own = {name: level for name, level in one.levels.items() if owner[name] == line}
-        if own:
-            found[line] = PlacedSetting(line, own, {name: one.now[name] for name in own})
-    return found
+    owner = {name: line for line, setting in settings.items() for name in setting.levels}
+    last = {}
+    for line, setting in settings.items():
+        levels = {name: level for name, level in setting.levels.items() if owner[name] == line}
+        if levels:
+            last[line] = PlacedSetting(line, levels, {name: setting.now[name] for name in levels})
+    return last
 
 
 class _Left(Exception):
@@ -186,24 +186,24 @@ def _of_place(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, i
 def _of_pattern(
     line: ProfileLine, pattern: str, catalogue: Catalogue, version: KernelVersion, instances: Instances
 ) -> Iterator[Wish]:
-    found = False
+    is_known = False
     for entry in catalogue.tunables.values():
         where = entry.place_in(version)
         if where is None or not _may_match(where.path, pattern):
             continue
-        for tunable in [catalogue.instance(entry, one) for one in instances(entry)] if entry.parts else [entry]:
-            own = tunable.place_in(version)
-            if own and fnmatchcase(own.path, pattern):
-                found = True
+        for tunable in [catalogue.instance(entry, which) for which in instances(entry)] if entry.parts else [entry]:
+            location = tunable.place_in(version)
+            if location and fnmatchcase(location.path, pattern):
+                is_known = True
                 yield Wish(line, tunable, line.value)
-    if not found:
+    if not is_known:
         raise _Left("matches no catalogue setting of this machine")
 
 
 def _may_match(template: str, pattern: str) -> bool:
-    own, wanted = template.split("/"), pattern.split("/")
-    both = zip(own, wanted, strict=False)
-    return len(own) == len(wanted) and all("{" in one or fnmatchcase(one, other) for one, other in both)
+    parts, wanted = template.split("/"), pattern.split("/")
+    both = zip(parts, wanted, strict=False)
+    return len(parts) == len(wanted) and all("{" in part or fnmatchcase(part, other) for part, other in both)
 
 
 def _of_pairs(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, instances: Instances) -> Iterator[Wish]:
@@ -310,7 +310,7 @@ def _kib(text: str) -> str:
 
 def notes_of(placed: Sequence[Placed]) -> tuple[str, ...]:
     """For each profile where it is from and what it sets, what is so already, and what is omitted and why."""
-    return tuple(note for one in placed for note in _notes(one))
+    return tuple(note for profile in placed for note in _notes(profile))
 
 
 def _notes(placed: Placed) -> list[str]:
@@ -318,10 +318,10 @@ def _notes(placed: Placed) -> list[str]:
     sets = "; ".join(map(setting_words, placed.settings)) or "nothing"
     notes = [f"The profile {name}, from {placed.profile.origin}, sets here: {sets}."]
     if placed.unchanged:
-        same = "; ".join(one.line.words for one in placed.unchanged)
+        same = "; ".join(setting.line.words for setting in placed.unchanged)
         notes.append(f"Lines of {name} that are already in effect: {same}.")
     if placed.unmapped:
-        left = "; ".join(f"{one.line.words} ({one.reason.rstrip('.')})" for one in placed.unmapped)
+        left = "; ".join(f"{setting.line.words} ({setting.reason.rstrip('.')})" for setting in placed.unmapped)
         notes.append(f"Lines of {name} that are left out: {left}.")
     return notes
 

@@ -84,14 +84,14 @@ def _of_tuned(spec: str, suite: str, name: str, sources: Sources, facts: Machine
         tree = sources.fetch(suite)
         if suite or tree.folders.candidates(name) or not folders.candidates(name):
             folders, of = tree.folders, tree.package + (f" of {tree.suite}" if tree.suite else "")
-    found = folders.candidates(name)
-    if not found or not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
+    paths = folders.candidates(name)
+    if not paths or not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
         near = nearest_names(name, folders.names(), likeness=55)
         raise RequestError(
             f"profile {name!r} not found in {of}; expected one of {', '.join(folders.names()) or 'none'}",
-            hint=did_you_mean(f"tuned:{one}" for one in near),
+            hint=did_you_mean(f"tuned:{name_nearby}" for name_nearby in near),
         )
-    return tuned.read_tuned(found[0], folders, facts, spec=spec, origin=of)
+    return tuned.read_tuned(paths[0], folders, facts, spec=spec, origin=of)
 
 
 def _of_sysctl(spec: str, text: str, sources: Sources) -> Profile:
@@ -125,7 +125,7 @@ def read_sysctls(files: Sequence[Path], known: Sequence[str], *, name: str, spec
 
     ``known`` are the sysctls that patterns can mean. Raises RequestError with file and line for what is no line.
     """
-    said: dict[str, ProfileLine] = {}
+    last: dict[str, ProfileLine] = {}
     patterns: list[ProfileLine] = []
     excluded: set[str] = set()
     for line in (line for file in files for line in _lines(file)):
@@ -134,30 +134,32 @@ def read_sysctls(files: Sequence[Path], known: Sequence[str], *, name: str, spec
         elif any(c in line.option for c in _GLOB):
             patterns.append(line)
         else:
-            said.pop(line.option, None)
-            said[line.option] = line
+            last.pop(line.option, None)
+            last[line.option] = line
     named: dict[str, ProfileLine] = {}
     for pattern in patterns:
-        meant = [one for one in known if fnmatchcase(one.replace(".", "/"), pattern.option.replace(".", "/"))]
-        for one in meant:
-            if one not in said and one not in excluded:
-                named[one] = ProfileLine("sysctl", one, pattern.value, pattern.file, pattern.number, may_fail=True)
+        meant = [option for option in known if fnmatchcase(option.replace(".", "/"), pattern.option.replace(".", "/"))]
+        for option in meant:
+            if option not in last and option not in excluded:
+                named[option] = ProfileLine(
+                    "sysctl", option, pattern.value, pattern.file, pattern.number, may_fail=True
+                )
         if not meant:
             named[pattern.option] = pattern
-    return Profile(name, spec, origin, (*named.values(), *said.values()))
+    return Profile(name, spec, origin, (*named.values(), *last.values()))
 
 
 def files_of(folders: Sequence[Path]) -> list[Path]:
     """The files ``*.conf`` of all folders in the order of their names; of several with one name that of the first."""
-    found: dict[str, Path] = {}
+    by_name: dict[str, Path] = {}
     for folder in folders:
         for path in folder.glob("*.conf"):
-            found.setdefault(path.name, path)
-    return [found[name] for name in sorted(found)]
+            by_name.setdefault(path.name, path)
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def _lines(path: Path) -> list[ProfileLine]:
-    found = []
+    lines = []
     for number, text in enumerate(read_text(path).splitlines(), 1):
         bare = text.strip()
         if not bare or bare[0] in "#;":
@@ -166,10 +168,10 @@ def _lines(path: Path) -> list[ProfileLine]:
         option, equals, value = bare.removeprefix("-").partition("=")
         if not option.strip() or not (equals or may_fail):
             raise RequestError("expected NAME = VALUE", hint="see sysctl.d(5)", place=Place(path, number))
-        found.append(
+        lines.append(
             ProfileLine("sysctl", _dotted(option.strip()), " ".join(value.split()), path, number, may_fail=may_fail)
         )
-    return found
+    return lines
 
 
 def _dotted(option: str) -> str:

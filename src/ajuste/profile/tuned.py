@@ -95,14 +95,14 @@ def read_sections(text: str, path: Path, *, section: str = "") -> Sections:
 
 def _numbers(text: str, section: str) -> dict[tuple[str, str], int]:
     # The line of every section (with the option `""`) and option, of several the last.
-    found: dict[tuple[str, str], int] = {}
+    numbers: dict[tuple[str, str], int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if header := re.match(r"\s*\[(.+)\]", line):
             section = header[1]
-            found.setdefault((section, ""), number)
+            numbers.setdefault((section, ""), number)
         elif option := _OPTION.match(line):
-            found[section, option[1]] = number
-    return found
+            numbers[section, option[1]] = number
+    return numbers
 
 
 def line_of_section(text: str, name: str) -> int | None:
@@ -218,14 +218,14 @@ def _included(
 ) -> Iterator[Path]:
     place = Place(include.file, include.number)
     optional = name.startswith("-")
-    found = folders.candidates(name.removeprefix("-"))
-    fresh = [path for path in found if path not in done]
+    candidates = folders.candidates(name.removeprefix("-"))
+    fresh = [path for path in candidates if path not in done]
     if fresh and len(within) < _DEEPEST:
         yield fresh[0]
-    elif any(path in within for path in found) or len(within) >= _DEEPEST:
-        circle = " → ".join(path.parent.name for path in (*within, *found[:1]))
+    elif any(path in within for path in candidates) or len(within) >= _DEEPEST:
+        circle = " → ".join(path.parent.name for path in (*within, *candidates[:1]))
         raise RequestError(f"profiles include each other: {circle}; expected no circle", place=place)
-    elif not found and not optional:
+    elif not candidates and not optional:
         raise RequestError(
             f"includes the profile {name!r}, not found in {', '.join(map(str, folders.folders))}",
             hint=did_you_mean(nearest_names(name, folders.names())),
@@ -246,15 +246,15 @@ def _units(sections: Sections, text: str, path: Path) -> Iterator[_Unit]:
 
 
 def _variables(unit: _Unit | None, folders: Folders, facts: MachineFacts) -> dict[str, str]:
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, option in _definitions(unit, folders):
         try:
-            found[name] = expand(option.value, found, facts)
+            values[name] = expand(option.value, values, facts)
         except CannotCompute:
             continue
         except Refused as failure:
             raise RequestError(str(failure), place=Place(option.file, option.number)) from None
-    return found
+    return values
 
 
 def _definitions(unit: _Unit | None, folders: Folders) -> Iterator[tuple[str, IniOption]]:
@@ -515,13 +515,13 @@ def unknown(text: str) -> str | None:
 
 def _with_functions(text: str, facts: MachineFacts) -> str:
     # Calls are done from the inside out, from left to right; one that gives nothing stays as it stands.
-    begun: list[tuple[bool, int]] = []
+    opened: list[tuple[bool, int]] = []
     place = calls = 0
     while place < len(text):
         if text.startswith("${", place):
-            begun.append((place > 0 and text[place - 1] == "\\", place))
-        elif text[place] == "}" and begun:
-            kept, start = begun.pop()
+            opened.append((place > 0 and text[place - 1] == "\\", place))
+        elif text[place] == "}" and opened:
+            kept, start = opened.pop()
             inner = text[start + 2 : place]
             calls += 1
             if calls > _MOST_CALLS:
@@ -533,6 +533,6 @@ def _with_functions(text: str, facts: MachineFacts) -> str:
                     text = text[:start] + given + text[place + 1 :]
                     place = start + len(given) - 1
         place += 1
-    if any(not kept and text.startswith("${f:", start) for kept, start in begun):
+    if any(not kept and text.startswith("${f:", start) for kept, start in opened):
         raise Refused("found ${f:… without a closing }")
     return text

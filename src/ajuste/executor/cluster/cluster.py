@@ -132,7 +132,7 @@ class ClusterExecutor(Executor):
         if len(by_executor) == 1:
             yield from self._share_out(requests, begun)
         else:
-            works = [executor.carry_out(own, begun) for executor, own in by_executor.items()]
+            works = [executor.carry_out(group, begun) for executor, group in by_executor.items()]
             yield from side_by_side(works, len(works), by_executor)
 
     def _share_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
@@ -208,15 +208,15 @@ class ClusterExecutor(Executor):
         # is wrong.
         assert flight.first is not None
         self.repeated += 1
-        said, done = flight.first
-        if other is not None and other.done and _same(said, other.done[0]):
+        first, done = flight.first
+        if other is not None and other.done and _same(first, other.done[0]):
             return [done]
         if self._here is None:
             self._say("repeating a trial here")
             self._here = self._stack.enter_context(self._local())
         local = run_plan(self._here, flight.plan)
-        both = {done.by: said} | ({other.worker: other.done[0]} if other is not None and other.done else {})
-        if wrong := [worker for worker, own in both.items() if not _same(own, local)]:
+        both = {done.by: first} | ({other.worker: other.done[0]} if other is not None and other.done else {})
+        if wrong := [worker for worker, report in both.items() if not _same(report, local)]:
             for worker in wrong:
                 reason = f"{worker} returned a wrong result for the trial {flight.plan.id}; its trials were dropped"
                 self._untrusted[worker] = self._refused[worker] = reason
@@ -313,8 +313,8 @@ class ClusterExecutor(Executor):
             return  # The cluster is gone, and its workers with it or soon.
 
 
-def _same(one: Said, other: Said) -> bool:
-    return (one.lines, one.problem) == (other.lines, other.problem)
+def _same(first: Said, other: Said) -> bool:
+    return (first.lines, first.problem) == (other.lines, other.problem)
 
 
 def _begun(request: TrialRequest, begun: Begun) -> _Flight:
@@ -427,7 +427,7 @@ class BenchExecutor(Executor):
         by_block: dict[int, list[TrialRequest]] = {}
         for request in requests:
             by_block.setdefault(request.slot.block, []).append(request)
-        waiting = deque(_Block(number, tuple(own), own[0].machine) for number, own in by_block.items())
+        waiting = deque(_Block(number, tuple(block), block[0].machine) for number, block in by_block.items())
         ended: Ended = queue.SimpleQueue()
         try:
             while waiting or self._flying:

@@ -370,12 +370,12 @@ class GuestExecutor(Executor):
             return *self._boot(session, machine, initramfs, saved=self._snapshot), ""
         name = booted.name_of(machine, self._image.sha256, initramfs.sha256)
         try:
-            found = booted.find(self._home, name)
+            snapshot_found = booted.find(self._home, name)
         except Damaged as damage:
             self._note_dropped(str(damage))
-            found = None
-        if found is not None:
-            return *found, name
+            snapshot_found = None
+        if snapshot_found is not None:
+            return *snapshot_found, name
         at_gate, snapshot = self._boot(session, machine, initramfs, saved=True)
         assert snapshot is not None, "it was to be saved"
         booted.keep(self._home, name, at_gate, snapshot)

@@ -75,10 +75,10 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
     modules = modules_for(files.modules, kernel)
     for module in modules:
         tree.add(str(module.path), Regular(module.content))
-    own = {f"/lib/modules/ajuste/{file.name}": file for file in files.own_modules}
-    for place, file in own.items():
+    bundled = {f"/lib/modules/ajuste/{file.name}": file for file in files.own_modules}
+    for place, file in bundled.items():
         tree.add(place, Regular(file))
-    lines = (*(module.line for module in modules), *own)
+    lines = (*(module.line for module in modules), *bundled)
     boot = {"version": 1, "modules": lines, "event_port": EVENT_PORT, "gate": True, "quiet_gate": quiet_gate}
     tree.add("/ajuste/boot.json", Regular(json.dumps(boot, separators=(",", ":")).encode() + b"\n"))
     with out.open("wb") as archive:

@@ -65,8 +65,10 @@ def lens_for(
     deep = "functions" if decides else depth
     symbols = directory / "symbols"
     if not symbols.exists():
-        functions = (one for one in kernel_symbols(image, home) if one.is_text and one.address >= _KERNEL_SPACE)
-        _put(symbols, "".join(f"{one.address:x} {one.name}\n" for one in functions))
+        functions = (
+            symbol for symbol in kernel_symbols(image, home) if symbol.is_text and symbol.address >= _KERNEL_SPACE
+        )
+        _put(symbols, "".join(f"{symbol.address:x} {symbol.name}\n" for symbol in functions))
     description = None
     if machine is not None:
         description = directory / f"machine-{machine.name}.json"
@@ -82,16 +84,16 @@ def _put(file: Path, text: str) -> None:
 def machine_text(machine: ModelledMachine, layout: GuestLayout) -> str:
     """What the lens has to know of a machine (native/lens/src/machine.rs): no times."""
 
-    def cache(one: ModelledCache) -> dict[str, Any]:
-        return {"sets": one.sets(machine.line_bytes), "ways": one.ways}
+    def cache(level: ModelledCache) -> dict[str, Any]:
+        return {"sets": level.sets(machine.line_bytes), "ways": level.ways}
 
     cores = machine.cores_of_caches(layout.topology)
 
-    def outer(name: str, one: OuterCache | None) -> dict[str, Any] | None:
-        return None if one is None else {**cache(one), "contents": one.contents, "cores": cores[name]}
+    def outer(name: str, level: OuterCache | None) -> dict[str, Any] | None:
+        return None if level is None else {**cache(level), "contents": level.contents, "cores": cores[name]}
 
-    def pages(one: Translations | None) -> dict[str, Any] | None:
-        return None if one is None else {"sets": one.sets, "ways": one.in_a_set}
+    def pages(level: Translations | None) -> dict[str, Any] | None:
+        return None if level is None else {"sets": level.sets, "ways": level.in_a_set}
 
     return json.dumps(
         {
@@ -128,10 +130,10 @@ def require_fit(machine: ModelledMachine, cpus: int, layout: GuestLayout) -> Non
 def require_plugins(emulator: Emulator) -> None:
     """Raises RequestError where this QEMU does not take plugins."""
     command = [emulator.binary, *(("-L", emulator.firmware) if emulator.firmware else ()), "-plugin", "help"]
-    said = subprocess.run(
+    process = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=_LOAD_SECONDS, env=emulator.environment
     )
-    if "invalid option" in said.stderr:
+    if "invalid option" in process.stderr:
         raise RequestError(
             f"QEMU {emulator.version} ({emulator.binary}) was built without plugins, so it cannot count instructions",
             hint="install a QEMU with plugins, such as Debian's; or name other metrics",
@@ -214,8 +216,8 @@ def _read(document: type[_Document], named: str, file: Path, complaint: str) -> 
             return None, f"the lens wrote more than {LARGEST_BYTES >> 20} MiB"
         return document.model_validate_json(content), ""
     except FileNotFoundError:
-        said = [line.removeprefix("lens: ") for line in complaint.splitlines() if line.startswith("lens: ")]
-        return None, f"the lens wrote no {named}: {(said or ['it did not see the workload start and end'])[-1]}"
+        messages = [line.removeprefix("lens: ") for line in complaint.splitlines() if line.startswith("lens: ")]
+        return None, f"the lens wrote no {named}: {(messages or ['it did not see the workload start and end'])[-1]}"
     except OSError as error:
         return None, f"cannot read what the lens wrote: {error.strerror}"
     except ValidationError as error:
@@ -267,11 +269,11 @@ class Program:
 
     @cached_property
     def _functions(self) -> dict[int, _Function]:
-        found = dict(_functions_of(self.content))
+        functions = dict(_functions_of(self.content))
         if (with_all := _debug_file(self.content, self.debug)) is not None:
-            found |= dict(_functions_of(with_all))
-        found |= dict(_functions_listed(self.content, self.own))
-        return dict(sorted(found.items()))
+            functions |= dict(_functions_of(with_all))
+        functions |= dict(_functions_listed(self.content, self.own))
+        return dict(sorted(functions.items()))
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -283,8 +285,8 @@ class Program:
         if place < 0:
             return ""
         start = self._starts[place]
-        found = self._functions[start]
-        return found.name if address == start or address < found.end else ""
+        function = self._functions[start]
+        return function.name if address == start or address < function.end else ""
 
     def bases(self, code: CostCode) -> Iterator[int]:
         """By how much the file can have been moved for ``code`` to stand where it was seen."""
@@ -312,41 +314,41 @@ class Mapped:
         )
 
 
-def programs_of(files: Iterable[tuple[str, bytes]], own: tuple[Path, ...] = ()) -> tuple[Program, ...]:
-    """Those of ``files`` (path, content) that are ELF files with code. ``own`` are lists of the functions of Ajuste's
+def programs_of(files: Iterable[tuple[str, bytes]], lists: tuple[Path, ...] = ()) -> tuple[Program, ...]:
+    """Those of ``files`` (path, content) that are ELF files with code. ``lists`` are lists of the functions of Ajuste's
     own programs.
     """
     elves = ((path, content) for path, content in files if content.startswith(b"\x7fELF"))
-    return tuple(filter(None, (_program(path, content, own) for path, content in elves)))
+    return tuple(filter(None, (_program(path, content, lists) for path, content in elves)))
 
 
-def _program(path: str, content: bytes, own: tuple[Path, ...]) -> Program | None:
+def _program(path: str, content: bytes, lists: tuple[Path, ...]) -> Program | None:
     try:
         elf = ELFFile(io.BytesIO(content))
         loaded = [part.header for part in elf.iter_segments("PT_LOAD") if part["p_flags"] & 1]
         is_fixed = elf["e_type"] == "ET_EXEC"
     except NO_ELF:
         return None
-    parts = tuple(_Part(one["p_offset"], one["p_vaddr"], one["p_filesz"]) for one in loaded)
-    return Program(f"/{path.lstrip('/')}", content, parts, is_fixed, own=own) if parts else None
+    parts = tuple(_Part(segment["p_offset"], segment["p_vaddr"], segment["p_filesz"]) for segment in loaded)
+    return Program(f"/{path.lstrip('/')}", content, parts, is_fixed, own=lists) if parts else None
 
 
 def _functions_of(content: bytes) -> Iterator[tuple[int, _Function]]:
     # Of all symbol tables; of several names at one address the plainest comes last.
-    found: list[tuple[int, _Function]] = []
+    functions: list[tuple[int, _Function]] = []
     try:
         for section in ELFFile(io.BytesIO(content)).iter_sections():
             if isinstance(section, SymbolTableSection):
-                found += [
+                functions += [
                     (symbol["st_value"], _Function(symbol.name, symbol["st_value"] + symbol["st_size"]))
                     for symbol in section.iter_symbols()
                     if symbol["st_info"]["type"] in _FUNCTIONS and symbol["st_shndx"] != "SHN_UNDEF"
                 ]
             elif section.name.startswith(".plt"):
-                found.append((section["sh_addr"], _Function("plt", section["sh_addr"] + section["sh_size"])))
+                functions.append((section["sh_addr"], _Function("plt", section["sh_addr"] + section["sh_size"])))
     except NO_ELF:
         return
-    yield from sorted(found, key=lambda one: _plainness(one[1]), reverse=True)
+    yield from sorted(functions, key=lambda item: _plainness(item[1]), reverse=True)
 
 
 def _functions_listed(content: bytes, lists: Iterable[Path]) -> Iterator[tuple[int, _Function]]:
@@ -358,8 +360,8 @@ def _functions_listed(content: bytes, lists: Iterable[Path]) -> Iterator[tuple[i
         except (OSError, ValueError):
             continue
         words = (line.split(" ", 2) for line in lines if program == digest)
-        found = [(int(start, 16), _Function(name, int(start, 16) + int(size, 16))) for start, size, name in words]
-        yield from sorted(found, key=lambda one: _plainness(one[1]), reverse=True)
+        functions = [(int(start, 16), _Function(name, int(start, 16) + int(size, 16))) for start, size, name in words]
+        yield from sorted(functions, key=lambda item: _plainness(item[1]), reverse=True)
 
 
 def _plainness(function: _Function) -> tuple[int, int, str]:
@@ -369,8 +371,8 @@ def _plainness(function: _Function) -> tuple[int, int, str]:
 
 def _debug_file(content: bytes, debug: Path) -> bytes | None:
     try:
-        notes = [note for one in ELFFile(io.BytesIO(content)).iter_sections() if isinstance(one, NoteSection)
-                 for note in one.iter_notes()]  # fmt: skip
+        notes = [note for section in ELFFile(io.BytesIO(content)).iter_sections() if isinstance(section, NoteSection)
+                 for note in section.iter_notes()]  # fmt: skip
         build = next((note["n_desc"] for note in notes if note["n_type"] == "NT_GNU_BUILD_ID"), "")
         return (debug / build[:2] / f"{build[2:]}.debug").read_bytes() if build else None
     except (*NO_ELF, OSError):
@@ -386,22 +388,22 @@ def locate(code: Sequence[CostCode], programs: Iterable[Program]) -> tuple[Mappe
             for base in set(program.bases(seen)):
                 if base == 0 if program.is_fixed else base >= 0:
                     alike[number, base] += len(seen.bytes_) // 2
-    found: list[Mapped] = []
+    located: list[Mapped] = []
     for (number, base), weight in sorted(alike.items(), key=lambda item: (-item[1], item[0])):
         mapped = Mapped(candidates[number], base)
-        if weight >= _LEAST_BYTES and not any(_overlap(mapped.places, other.places) for other in found):
-            found.append(mapped)
-    return tuple(found)
+        if weight >= _LEAST_BYTES and not any(_overlap(mapped.places, other.places) for other in located):
+            located.append(mapped)
+    return tuple(located)
 
 
-def _overlap(one: range, other: range) -> bool:
-    return one.start < other.stop and other.start < one.stop
+def _overlap(first: range, other: range) -> bool:
+    return first.start < other.stop and other.start < first.stop
 
 
 def name_costs(costs: Costs, image: KernelImage, home: Home, initramfs: Path) -> NamedCosts:
     """``costs`` of a guest with the names of their functions. Raises RequestError where its kernel has none."""
-    own = tuple(native_program(name).with_name(f"{name}.symbols") for name in (AGENT, WORKLOADS, SERVICE))
-    programs = programs_of(read_archive(initramfs.read_bytes()), own)
+    lists = tuple(native_program(name).with_name(f"{name}.symbols") for name in (AGENT, WORKLOADS, SERVICE))
+    programs = programs_of(read_archive(initramfs.read_bytes()), lists)
     return costs_by_name(costs, function_names(kernel_symbols(image, home)), programs)
 
 
@@ -418,8 +420,8 @@ def costs_by_name(
             namers[task.code] = _namer(kernel, locate(task.code, programs))
         return namers[task.code]
 
-    found = named_costs(costs, namer_of)
-    return found.model_copy(update={"notes": tuple(_notes(found, package_of or _package_of))})
+    named = named_costs(costs, namer_of)
+    return named.model_copy(update={"notes": tuple(_notes(named, package_of or _package_of))})
 
 
 def name_decisions(
@@ -447,24 +449,24 @@ def name_decisions(
 
 def programs_by_task(costs: Costs, programs: Sequence[Program]) -> dict[int, str]:
     """The name of each task's program, where its code was found in one."""
-    found: dict[tuple[CostCode, ...], str] = {}
+    names: dict[tuple[CostCode, ...], str] = {}
     for task in costs.tasks:
-        if task.code not in found:
-            files = (one.program.path.rpartition("/")[2] for one in locate(task.code, programs))
-            found[task.code] = next((file for file in files if ".so" not in file), "")
-    return {task.number: found[task.code] for task in costs.tasks if found[task.code]}
+        if task.code not in names:
+            files = (mapped.program.path.rpartition("/")[2] for mapped in locate(task.code, programs))
+            names[task.code] = next((file for file in files if ".so" not in file), "")
+    return {task.number: names[task.code] for task in costs.tasks if names[task.code]}
 
 
 def kernel_tasks(decisions: Decisions, names: Mapping[int, str]) -> dict[int, str]:
     """What each of the kernel's tasks carries out: the main function of its thread, where a switch showed that."""
-    own = {task.number for task in decisions.tasks if task.role == "kernel"}
-    found: dict[int, Counter[str]] = {}
+    kernel_numbers = {task.number for task in decisions.tasks if task.role == "kernel"}
+    counted: dict[int, Counter[str]] = {}
     for kind, running, way in zip(decisions.kinds, decisions.running, decisions.ways, strict=True):
-        if running in own and KINDS[kind] == "switch" and way >= 0:
+        if running in kernel_numbers and KINDS[kind] == "switch" and way >= 0:
             outwards = (names.get(address, "") for address in decisions.paths[way])
             name = next(filter(_THREAD.fullmatch, outwards), "")
-            found.setdefault(running, Counter()).update([name] if name else [])
-    return {task: counts.most_common(1)[0][0] for task, counts in found.items() if counts}
+            counted.setdefault(running, Counter()).update([name] if name else [])
+    return {task: counts.most_common(1)[0][0] for task, counts in counted.items() if counts}
 
 
 _THREAD: Final = re.compile(r"\w+_k?thread(_fn)?|kswapd|kcompactd|khugepaged")
@@ -477,10 +479,12 @@ def _namer(kernel: Mapping[int, str], located: Sequence[Mapped]) -> Namer:
             return CostFunction(name="(start)", file="", space=space)
         if space == "kernel":
             return CostFunction(name=kernel.get(address, f"{address:#x}"), file="", space=space)
-        for one in located:
-            if address in one.places:
-                found = one.program.function(address - one.base)
-                return CostFunction(name=found or f"{address - one.base:#x}", file=one.program.path, space=space)
+        for mapped in located:
+            if address in mapped.places:
+                function = mapped.program.function(address - mapped.base)
+                return CostFunction(
+                    name=function or f"{address - mapped.base:#x}", file=mapped.program.path, space=space
+                )
         return CostFunction(name=f"{address:#x}", file="", space=space)
 
     return name
@@ -519,10 +523,10 @@ def _package_of(file: str) -> str:
     merged = (file, file.removeprefix("/usr") if file.startswith("/usr/") else f"/usr{file}")
     for path in merged:
         try:
-            said = subprocess.run(["dpkg-query", "-S", path], capture_output=True, text=True, check=False).stdout
+            output = subprocess.run(["dpkg-query", "-S", path], capture_output=True, text=True, check=False).stdout
         except OSError:
             return ""
-        name = said.partition(":")[0].strip()
+        name = output.partition(":")[0].strip()
         if name:
             return f"{name}-dbg" if name == "libc6" else f"{name}-dbgsym"
     return ""

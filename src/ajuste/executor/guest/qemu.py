@@ -97,15 +97,15 @@ def choose_emulator(
                 hint="unset AJUSTE_QEMU to fetch one that fits",
             )
         return emulator
-    found = shutil.which(PROGRAM)
-    if found:
-        emulator = installed_emulator(Path(found))
+    installed = shutil.which(PROGRAM)
+    if installed:
+        emulator = installed_emulator(Path(installed))
         if emulator.release >= oldest:
             return emulator
     try:
         fetched = fetch_qemu(home, say)
     except AjusteError as failure:
-        lacking = f"is {emulator.version}, older than {oldest[0]}.{oldest[1]}" if found else "was not found"
+        lacking = f"is {emulator.version}, older than {oldest[0]}.{oldest[1]}" if installed else "was not found"
         raise type(failure)(f"QEMU {lacking}, and {failure.message}", hint=failure.hint) from failure
     return Emulator(
         binary=fetched.binary, version=fetched.version, firmware=fetched.firmware, libraries=fetched.libraries
@@ -119,10 +119,10 @@ def _said(clock: Clock, cpus: int, topology: Topology | None) -> str:
 def installed_emulator(binary: Path) -> Emulator:
     """The QEMU at ``binary``. Raises RequestError if that is none."""
     try:
-        said = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False, timeout=60).stdout
+        output = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False, timeout=60).stdout
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RequestError(f"cannot start {binary}: {getattr(error, 'strerror', None) or error}", hint=_HINT) from error
-    match = re.search(r"QEMU emulator version (\d+\.\d+[.\d]*)", said)
+    match = re.search(r"QEMU emulator version (\d+\.\d+[.\d]*)", output)
     if not match:
         raise RequestError(f"{binary} is not QEMU: --version prints no version of it", hint=_HINT)
     return Emulator(binary=binary, version=match[1])
@@ -179,11 +179,11 @@ def choose_accelerator(
     known = _read(kept)
     if known is not None and (known.boot, known.emulator, known.kernel) == (boot, emulator, kernel):
         return known.accelerator
-    found = _probe(boots)
-    answer = _Answer(boot=boot, emulator=emulator, kernel=kernel, accelerator=found)
+    accelerator = _probe(boots)
+    answer = _Answer(boot=boot, emulator=emulator, kernel=kernel, accelerator=accelerator)
     make_directory(kept.parent)
     replace_file(kept, answer.model_dump_json().encode() + b"\n", mode=0o600)
-    return found
+    return accelerator
 
 
 def _probe(boots: Callable[[], str]) -> Accelerator:
@@ -322,8 +322,8 @@ def _plugin(machine: GuestMachine, channels: Channels) -> tuple[str, ...]:
     files |= {"decisions": channels.decisions} if lens.decides else {}
     if lens.machine:
         files["machine"] = lens.machine
-    told = (f"{name}={_escaped(file)}" for name, file in files.items())
-    return "-plugin", ",".join((_escaped(lens.library), f"depth={lens.depth}", *told, *turn))
+    options = (f"{name}={_escaped(file)}" for name, file in files.items())
+    return "-plugin", ",".join((_escaped(lens.library), f"depth={lens.depth}", *options, *turn))
 
 
 def kernel_line(machine: GuestMachine) -> str:

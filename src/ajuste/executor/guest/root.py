@@ -77,7 +77,7 @@ class GuestRoot(BaseModel):
     @property
     def about(self) -> dict[str, str]:
         """What a run keeps of it."""
-        versions = {one.name: f"{one.version} sha256:{one.sha256}" for one in self.packages}
+        versions = {package.name: f"{package.version} sha256:{package.sha256}" for package in self.packages}
         return {"release": f"Debian {self.release}", **versions}
 
     def has(self, path: str) -> bool:
@@ -180,7 +180,9 @@ class _Root:
         return None if _is_own(found) else found
 
     def _made(self) -> Iterator[tuple[str, Entry]]:
-        for link in sorted(self.alternatives, key=lambda one: (-one.priority, one.link, one.path)):
+        for link in sorted(
+            self.alternatives, key=lambda alternative: (-alternative.priority, alternative.link, alternative.path)
+        ):
             target = _resolved(place_in_tree(link.path), self.places)
             place = self._place(link.link)
             if place is None or place in self.places or target not in self.places:
@@ -239,14 +241,14 @@ def _resolved(place: str, places: Mapping[str, str]) -> str:
             del done[-1:]
             continue
         name = "/".join((*done, part))
-        found = places.get(name, "")
-        if not found.startswith(_LINK):
+        entry = places.get(name, "")
+        if not entry.startswith(_LINK):
             done.append(part)
             continue
         links += 1
         if links > _MOST_LINKS:
             return ""
-        target = found[1:]
+        target = entry[1:]
         if target.startswith("/"):
             done, target = [], place_in_tree(target)
         rest += [step for step in reversed(target.split("/")) if step not in ("", ".")]
@@ -273,15 +275,15 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_./+-]+")
 
 def read_alternatives(script: str) -> list[Alternative]:
     """Those that a maintainer script installs in plain words; what has to be run to be known is left out."""
-    found: list[Alternative] = []
+    alternatives: list[Alternative] = []
     for line in script.replace("\\\n", " ").splitlines():
         if "update-alternatives" in line and "--install" in line:
             try:
                 words = shlex.split(line, comments=True)
             except ValueError:
                 continue
-            found += _installed(words)
-    return found
+            alternatives += _installed(words)
+    return alternatives
 
 
 def _installed(words: list[str]) -> Iterator[Alternative]:
@@ -302,25 +304,25 @@ def _installed(words: list[str]) -> Iterator[Alternative]:
 
 
 def _alternative(link: str, name: str, path: str, priority: int) -> Iterator[Alternative]:
-    plain = all(_PLAIN.fullmatch(one) and ".." not in one for one in (link, name, path))
+    plain = all(_PLAIN.fullmatch(text) and ".." not in text for text in (link, name, path))
     if plain and link.startswith("/") and path.startswith("/") and "/" not in name:
         yield Alternative(link, name, path, priority)
 
 
 def _of_java(text: str) -> Iterator[Alternative]:
     # Those that a Java lists for update-java-alternatives(8): lines such as `hl java /usr/lib/jvm/…/bin/java`.
-    found = re.search(r"^priority=([0-9]{1,6})$", text, re.MULTILINE)
+    priority = re.search(r"^priority=([0-9]{1,6})$", text, re.MULTILINE)
     for line in text.splitlines():
         words = line.split()
         if len(words) == 3 and PurePosixPath(words[2]).parent.name == "bin":
-            yield from _alternative(f"/usr/bin/{words[1]}", words[1], words[2], int(found[1]) if found else 0)
+            yield from _alternative(f"/usr/bin/{words[1]}", words[1], words[2], int(priority[1]) if priority else 0)
 
 
-def with_users(master: str, own: str) -> str:
+def with_users(master: str, guest_users: str) -> str:
     """The users (or groups) of a new system, with those of every guest, whose lines count."""
-    names = {line.partition(":")[0] for line in own.splitlines()}
+    names = {line.partition(":")[0] for line in guest_users.splitlines()}
     others = [line for line in master.splitlines() if line and line.partition(":")[0] not in names]
-    return own + "".join(f"{line}\n" for line in others)
+    return guest_users + "".join(f"{line}\n" for line in others)
 
 
 # Debian packages of a guest: fetched and laid out once, then kept as they are until the cache is cleared.

@@ -173,14 +173,14 @@ class Snapshot:
         """A copy of the rest of ``file``. Raises OSError, also where there is too little memory."""
         snapshot = cls()
         try:
-            found = hashlib.sha256()
+            digest = hashlib.sha256()
             part = memoryview(bytearray(_PART_BYTES))
             while count := file.readinto(part):
-                found.update(part[:count])
+                digest.update(part[:count])
                 written = 0
                 while written < count:
                     written += os.write(snapshot.descriptor, part[written:count])
-            snapshot._seal(found.hexdigest())
+            snapshot._seal(digest.hexdigest())
         except BaseException:
             snapshot.close()
             raise

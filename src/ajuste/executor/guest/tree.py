@@ -360,13 +360,13 @@ def needed_by(program: Path, known: Mapping[str, Path] | None = None) -> NeededF
     first = _read(program, None)
     if first is None:
         raise RequestError(f"{program}: expected an x86-64 program, or a script with #! in its first line")
-    found: dict[str, Path] = {}
+    libraries: dict[str, Path] = {}
     links: list[tuple[Path, Path]] = []
     queue = deque([first])
     while queue:
         current = queue.popleft()
         for name in _names(current):
-            if name in found:
+            if name in libraries:
                 continue
             library, cached = _find(name, current, known)
             if library is None:
@@ -376,12 +376,12 @@ def needed_by(program: Path, known: Mapping[str, Path] | None = None) -> NeededF
                     f"the library {name}, which {current.path} needs, was not found",
                     hint=f"see what is missing with: readelf -d {current.path}",
                 )
-            found[name] = library.path
+            libraries[name] = library.path
             queue.append(library)
             if cached and library.path.parent not in _SYSTEM:
                 links.append((Path("/usr/lib") / name, library.path))
     interpreter = () if first.interpreter is None else (first.interpreter,)
-    return NeededFiles(tuple(dict.fromkeys((*interpreter, *found.values()))), tuple(links))
+    return NeededFiles(tuple(dict.fromkeys((*interpreter, *libraries.values()))), tuple(links))
 
 
 def _names(current: _Object) -> Iterator[str]:

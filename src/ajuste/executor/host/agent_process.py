@@ -147,9 +147,9 @@ class AgentProcess:
     def _take_stream(self) -> bytes | None:
         # All until the end of a plan, if it was said. Only whole lines are looked at, and each once.
         end = self._said.rfind(b"\n") + 1
-        found = self._said.find(_LAST, self._checked, end)
-        if found >= 0:
-            return self._take(self._said.index(b"\n", found) + 1)
+        position = self._said.find(_LAST, self._checked, end)
+        if position >= 0:
+            return self._take(self._said.index(b"\n", position) + 1)
         self._checked = end
         if len(self._said) > LONGEST_STREAM_BYTES:
             raise AgentLostError(f"it printed more than {LONGEST_STREAM_BYTES >> 20} MiB")
@@ -239,11 +239,11 @@ def _guardians() -> list[int]:
 
 
 def _children(pid: int) -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):
-            found += map(int, children.read_text().split())
-    return found
+            pids += map(int, children.read_text().split())
+    return pids
 
 
 def _name_and_state(pid: int) -> tuple[str, str]:

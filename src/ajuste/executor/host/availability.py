@@ -78,8 +78,8 @@ def _other_kernel(catalogue: Catalogue, tunable: Tunable, version: KernelVersion
         catalogue.locate(tunable, version)
     except RequestError as error:
         other = catalogue.counterpart(tunable, version)
-        said = error.message.rstrip(".")
-        return f"{said}. This one has {other.name}, which is related but different" if other else error.message
+        reason = error.message.rstrip(".")
+        return f"{reason}. This one has {other.name}, which is related but different" if other else error.message
     raise AssertionError(f"{tunable.name} is in no place of Linux {version}, and yet it was located")
 
 
@@ -241,19 +241,19 @@ def current_values(target: Executor, tunables: Sequence[Tunable]) -> dict[str, C
     Never raises for a value that cannot be read. Raises RunError where the target is lost.
     """
     version = KernelVersion.parse(target.hello.kernel)
-    found: dict[str, Current] = {}
+    current: dict[str, Current] = {}
     reads: list[Read] = []
     for tunable in tunables:
         try:
             location = catalogue().locate(tunable, version)
         except RequestError as error:
-            found[tunable.name] = Current(problem=error.message)
+            current[tunable.name] = Current(problem=error.message)
             continue
         if isinstance(location, Marker):
-            found[tunable.name] = Current(problem=f"{marker_words(location)}, not of the machine")
+            current[tunable.name] = Current(problem=f"{marker_words(location)}, not of the machine")
         else:
             reads.append(Read(tunable=tunable.name, location=location))
-    return found | _read(target, reads, {tunable.name: tunable for tunable in tunables}, version)
+    return current | _read(target, reads, {tunable.name: tunable for tunable in tunables}, version)
 
 
 def _read(
@@ -262,21 +262,22 @@ def _read(
     if not reads:
         return {}
     observation = target.run(Plan(id="current", reads=tuple(reads)))
-    said = {event.tunable: event for event in observation.events if isinstance(event, ReadBack)}
+    read_back = {event.tunable: event for event in observation.events if isinstance(event, ReadBack)}
     failed = next((event.message for event in observation.events if isinstance(event, Failed)), "")
     silence = observation.problem or failed or "the agent did not report it"
     return {
-        read.tunable: _current(read, said.get(read.tunable), silence, tunables[read.tunable], version) for read in reads
+        read.tunable: _current(read, read_back.get(read.tunable), silence, tunables[read.tunable], version)
+        for read in reads
     }
 
 
-def _current(read: Read, said: ReadBack | None, silence: str, tunable: Tunable, version: KernelVersion) -> Current:
+def _current(read: Read, read_back: ReadBack | None, silence: str, tunable: Tunable, version: KernelVersion) -> Current:
     path = location_words(read.location)
-    if said is None:
+    if read_back is None:
         return Current(problem=f"not readable: {silence}", path=path)
-    if said.value is not None:
-        return Current(value=said.value, path=path)
-    error = said.error or "no reason was given"
+    if read_back.value is not None:
+        return Current(value=read_back.value, path=path)
+    error = read_back.error or "no reason was given"
     if error.endswith(("Permission denied", "Operation not permitted")):
         return Current(problem="not readable: needs root", path=path)
     if not (error.endswith("No such file or directory") or error.startswith("no flag")):
@@ -317,23 +318,25 @@ def tunables_here(
 
     Never raises for a value that cannot be read. Raises RunError where the target is lost.
     """
-    every = [one for tunable in tunables for one in _instances(catalogue, tunable, machine)]
-    absent = {one.name: why_not_there(catalogue, one, machine) for one in every}
-    values = current_values(target, [one for one in every if not absent[one.name]])
-    found = {one.name: _explained(values.get(one.name, Current()), absent[one.name]) for one in every}
+    every = [instance for tunable in tunables for instance in _instances(catalogue, tunable, machine)]
+    absent = {instance.name: why_not_there(catalogue, instance, machine) for instance in every}
+    values = current_values(target, [instance for instance in every if not absent[instance.name]])
+    current = {
+        instance.name: _explained(values.get(instance.name, Current()), absent[instance.name]) for instance in every
+    }
     return [
         Here(
-            tunable=one,
-            current=found[one.name],
-            locked=why_not_writable(catalogue, one, machine) or _no_choice(one, found[one.name]),
+            tunable=instance,
+            current=current[instance.name],
+            locked=why_not_writable(catalogue, instance, machine) or _no_choice(instance, current[instance.name]),
         )
-        for one in every
+        for instance in every
     ]
 
 
 def _instances(catalogue: Catalogue, tunable: Tunable, machine: HostMachine) -> list[Tunable]:
-    found = instances_here(catalogue, tunable, machine.version, machine.root)
-    return [catalogue.instance(tunable, which) for which in found] or [tunable]
+    names = instances_here(catalogue, tunable, machine.version, machine.root)
+    return [catalogue.instance(tunable, which) for which in names] or [tunable]
 
 
 def _explained(current: Current, absence: str) -> Current:
@@ -493,16 +496,16 @@ def instances_here(
     if not tunable.parts or where is None:
         return ()
     template = catalogue.parts["interface"].there if where.kind in DEVICE_KINDS else where.path
-    found = set()
+    names = set()
     for path in _glob(re.sub(r"\{[a-z]+\}", "*", template), root):
         if where.kind in DEVICE_KINDS:
             name = catalogue.parts["interface"].read(path.rpartition("/")[2])
             # bonding_masters is a file among the directories of the interfaces.
             if name and (root / path.lstrip("/")).is_dir():
-                found.add(name)
+                names.add(name)
         elif named := named_parts(template, catalogue.parts, path):
-            found.add("/".join(named[part] for part in tunable.parts))
-    return tuple(sorted(found, key=natural))
+            names.add("/".join(named[part] for part in tunable.parts))
+    return tuple(sorted(names, key=natural))
 
 
 def of_this_machine(catalogue: Catalogue) -> Catalogue:

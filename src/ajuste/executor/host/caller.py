@@ -206,12 +206,12 @@ def _started_with() -> bytes:
 
 
 def _variables(block: bytes) -> dict[bytes, bytes]:
-    found: dict[bytes, bytes] = {}
+    variables: dict[bytes, bytes] = {}
     for variable in block.split(b"\0"):
         name, equals, value = variable.partition(b"=")
         if name and equals:
-            found.setdefault(name, value)
-    return found
+            variables.setdefault(name, value)
+    return variables
 
 
 # What a plan for this machine gets when it is carried out, and nobody writes down: the caller's environment, and what
@@ -286,27 +286,27 @@ def remove_left_groups(root: Path = Path("/sys/fs/cgroup")) -> None:
     workload made there. Call it only while no agent of ours is at work. Sessions of containers go on: their agents
     have other numbers there.
     """
-    found = [(Path(place) / name, name) for place, names, _ in os.walk(root) for name in names]
-    matches = [(group, match) for group, name in found if (match := _GROUP.fullmatch(name))]
+    groups = [(Path(place) / name, name) for place, names, _ in os.walk(root) for name in names]
+    matches = [(group, match) for group, name in groups if (match := _GROUP.fullmatch(name))]
     alive = _owners() if matches else frozenset()
     left = [group for group, match in matches if not _goes_on(match, alive)]
     for group in left:
         inner = [Path(place) for place, _, _ in os.walk(group, topdown=False)]
-        for one in inner:
-            _end_members(one)
-        for one in inner:
+        for nested in inner:
+            _end_members(nested)
+        for nested in inner:
             with suppress(OSError):
-                one.rmdir()
+                nested.rmdir()
 
 
 def _owners() -> frozenset[tuple[int, int]]:
-    found = set()
+    owners = set()
     for place in Path("/proc").glob("[0-9]*/status"):
         with suppress(OSError):
             numbers = re.search(r"^NSpid:(.*)$", place.read_text(), re.MULTILINE)
             ticks = started_ticks(int(place.parent.name))
-            found |= {(int(number), ticks) for number in (numbers[1].split() if numbers else ()) if ticks}
-    return frozenset(found)
+            owners |= {(int(number), ticks) for number in (numbers[1].split() if numbers else ()) if ticks}
+    return frozenset(owners)
 
 
 def _goes_on(group: re.Match[str], alive: AbstractSet[tuple[int, int]]) -> bool:
@@ -331,10 +331,10 @@ def _end_members(group: Path) -> None:
 
 def _is_directory_of(directory: Path, uid: int) -> bool:
     try:
-        found = directory.lstat()
+        status = directory.lstat()
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == uid
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == uid
 
 
 def _removed(directory: Path) -> bool:

@@ -50,18 +50,18 @@ class Remain:
 
 def remains(root: Path = Path("/")) -> frozenset[Remain]:
     """All there are now, of any owner."""
-    found = set()
+    left = set()
     with suppress(OSError):
         for path in (root / _SHARED_FILES).iterdir():
             place = _safe(f"/{_SHARED_FILES}/{path.name}")
             if not path.name.startswith(_OWN):
-                found.add(Remain(place, f"rm {place}"))
+                left.add(Remain(place, f"rm {place}"))
     for name, (words, option) in _SYSTEM_V.items():
         with suppress(OSError):
             for line in (root / "proc/sysvipc" / name).read_text().splitlines()[1:]:
                 key, number = line.split()[:2]
-                found.add(Remain(f"System V {words} {number} (key {key})", f"ipcrm {option} {number}"))
-    return frozenset(found)
+                left.add(Remain(f"System V {words} {number} (key {key})", f"ipcrm {option} {number}"))
+    return frozenset(left)
 
 
 def _safe(path: str) -> str:
@@ -156,20 +156,20 @@ class DisturbanceWatch:
     def judge(self, configuration: Hashable, now: Surroundings) -> tuple[str, ...]:
         """Why a trial of ``configuration`` was not measured cleanly; usually there is no reason."""
         history = self._history[configuration]
-        found = _reasons(list(history), now) if len(history) >= LEAST_HISTORY else ()
+        reasons = _reasons(list(history), now) if len(history) >= LEAST_HISTORY else ()
         history.append(now)
-        return found
+        return reasons
 
 
 def _reasons(history: list[Surroundings], now: Surroundings) -> tuple[str, ...]:
     reasons = []
-    usual = [one.other_cpus for one in history]
+    usual = [reading.other_cpus for reading in history]
     if now.other_cpus > _limit(usual, OTHER_FLOOR_CPUS):
         reasons.append(f"other work took {now.other_cpus:.2f} CPUs, usually {median(usual):.2f}")
-    usual = [one.stolen_cpus for one in history]
+    usual = [reading.stolen_cpus for reading in history]
     if now.stolen_cpus > _limit(usual, STOLEN_FLOOR_CPUS):
         reasons.append(f"the hypervisor took {now.stolen_cpus:.2f} CPUs away, usually {median(usual):.2f}")
-    if now.throttles and sum(one.throttles > 0 for one in history) <= THROTTLED_SHARE * len(history):
+    if now.throttles and sum(reading.throttles > 0 for reading in history) <= THROTTLED_SHARE * len(history):
         reasons.append(f"a CPU was throttled {now.throttles} times, being too hot")
     return tuple(reasons)
 

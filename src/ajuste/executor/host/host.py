@@ -133,13 +133,13 @@ class HostExecutor(Executor):
         with self._turn:
             before = self._reading()
             self._in_plan = True
-            said = self._with_agent(lambda agent: agent.carry_out(asked, _limit_s(plan)))
+            stream = self._with_agent(lambda agent: agent.carry_out(asked, _limit_s(plan)))
             self._in_plan = False
             after = self._reading()
         wall_s = time.monotonic() - began
-        found = self._read(plan, said, wall_s)
-        surroundings, disturbances = self._judge(plan, found.events, before, after, wall_s)
-        return replace(found, console=surroundings, disturbances=tuple(disturbances))
+        observation = self._read(plan, stream, wall_s)
+        surroundings, disturbances = self._judge(plan, observation.events, before, after, wall_s)
+        return replace(observation, console=surroundings, disturbances=tuple(disturbances))
 
     def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
         """Trials of several blocks take but a moment, and are given back together: nothing comes between them."""
@@ -149,7 +149,7 @@ class HostExecutor(Executor):
         begun(requests[0])
         plans = [request.plan() for request in requests]
         done = self.run_in_turn(plans)
-        yield [TrialDone(request, plan, *own) for request, plan, own in zip(requests, plans, done, strict=True)]
+        yield [TrialDone(request, plan, *timed) for request, plan, timed in zip(requests, plans, done, strict=True)]
 
     def more_blocks(self, pace: Pace, limits: StoppingLimits) -> int:
         return in_a_moment(pace, limits)
@@ -165,13 +165,13 @@ class HostExecutor(Executor):
             self._in_plan = True
             streams = self._with_agent(lambda agent: agent.carry_out_in_turn(asked))
             self._in_plan = False
-        return [self._read_timed(plan, said, zero_ns) for plan, said in zip(plans, streams, strict=True)]
+        return [self._read_timed(plan, stream, zero_ns) for plan, stream in zip(plans, streams, strict=True)]
 
-    def _read_timed(self, plan: Plan, said: bytes, zero_ns: int) -> tuple[str, Observation]:
-        found = self._read(plan, said, 0.0)
-        times = [event.at_ns for event in found.events] or [time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)]
+    def _read_timed(self, plan: Plan, stream: bytes, zero_ns: int) -> tuple[str, Observation]:
+        observation = self._read(plan, stream, 0.0)
+        times = [event.at_ns for event in observation.events] or [time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)]
         started = datetime.fromtimestamp((zero_ns + times[0]) / 1e9, UTC).isoformat(timespec="milliseconds")
-        return started, replace(found, host_seconds=(times[-1] - times[0]) / 1e9)
+        return started, replace(observation, host_seconds=(times[-1] - times[0]) / 1e9)
 
     def _asked(self, plan: Plan) -> bytes:
         if plan.writes and self._journals is None:
@@ -180,8 +180,8 @@ class HostExecutor(Executor):
         assert self._completion is not None, "the target was not entered"
         return self._completion.complete(plan).model_dump_json().encode()
 
-    def _read(self, plan: Plan, said: bytes, wall_s: float) -> Observation:
-        stream = read_trial(said, plan, restores=True)
+    def _read(self, plan: Plan, content: bytes, wall_s: float) -> Observation:
+        stream = read_trial(content, plan, restores=True)
         self._require_restored(stream.events)
         return Observation(lines=stream.lines, events=stream.events, problem=stream.problem, host_seconds=wall_s)
 
@@ -209,8 +209,8 @@ class HostExecutor(Executor):
             options += ["--journal", str(self._journals)]
         self._agent = agent = AgentProcess(options, keep)
         try:
-            said = agent.read_line(HELLO_SECONDS)
-            hello = parse_event(said)
+            line = agent.read_line(HELLO_SECONDS)
+            hello = parse_event(line)
         except (AgentLostError, ValueError) as error:
             self._end(at_once=True)
             said_of_it = agent.complaint[:_SHOWN] or str(error).splitlines()[0]
@@ -288,9 +288,9 @@ class HostExecutor(Executor):
             return "", ()
         own_s = sum(event.user_ns + event.system_ns for event in events if isinstance(event, Exited)) / 1e9
         own_s += cpu_seconds(events)
-        found = between(before, after, wall_s=wall_s, own_s=own_s)
+        difference = between(before, after, wall_s=wall_s, own_s=own_s)
         configuration = (plan.writes, plan.workload.model_dump_json(), plan.before)
-        return str(found), self._watch.judge(repr(configuration), found)
+        return str(difference), self._watch.judge(repr(configuration), difference)
 
 
 def _limit_s(plan: Plan) -> float:
@@ -340,7 +340,7 @@ class RebootingExecutor(Executor):
     def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
         """Those of the first boot that is asked for: in it, or else RebootWanted is raised for it."""
         wanted = _boot_of(requests[0])
-        own = [request for request in requests if _boot_of(request) == wanted]
+        ready = [request for request in requests if _boot_of(request) == wanted]
         current = self._session.current
         if current is None or (current.round, current.state) != (wanted[0], wanted[1].name):
             _LOG.info("reboot asked for", extra={"state": wanted[1].name, "round": wanted[0]})
@@ -348,8 +348,8 @@ class RebootingExecutor(Executor):
             from ajuste.machine.boot.session import RebootWanted  # seldom needed
 
             raise RebootWanted
-        self._session.begin_trials([(one.slot.block, one.slot.position, one.attempt) for one in own])
-        for request in own:  # One at a time: a trial is kept before the next one begins.
+        self._session.begin_trials([(one.slot.block, one.slot.position, one.attempt) for one in ready])
+        for request in ready:  # One at a time: a trial is kept before the next one begins.
             yield from super().carry_out([request], begun)
         if rest := [request for request in requests if _boot_of(request) != wanted]:
             yield from self.carry_out(rest, begun)

@@ -99,16 +99,16 @@ class Scope:
         return ["--registry", self.registry, *(["--all"] if self.registered else []), *self.places]
 
 
-def scope_of(own: Path, registry: Path = REGISTRY) -> Scope:
-    """One's ``own`` directory of journals, if it is there, and whatever the registry names."""
+def scope_of(directory: Path, registry: Path = REGISTRY) -> Scope:
+    """Return the ``directory`` of journals, if it exists, and those that the registry names."""
     try:
-        own.lstat()
+        directory.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return Scope(registry=registry)
     except OSError:
         # What cannot be looked at is the agent's to report.
         pass
-    return Scope((own,), registry=registry)
+    return Scope((directory,), registry=registry)
 
 
 _LIST: Final = TypeAdapter(JournalLeft)
@@ -130,27 +130,27 @@ def journals_at_rest(scope: Scope) -> tuple[JournalLeft, ...]:
     """
     deadline = time.monotonic() + CLEARING_SECONDS
     while True:
-        found = journals_in(scope)
-        if all(journal.state != "held" for journal in found) or time.monotonic() > deadline:
-            return found
+        journals = journals_in(scope)
+        if all(journal.state != "held" for journal in journals) or time.monotonic() > deadline:
+            return journals
         time.sleep(_PAUSE_SECONDS)
 
 
-def require_none_left(own: Path, registry: Path = REGISTRY) -> tuple[str, ...]:
+def require_none_left(directory: Path, registry: Path = REGISTRY) -> tuple[str, ...]:
     """Refuse to begin an experiment while an earlier one may have left values changed, whichever home it is of. The
     machine's lock must be held.
 
     Journals of an earlier boot are removed; returns a note on each. Raises RequestError.
     """
-    found = journals_in(scope_of(own, registry))
-    if standing := [journal for journal in found if journal.stands_in_the_way]:
+    journals = journals_in(scope_of(directory, registry))
+    if standing := [journal for journal in journals if journal.stands_in_the_way]:
         first = standing[0]
         about = f" ({first.message})" if first.message else ""
         raise RequestError(
             f"an experiment may have left values changed: its journal {first.path} is not settled{about}",
             hint=_advice(first),
         )
-    void = [Path(journal.path) for journal in found if journal.state == "void"]
+    void = [Path(journal.path) for journal in journals if journal.state == "void"]
     if not void or os.geteuid() != 0:
         return ()
     restored = restore_from(Scope(tuple(void), registered=False, registry=registry), ())
@@ -184,7 +184,7 @@ def permitted(values: Iterable[OldValue]) -> tuple[Location, ...]:
     """
     known = catalogue()
     version = KernelVersion.parse(os.uname().release)
-    found: dict[Location, None] = {}
+    locations: dict[Location, None] = {}
     for name in dict.fromkeys(value.tunable for value in values):
         try:
             tunable = known.find_tunable(name)
@@ -192,9 +192,9 @@ def permitted(values: Iterable[OldValue]) -> tuple[Location, ...]:
             companions = known.companions(tunable, version, files_in)
         except RequestError:
             continue
-        own = () if isinstance(location, Marker) else (location,)
-        found.update(dict.fromkeys((*own, *companions)))
-    return tuple(found)
+        itself = () if isinstance(location, Marker) else (location,)
+        locations.update(dict.fromkeys((*itself, *companions)))
+    return tuple(locations)
 
 
 @dataclass(frozen=True)
@@ -215,9 +215,9 @@ def restore_from(scope: Scope, places: Sequence[Location]) -> Restoration:
     """Put back what the journals say, but write only ``places`` (see ``permitted``)."""
     if not scope.registered and not scope.places:
         return Restoration(done=True)
-    ended = _agent("restore", scope, "--permit", "-", told=_PLACES.dump_json(tuple(places)))
+    ended = _agent("restore", scope, "--permit", "-", answers=_PLACES.dump_json(tuple(places)))
     events: tuple[dict[str, Any], ...] = tuple(json.loads(line) for line in ended.stdout.splitlines())
-    restored = {one["tunable"]: one["value"] for one in events if one.get("event") == "restored"}
+    restored = {event["tunable"]: event["value"] for event in events if event.get("event") == "restored"}
     _LOG.info("settings restored", extra={"settings": restored, "complete": ended.returncode == 0})
     return Restoration(ended.returncode == 0, events, _complaint(ended))
 
@@ -234,9 +234,11 @@ def discard(journals: Sequence[Path]) -> None:
         raise RunError(f"not all journals were discarded: {_complaint(ended)}")
 
 
-def _agent(command: str, scope: Scope, *options: str, told: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+def _agent(
+    command: str, scope: Scope, *options: str, answers: bytes | None = None
+) -> subprocess.CompletedProcess[bytes]:
     argv = [native_program(AGENT), command, *options, *scope.arguments]
-    return subprocess.run(argv, input=told if told is not None else b"", capture_output=True, check=False)
+    return subprocess.run(argv, input=answers if answers is not None else b"", capture_output=True, check=False)
 
 
 def _complaint(ended: subprocess.CompletedProcess[bytes]) -> str:
@@ -340,7 +342,7 @@ def verify(home: Home, target: Executor, catalogue: Catalogue) -> Verification:
             hint="compare again after the next run that writes tunables",
         )
     since = kept[-1]
-    written = {name for one in kept for name in one.written}
+    written = {name for state in kept for name in state.written}
     now, _ = _read(target, catalogue, list(since.values))
     return Verification(
         since,
@@ -368,29 +370,29 @@ def _read(
 ) -> tuple[dict[str, str], dict[str, Location]]:
     version = KernelVersion.parse(target.hello.kernel)
     tunables = _all(catalogue, version) if names is None else _named(catalogue, names)
-    found = current_values(target, tunables)
-    values = {name: one.value for name, one in found.items() if one.value is not None}
-    places = {one.name: catalogue.locate(one, version) for one in tunables if one.name in values}
+    current = current_values(target, tunables)
+    values = {name: tunable.value for name, tunable in current.items() if tunable.value is not None}
+    places = {tunable.name: catalogue.locate(tunable, version) for tunable in tunables if tunable.name in values}
     return values, places  # type: ignore[return-value] # what has a value is a place of the machine
 
 
 def _all(catalogue: Catalogue, version: KernelVersion) -> list[Tunable]:
-    found = []
+    tunables = []
     for tunable in catalogue.tunables.values():
         if not tunable.parts:
-            found.append(tunable)
-        found += [catalogue.instance(tunable, one) for one in instances_here(catalogue, tunable, version)]
-    return found
+            tunables.append(tunable)
+        tunables += [catalogue.instance(tunable, which) for which in instances_here(catalogue, tunable, version)]
+    return tunables
 
 
 def _named(catalogue: Catalogue, names: Sequence[str]) -> list[Tunable]:
-    found = []
+    tunables = []
     for name in names:
         try:
-            found.append(catalogue.find_tunable(name))
+            tunables.append(catalogue.find_tunable(name))
         except RequestError:  # Of another version of Ajuste.
             continue
-    return found
+    return tunables
 
 
 def _files(directory: Path) -> list[Path]:

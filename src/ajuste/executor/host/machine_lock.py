@@ -89,8 +89,8 @@ def write_status(path: Path, use: Use) -> None:
 
 def own_holder(path: Path) -> Holder | None:
     """Who said so in a file of this very user, in this boot; the process may have ended."""
-    found = _read(path)
-    return found if found is not None and found.uid == os.geteuid() else None
+    holder = _read(path)
+    return holder if holder is not None and holder.uid == os.geteuid() else None
 
 
 def other_holders(directory: Path) -> Iterator[Holder]:
@@ -100,23 +100,23 @@ def other_holders(directory: Path) -> Iterator[Holder]:
     except OSError:
         return
     for name in names:
-        found = _read(directory / name)
-        if found is None or found.uid == os.geteuid() or name != status_name(found.uid):
+        holder = _read(directory / name)
+        if holder is None or holder.uid == os.geteuid() or name != status_name(holder.uid):
             continue
-        if found.uid in _owners(found.pid) and started_ticks(found.pid) == found.started:
-            yield found
+        if holder.uid in _owners(holder.pid) and started_ticks(holder.pid) == holder.started:
+            yield holder
 
 
 def remove_anothers(path: Path) -> str:
     """As root: take away what is no plain file of root's, whatever it is, without opening it. Says what was done."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return ""
-    if stat.S_ISREG(found.st_mode) and found.st_uid == 0 and found.st_nlink == 1:
+    if stat.S_ISREG(status.st_mode) and status.st_uid == 0 and status.st_nlink == 1:
         return ""
     try:
-        if stat.S_ISDIR(found.st_mode):
+        if stat.S_ISDIR(status.st_mode):
             path.rename(path.with_name(f"{path.name}.{secrets.token_hex(8)}"))
         else:
             path.unlink(missing_ok=True)
@@ -125,7 +125,7 @@ def remove_anothers(path: Path) -> str:
             f"{path} belongs to another user or program; cannot remove it: {error.strerror}",
             hint="remove it and try again",
         ) from error
-    return f"removed {path}, which Ajuste had not made (it belonged to {user_name(found.st_uid)})"
+    return f"removed {path}, which Ajuste had not made (it belonged to {user_name(status.st_uid)})"
 
 
 def _owners(pid: int) -> set[int]:
@@ -142,14 +142,14 @@ def _read(path: Path) -> Holder | None:
             return None
         descriptor = os.open(path, os.O_RDONLY | _OPEN)
         try:
-            found = os.fstat(descriptor)
-            plain = stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+            status = os.fstat(descriptor)
+            plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
             document = json.loads(os.pread(descriptor, _LONGEST, 0)) if plain else None
         finally:
             os.close(descriptor)
     except (OSError, ValueError, RecursionError):
         return None
-    return _holder(document, found.st_uid) if isinstance(document, dict) else None
+    return _holder(document, status.st_uid) if isinstance(document, dict) else None
 
 
 def _holder(document: dict[str, Any], uid: int) -> Holder | None:
@@ -163,8 +163,8 @@ def _holder(document: dict[str, Any], uid: int) -> Holder | None:
 
 def _time(text: object) -> datetime | None:
     try:
-        found = datetime.fromisoformat(text) if isinstance(text, str) else None
-        return found.astimezone() if found is not None and found.tzinfo else None
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
+        return moment.astimezone() if moment is not None and moment.tzinfo else None
     except (ValueError, OverflowError, OSError):
         return None
 
@@ -272,10 +272,10 @@ class MachineLock:
     def _say(self) -> None:
         if self._descriptor is None:
             return
-        said = own_holder(self._status)
+        holder = own_holder(self._status)
         # Whose lock was removed while they had it says so all the same.
-        if said is not None and said.alive and said.pid != os.getpid():
-            self._refuse_or_pass_by(said)
+        if holder is not None and holder.alive and holder.pid != os.getpid():
+            self._refuse_or_pass_by(holder)
             return
         if os.geteuid() == 0 and (note := remove_anothers(self._status)):
             self.found.append(note)
@@ -326,7 +326,7 @@ def _busy(holder: Holder, *, held: bool) -> RequestError:
     )
 
 
-def _opened(path: Path, found: list[str]) -> int:
+def _opened(path: Path, notes: list[str]) -> int:
     # This user's lock file, made if need be. Nobody else could ever open it, or it is not used. Root takes away what is
     # something else. Opened without O_CREAT first: with fs.protected_regular even root may not create over another's
     # file in a sticky directory (proc_sys_fs(5)). Raises RequestError.
@@ -353,7 +353,7 @@ def _opened(path: Path, found: list[str]) -> int:
             elif stat.S_ISREG(there.st_mode) and there.st_uid == 0:
                 path.unlink(missing_ok=True)  # Others could open it.
             elif note := remove_anothers(path):
-                found.append(note)
+                notes.append(note)
     except FileNotFoundError as error:
         raise RequestError(
             f"cannot use the machine's lock: directory {path.parent} not found",
@@ -364,9 +364,9 @@ def _opened(path: Path, found: list[str]) -> int:
     raise _unfit(path, "it keeps changing")
 
 
-def _is_own(found: os.stat_result) -> bool:
-    mine = found.st_uid == os.geteuid() and found.st_nlink == 1
-    return stat.S_ISREG(found.st_mode) and mine and not stat.S_IMODE(found.st_mode) & 0o077
+def _is_own(status: os.stat_result) -> bool:
+    mine = status.st_uid == os.geteuid() and status.st_nlink == 1
+    return stat.S_ISREG(status.st_mode) and mine and not stat.S_IMODE(status.st_mode) & 0o077
 
 
 def _unfit(path: Path, why: str) -> RequestError:
@@ -399,8 +399,8 @@ def _is_free(path: Path) -> bool:
 
 
 def _locker(descriptor: int) -> int:
-    found = os.fstat(descriptor)
-    file = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    status = os.fstat(descriptor)
+    file = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     try:
         lines = Path("/proc/locks").read_text().splitlines()
     except OSError:

@@ -140,9 +140,9 @@ def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_ri
     _require_weights(resolved, machine)
     if accept_risk:
         return
-    for one in disks_of_mkfs(resolved.study.scratch) if resolved.study.scratch else ():
+    for parameter in disks_of_mkfs(resolved.study.scratch) if resolved.study.scratch else ():
         raise RequestError(
-            f"{one.where} = {one.value[:80]!r} may lead to another disk or a directory of this machine",
+            f"{parameter.where} = {parameter.value[:80]!r} may lead to another disk or a directory of this machine",
             hint="add --accept-risk to do it anyway, or use only options of the file system itself",
         )
     for configuration in resolved.configurations:

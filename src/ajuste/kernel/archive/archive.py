@@ -90,7 +90,9 @@ def find_addresses(source: KernelSource, environment: Mapping[str, str] = os.env
     configured = {} if not has_apt or len(settings) == len(source.repositories) else _apt_mirrors(source)
     suites = {
         suite: settings.get(repository.name)
-        or next((configured[one] for one in (suite, *repository.known_by) if one in configured), "")
+        or next(
+            (configured[known_name] for known_name in (suite, *repository.known_by) if known_name in configured), ""
+        )
         or repository.uri
         for repository in source.repositories
         for suite in repository.suites
@@ -263,13 +265,13 @@ class Archive:
     def packages(self, names: Iterable[str]) -> list[Package]:
         """All versions of the packages that have one of ``names``, each once, with all the suites that have it."""
         wanted = sorted(set(names))
-        found: dict[tuple[str, str, str], Package] = {}
+        merged: dict[tuple[str, str, str], Package] = {}
         for packages in self._ask(lambda file, suite: find_packages(file, wanted, suite)):
             for package in packages:
                 key = (package.name, package.version, package.sha256)
-                before = found[key].suites if key in found else ()
-                found[key] = replace(package, suites=tuple(dict.fromkeys((*before, *package.suites))))
-        return list(found.values())
+                before = merged[key].suites if key in merged else ()
+                merged[key] = replace(package, suites=tuple(dict.fromkeys((*before, *package.suites))))
+        return list(merged.values())
 
     def download(self, packages: Iterable[Package], into: Path) -> list[Path]:
         """Fetch the package files into a directory: exactly those that the signed lists name.

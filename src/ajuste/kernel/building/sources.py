@@ -356,11 +356,11 @@ def packaged_source(wanted: PackagedKernel, home: Home, say: Say, *, refresh: bo
     source = kernel_sources()[wanted.source]
     root = home.cache / "sources"
     with keeping_in(root, "sources of kernels"):
-        if not refresh and (found := cached_source(wanted, home)):
-            return found
+        if not refresh and (cached := cached_source(wanted, home)):
+            return cached
         with locked(root / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching sources")):
-            if not refresh and (found := cached_source(wanted, home)):
-                return found
+            if not refresh and (cached := cached_source(wanted, home)):
+                return cached
             fetched = _fetch(root, wanted, package_lists(source, home, say), say, refresh=refresh)
             hold(fetched.directory)
             make_room(SOURCES, home)

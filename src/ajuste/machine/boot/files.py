@@ -69,16 +69,16 @@ def mount_of(path: Path, root: Path = Path("/")) -> MountPoint | None:
     except OSError:
         return None
     inside = "/" + str(path.resolve().relative_to(root.resolve())) if path.is_relative_to(root) else str(path)
-    found: MountPoint | None = None
+    mount: MountPoint | None = None
     for words in map(str.split, lines):
         if len(words) < 4:
             continue
         place = words[1].encode().decode("unicode_escape")
         if (inside == place or inside.startswith(f"{place.rstrip('/')}/")) and (
-            found is None or len(place) >= len(found.place)
+            mount is None or len(place) >= len(mount.place)
         ):
-            found = MountPoint(words[0], place, words[2], tuple(words[3].split(",")))
-    return found
+            mount = MountPoint(words[0], place, words[2], tuple(words[3].split(",")))
+    return mount
 
 
 def why_not_written_by_grub(directory: Path, root: Path = Path("/")) -> str:
@@ -97,7 +97,7 @@ def why_not_written_by_grub(directory: Path, root: Path = Path("/")) -> str:
 
 def require_lasting(directory: Path, what: str, root: Path = Path("/")) -> None:
     """Whether what is written to ``directory`` is there after a reboot. Raises RequestError."""
-    there = next(one for one in (directory, *directory.parents) if one.exists())
+    there = next(parent for parent in (directory, *directory.parents) if parent.exists())
     mount = mount_of(there, root)
     if mount is not None and mount.kind in _IN_MEMORY:
         raise RequestError(
@@ -173,18 +173,18 @@ def delete_units(root: Path) -> bool:
     """Remove the units. Whether there were any. May be done twice. Raises OSError."""
     directory = root / DIRECTORY
     links = [directory / f"{target}.wants" / name for name, target in _WANTED.items()]
-    found = [
+    units = [
         file
         for file in [*links, *(directory / name for name in (_TIMER, _DEADLINE, _EARLY, _RESUME))]
         if file.is_symlink() or file.exists()
     ]
-    for file in found:
+    for file in units:
         remove_durably(file)
-    return bool(found)
+    return bool(units)
 
 
 def _texts(kept: Path, command: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
-    variables = "".join(f"Environment={unit_assignment(*one)}\n" for one in sorted(environment.items()))
+    variables = "".join(f"Environment={unit_assignment(*item)}\n" for item in sorted(environment.items()))
     came_up = unit_word(str(kept / CAME_UP))
     return {
         _RESUME: f"""[Unit]

@@ -110,8 +110,12 @@ class BootLoader(ABC):
 
 def installed_kernels(root: Path = Path("/")) -> tuple[str, ...]:
     """The releases of the kernels in /boot that have modules, newest first."""
-    found = [file.name.removeprefix("vmlinuz-") for file in (root / "boot").glob("vmlinuz-*")]
-    return tuple(sorted((one for one in found if (root / "lib/modules" / one).is_dir()), key=_by_number, reverse=True))
+    releases = [file.name.removeprefix("vmlinuz-") for file in (root / "boot").glob("vmlinuz-*")]
+    return tuple(
+        sorted(
+            (release for release in releases if (root / "lib/modules" / release).is_dir()), key=_by_number, reverse=True
+        )
+    )
 
 
 def installed_kernel(named: str, root: Path = Path("/")) -> str:
@@ -119,7 +123,7 @@ def installed_kernel(named: str, root: Path = Path("/")) -> str:
     known = installed_kernels(root)
     if named in known:
         return named
-    begins = [one for one in known if one.startswith((f"{named}.", f"{named}-"))]
+    begins = [release for release in known if release.startswith((f"{named}.", f"{named}-"))]
     if begins:
         return begins[0]
     raise RequestError(
@@ -142,8 +146,8 @@ def run_tool(words: Sequence[str]) -> str:
     except subprocess.TimeoutExpired as error:
         raise RunError(f"{words[0]} did not end within {_TIMEOUT_S} s") from error
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise RunError(f"{' '.join(words)} failed: {said[-1] if said else f'exit code {done.returncode}'}")
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        raise RunError(f"{' '.join(words)} failed: {lines[-1] if lines else f'exit code {done.returncode}'}")
     return done.stdout
 
 
@@ -276,9 +280,9 @@ class Grub(BootLoader):
             )
 
     def prepare(self, entries: Sequence[BootEntry]) -> None:
-        own = "\n".join((_BEGIN, *(line for entry in entries for line in self._lines(entry)), _END))
+        section = "\n".join((_BEGIN, *(line for entry in entries for line in self._lines(entry)), _END))
         others = _without_own((content_of(self._custom) or b"").decode(errors="surrogateescape"))
-        text = f"{others}{own}\n"
+        text = f"{others}{section}\n"
         write_durably(self._custom, text.encode(errors="surrogateescape"), 0o644)
 
     def arm(self, entry: BootEntry) -> None:
@@ -322,24 +326,24 @@ class Grub(BootLoader):
         yield "}"
 
     def _like(self, entry: BootEntry) -> _MenuEntry:
-        found = next((one for one in self._entries() if one.release == entry.kernel), None)
-        if found is None:
-            known = ", ".join(dict.fromkeys(one.release for one in self._entries()))
+        match = next((item for item in self._entries() if item.release == entry.kernel), None)
+        if match is None:
+            known = ", ".join(dict.fromkeys(item.release for item in self._entries()))
             raise RequestError(
                 f"GRUB has no entry for the kernel {entry.kernel}; it has {known or 'none'}",
                 hint="run update-grub, or choose another kernel",
             )
-        odd = [word for word in found.words if not _PLAIN.fullmatch(word)]
+        odd = [word for word in match.words if not _PLAIN.fullmatch(word)]
         if odd:
             raise RequestError(
                 f"GRUB's entry for {entry.kernel} has {odd[0]!r} on its command line, which cannot be copied",
                 hint="remove it from GRUB_CMDLINE_LINUX in /etc/default/grub and run update-grub",
             )
-        return found
+        return match
 
     def _entries(self) -> list[_MenuEntry]:
         text = (self._found / "grub.cfg").read_text(errors="replace")
-        return [one for one in _menu(text) if not {"single", "recovery"} & set(map(name_of_word, one.words))]
+        return [entry for entry in _menu(text) if not {"single", "recovery"} & set(map(name_of_word, entry.words))]
 
 
 def _id(entry: BootEntry) -> str:
@@ -378,8 +382,8 @@ def _without_own(text: str) -> str:
 
 def _variables(block: bytes) -> dict[str, str]:
     lines = (line.partition("=") for line in block.decode(errors="replace").splitlines() if not line.startswith("#"))
-    found = {name: value for name, equals, value in lines if equals}
-    return {name: value for name, value in found.items() if name not in ("next_entry", "boot_once")}
+    values = {name: value for name, equals, value in lines if equals}
+    return {name: value for name, value in values.items() if name not in ("next_entry", "boot_once")}
 
 
 # systemd-boot: an entry in loader/entries for each state, and its one-shot entry, a variable of the firmware.

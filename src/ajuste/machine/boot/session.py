@@ -129,11 +129,11 @@ class BootSession:
     @classmethod
     def kept(cls, directory: Path, machine: RebootableMachine, step: Step = lambda _: None) -> BootSession | None:
         """The one that goes on, if any. Raises RunError where it cannot be read."""
-        found = content_of(directory / _STATE)
-        if found is None:
+        content = content_of(directory / _STATE)
+        if content is None:
             return None
         try:
-            return cls(directory, BootPlan.model_validate_json(found), machine, step)
+            return cls(directory, BootPlan.model_validate_json(content), machine, step)
         except ValueError as error:
             raise RunError(
                 f"{directory / _STATE} cannot be read: it is of another Ajuste, or damaged",
@@ -201,7 +201,7 @@ class BootSession:
         """Make ``state`` the next boot, and only that one. ``machine.run(loader.reboot)`` then boots it. Raises
         OSError, RunError for one that does not come up again and again.
         """
-        entry = next(one for one in self.plan.entries if one.state == state)
+        entry = next(candidate for candidate in self.plan.entries if candidate.state == state)
         self._require_hope(state)
         last = self.plan.boots[-1] if self.plan.boots else None
         if last is None or last.outcome != "asked" or (last.round, last.state) != (round_, state.name):
@@ -250,9 +250,9 @@ class BootSession:
                 )
 
     def _require_hope(self, state: BootState) -> None:
-        own = [one.outcome for one in self.plan.boots if one.state == state.name and one.outcome != "asked"]
-        down = len(list(takewhile(lambda outcome: outcome == "down", reversed(own))))
-        if down >= (MOST_ATTEMPTS if down == len(own) else MOST_CUT_EARLY):
+        outcomes = [boot.outcome for boot in self.plan.boots if boot.state == state.name and boot.outcome != "asked"]
+        down = len(list(takewhile(lambda outcome: outcome == "down", reversed(outcomes))))
+        if down >= (MOST_ATTEMPTS if down == len(outcomes) else MOST_CUT_EARLY):
             raise RunError(
                 f"{state.name} did not come up in {down} boots; this machine booted its own kernel again each time",
                 hint="look at it on a console, or leave that level out with --without",
@@ -264,7 +264,7 @@ class BootSession:
             return
         boot_id, up = self.machine.boot_id, {}
         if last.outcome == "asked" and boot_id != self.plan.asked_in:
-            entry = next(one for one in self.plan.entries if one.state.name == last.state)
+            entry = next(candidate for candidate in self.plan.entries if candidate.state.name == last.state)
             if self.machine.mark == entry.mark:
                 up = {"kernel": self.machine.release, "command_line": " ".join(self.machine.command_line)}
                 up |= {"outcome": "up", "boot_id": boot_id, "came_up": _now()}
@@ -292,8 +292,8 @@ def remove_units(machine: RebootableMachine) -> None:
 
 def last_boots(directory: Path) -> KeptBoots | None:
     """The boots of the last experiment that ended."""
-    found = content_of(directory / _LAST)
-    return None if found is None else KeptBoots.model_validate_json(found)
+    content = content_of(directory / _LAST)
+    return None if content is None else KeptBoots.model_validate_json(content)
 
 
 def resumed(machine: RebootableMachine) -> None:
@@ -392,14 +392,14 @@ class RebootableMachine:
 
     def loader(self, name: str) -> BootLoader:
         """Raises KeyError."""
-        return {one.name: one for one in LOADERS}[name](self.root, self.run)
+        return {kind.name: kind for kind in LOADERS}[name](self.root, self.run)
 
     def choose(self, name: str = "") -> BootLoader:
         """The boot loader of that name, or the first that can boot once. Raises RequestError where there is none."""
         reasons = []
-        for one in LOADERS:
-            if name in ("", one.name):
-                loader = one(self.root, self.run)
+        for kind in LOADERS:
+            if name in ("", kind.name):
+                loader = kind(self.root, self.run)
                 if not (why := loader.why_not()):
                     return loader
                 reasons.append(why)

@@ -235,14 +235,14 @@ def book() -> Book:
 def findings_of(measured: NoiseMeasurements, derived: Mapping[str, float | None]) -> tuple[NoiseFinding, ...]:
     """All findings, the most important first. ``derived`` are figures that were calculated from the measurements."""
     figures = {**measured.model_dump(), **derived}
-    found = [
+    candidates = [
         _of_measure(rule, figures.get(rule.measure), measured.unknown)
         if rule.measure
         else _of_fact(rule, measured.facts)
         for rule in book().finding
     ]
-    told = [finding for finding in found if finding is not None]
-    return tuple(sorted(told, key=lambda finding: (ORDER.index(finding.severity), -_excess(finding))))
+    findings = [finding for finding in candidates if finding is not None]
+    return tuple(sorted(findings, key=lambda finding: (ORDER.index(finding.severity), -_excess(finding))))
 
 
 def _of_measure(rule: FindingRule, value: float | None, unknown: Mapping[str, str]) -> NoiseFinding | None:
@@ -254,10 +254,10 @@ def _of_measure(rule: FindingRule, value: float | None, unknown: Mapping[str, st
         return NoiseFinding(**about, severity="unknown", said=reason)
     size = abs(value)
     severity: Severity = "much" if size >= rule.much else "some" if size >= rule.some else "none"
-    said = f"{amount(value, rule.unit)} {rule.what}"
+    sentence = f"{amount(value, rule.unit)} {rule.what}"
     threshold = rule.much if severity == "much" else rule.some
     advice = rule.advice if severity != "none" else ()
-    return NoiseFinding(**about, severity=severity, said=said, value=value, threshold=threshold, advice=advice)
+    return NoiseFinding(**about, severity=severity, said=sentence, value=value, threshold=threshold, advice=advice)
 
 
 def _of_fact(rule: FindingRule, facts: Mapping[str, str]) -> NoiseFinding | None:

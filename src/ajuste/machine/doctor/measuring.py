@@ -98,9 +98,9 @@ def _left(seconds: float, done: int, length: Length) -> str:
 
 
 def _jitter(executor: PlanRunner, sleeps: int) -> Jitter:
-    said = _run(executor, "jitter", "--sleeps", str(sleeps), "--interval-us", "1000")
+    observation = _run(executor, "jitter", "--sleeps", str(sleeps), "--interval-us", "1000")
     try:
-        figures = compute.jitter(_output(said))
+        figures = compute.jitter(_output(observation))
     except ParseError as error:
         raise RunError(f"could not measure the jitter of sleeps: {error}") from error
     names = ("p50", "p99", "p999", "max")
@@ -108,31 +108,33 @@ def _jitter(executor: PlanRunner, sleeps: int) -> Jitter:
 
 
 def _job(executor: PlanRunner, repetitions: int) -> Exited:
-    said = _run(executor, "matrix", "--size", str(_SIZE), "--repetitions", str(repetitions))
+    observation = _run(executor, "matrix", "--size", str(_SIZE), "--repetitions", str(repetitions))
     try:
-        compute.matrix(_output(said))
+        compute.matrix(_output(observation))
     except ParseError as error:
         raise RunError(f"the job failed: {error}") from error
-    return next(event for event in said.events if isinstance(event, Exited) and event.role == "workload")
+    return next(event for event in observation.events if isinstance(event, Exited) and event.role == "workload")
 
 
 def _run(executor: PlanRunner, *words: str) -> Observation:
     argv = (str(native_program(WORKLOADS)), *words)
-    said = executor.run(Plan(id=words[0], workload=Command(argv=argv), timeout_ns=_LONGEST_NS))
-    failed = next((event.message for event in said.events if isinstance(event, Failed)), "")
-    ended = next((event for event in said.events if isinstance(event, Exited) and event.role == "workload"), None)
-    if said.problem or failed or ended is None:
-        raise RunError(f"could not run {words[0]}: {said.problem or failed or 'its end is unknown'}")
+    observation = executor.run(Plan(id=words[0], workload=Command(argv=argv), timeout_ns=_LONGEST_NS))
+    failed = next((event.message for event in observation.events if isinstance(event, Failed)), "")
+    ended = next(
+        (event for event in observation.events if isinstance(event, Exited) and event.role == "workload"), None
+    )
+    if observation.problem or failed or ended is None:
+        raise RunError(f"could not run {words[0]}: {observation.problem or failed or 'its end is unknown'}")
     if ended.exit_code != 0:
         how = f"exit code {ended.exit_code}" if ended.signal is None else f"signal {ended.signal}"
         raise RunError(f"{words[0]} {'took too long' if ended.timed_out else f'ended with {how}'}")
-    return said
+    return observation
 
 
-def _output(said: Observation) -> str:
+def _output(observation: Observation) -> str:
     return "".join(
         event.text
-        for event in said.events
+        for event in observation.events
         if isinstance(event, Output) and event.role == "workload" and event.stream == "stdout"
     )
 
@@ -253,8 +255,8 @@ def running_tasks(source: InventorySource) -> int | None:
 def fastest_khz(source: InventorySource) -> int | None:
     """The highest frequency that any CPU has at this moment; ``None`` where it is not visible."""
     place = f"{_CPUS}/cpufreq"
-    found = [source.whole(f"{place}/{name}/scaling_cur_freq") for name in source.names(place)]
-    return max((khz for khz in found if khz), default=None)
+    frequencies = [source.whole(f"{place}/{name}/scaling_cur_freq") for name in source.names(place)]
+    return max((khz for khz in frequencies if khz), default=None)
 
 
 def _numbers(words: list[str]) -> list[int]:
@@ -262,13 +264,13 @@ def _numbers(words: list[str]) -> list[int]:
 
 
 def _pressure(source: InventorySource) -> dict[str, int]:
-    found: dict[str, int] = {}
+    totals: dict[str, int] = {}
     for name in ("cpu", "io", "memory"):
         text = source.text(f"/proc/pressure/{name}")
         match = None if isinstance(text, Missing) else re.search(r"^some .*total=([0-9]{1,19})", text, re.MULTILINE)
         if match:
-            found[name] = int(match[1])
-    return found
+            totals[name] = int(match[1])
+    return totals
 
 
 def _throttled(source: InventorySource) -> int | None:
@@ -309,18 +311,18 @@ Snapshot = Mapping[tuple[int, int], Process]
 
 def read_processes(source: InventorySource) -> Snapshot:
     """All processes now. One that ends while it is read is left out."""
-    found: dict[tuple[int, int], Process] = {}
+    processes: dict[tuple[int, int], Process] = {}
     for name in source.names("/proc"):
         if not (name.isascii() and name.isdecimal()):
             continue
         text = source.text(f"/proc/{name}/stat")
         match = None if isinstance(text, Missing) else _STAT.search(text)
         if match:
-            own = int(match["user"]) + int(match["system"])
+            ticks = int(match["user"]) + int(match["system"])
             children = int(match["children_user"]) + int(match["children_system"])
-            process = Process(match["name"], int(match["parent"]), own, own + children)
-            found[int(name), int(match["start"])] = process
-    return found
+            process = Process(match["name"], int(match["parent"]), ticks, ticks + children)
+            processes[int(name), int(match["start"])] = process
+    return processes
 
 
 def family(snapshot: Snapshot, ancestor: int) -> set[tuple[int, int]]:
@@ -328,14 +330,14 @@ def family(snapshot: Snapshot, ancestor: int) -> set[tuple[int, int]]:
     children: dict[int, list[tuple[int, int]]] = {}
     for key, process in snapshot.items():
         children.setdefault(process.parent, []).append(key)
-    found = {key for key in snapshot if key[0] == ancestor}
-    waiting = list(found)
+    members = {key for key in snapshot if key[0] == ancestor}
+    waiting = list(members)
     while waiting:
         for child in children.get(waiting.pop()[0], []):
-            if child not in found:
-                found.add(child)
+            if child not in members:
+                members.add(child)
                 waiting.append(child)
-    return found
+    return members
 
 
 def family_ticks(snapshot: Snapshot, ancestor: int) -> int:
@@ -417,12 +419,12 @@ class MachineWatch:
         seconds = time.monotonic() - self._began
         after = read_counters(self._source)
         self._snapshots.append(read_processes(self._source))
-        own = [family_ticks(snapshot, os.getpid()) for snapshot in (self._snapshots[0], self._snapshots[-1])]
+        ticks = [family_ticks(snapshot, os.getpid()) for snapshot in (self._snapshots[0], self._snapshots[-1])]
         self._seen = Seen(
             seconds=seconds,
             before=self._before,
             after=after,
-            own_ticks=max(0, own[1] - own[0]),
+            own_ticks=max(0, ticks[1] - ticks[0]),
             runnable=tuple(self._runnable),
             khz=tuple(self._khz),
             busy=self._busy(seconds),

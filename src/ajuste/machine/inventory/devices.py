@@ -142,9 +142,9 @@ def _vendor(reading: SourceReading, place: str) -> str | None:
 
 def _kind(source: InventorySource, name: str) -> str:
     # How it is attached, from its place among the devices: nvme, usb, ata, virtio, scsi or another.
-    own = re.match(r"(nvme|loop|zram|dm|md|nbd|mmcblk|pmem|bcache|rbd)", name)
-    if own:
-        return {"dm": "device mapper", "md": "RAID", "mmcblk": "SD or eMMC"}.get(own[1], own[1])
+    prefix = re.match(r"(nvme|loop|zram|dm|md|nbd|mmcblk|pmem|bcache|rbd)", name)
+    if prefix:
+        return {"dm": "device mapper", "md": "RAID", "mmcblk": "SD or eMMC"}.get(prefix[1], prefix[1])
     where = source.target(f"{_BLOCK}/{name}")
     for part, kind in (
         ("/usb", "usb"),
@@ -200,7 +200,7 @@ def _parsed(source: InventorySource, line: str) -> tuple[str, Mount] | None:
     before, after = fields.split(" "), rest.split(" ")
     if not dash or len(before) < 6 or len(after) < 3:
         return None
-    kind, (point, own) = _unescaped(after[0]), (_unescaped(before[4]), before[5])
+    kind, (point, point_options) = _unescaped(after[0]), (_unescaped(before[4]), before[5])
     number = before[2]
     has_device = re.fullmatch(r"[1-9][0-9]{0,5}:[0-9]{1,9}", number) is not None
     if not has_device and kind not in _KEPT_WITHOUT_DEVICE and not kind.startswith("fuse."):
@@ -211,20 +211,20 @@ def _parsed(source: InventorySource, line: str) -> tuple[str, Mount] | None:
     return point, Mount(
         type=kind,
         device=device or "none",
-        options=_options(f"{own},{after[2]}"),
+        options=_options(f"{point_options},{after[2]}"),
     )
 
 
 def _options(text: str) -> dict[str, str]:
     # Those of the mount and of the file system, each once.
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for option in text.split(","):
         name, equals, value = _unescaped(option).partition("=")
         if re.fullmatch(r"[A-Za-z0-9_.-]{1,40}", name):
-            found[name] = published_value("mount_options", name, value) if equals else ""
+            options[name] = published_value("mount_options", name, value) if equals else ""
         elif name:
-            found[LEFT_OUT] = ""
-    return dict(sorted(found.items()))
+            options[LEFT_OUT] = ""
+    return dict(sorted(options.items()))
 
 
 def _unescaped(text: str) -> str:
@@ -271,12 +271,12 @@ def take_nics(source: InventorySource, ethtool: Ethtool | None) -> dict[str, Nic
 
     Without ``ethtool`` what only the kernel knows is missing with that reason.
     """
-    found: dict[str, Nic] = {}
+    nics: dict[str, Nic] = {}
     for name in source.names(_NET):
         if name == "lo" or source.is_there(f"{_NET}/{name}/device"):
-            shown = name if is_publishable("interfaces", name) else "nic"
-            found[free_name(shown, found)] = _nic(source, name, ethtool)
-    return found
+            label = name if is_publishable("interfaces", name) else "nic"
+            nics[free_name(label, nics)] = _nic(source, name, ethtool)
+    return nics
 
 
 def count_virtual(source: InventorySource) -> int:

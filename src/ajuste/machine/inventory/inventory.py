@@ -211,15 +211,15 @@ def _pairs(path: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tu
         return
     for name in dict.fromkeys((*left, *right)):
         inner = f"{path}.{name}" if path else name
-        one, other = left.get(name), right.get(name)
-        if isinstance(one, Mapping) and isinstance(other, Mapping):
-            yield from _pairs(inner, one, other)
-        elif isinstance(one, Mapping) or isinstance(other, Mapping):
-            yield inner, _described(one), _described(other)
-        elif isinstance(one, list) and isinstance(other, list):
-            yield inner, _only(one, other), _only(other, one)
+        a_value, other = left.get(name), right.get(name)
+        if isinstance(a_value, Mapping) and isinstance(other, Mapping):
+            yield from _pairs(inner, a_value, other)
+        elif isinstance(a_value, Mapping) or isinstance(other, Mapping):
+            yield inner, _described(a_value), _described(other)
+        elif isinstance(a_value, list) and isinstance(other, list):
+            yield inner, _only(a_value, other), _only(other, a_value)
         else:
-            yield inner, _flat(one), _flat(other)
+            yield inner, _flat(a_value), _flat(other)
 
 
 def _known(mapping: Mapping[str, Any]) -> dict[str, Any]:

@@ -48,14 +48,14 @@ class Cpu(InventorySection):
 def take_cpu(source: InventorySource) -> Cpu:
     """From /proc/cpuinfo (proc(5)) and the topology in sysfs (Documentation/admin-guide/cputopology.rst)."""
     reading = SourceReading(source, absent="not offered by this kernel")
-    said = _first_processor(source)
+    fields = _first_processor(source)
 
     def number(field: str, key: str) -> int | None:
-        value = whole_number(said.get(key, ""))
+        value = whole_number(fields.get(key, ""))
         return reading.lacks(field, "not said by this processor") if value is None else value
 
     def word(field: str, *keys: str) -> str | None:
-        value = next((said[key] for key in keys if said.get(key)), None)
+        value = next((fields[key] for key in keys if fields.get(key)), None)
         return reading.lacks(field, "not said by this processor") if value is None else value
 
     online = online_cpus(source)
@@ -76,7 +76,7 @@ def take_cpu(source: InventorySource) -> Cpu:
         offline=_listed(source, reading, "offline"),
         isolated=_listed(source, reading, "isolated"),
         nohz_full=_listed(source, reading, "nohz_full"),
-        flags=tuple(sorted((said.get("flags") or said.get("Features") or "").split())),
+        flags=tuple(sorted((fields.get("flags") or fields.get("Features") or "").split())),
         unknown=reading.unknown,
     )
 
@@ -91,12 +91,12 @@ def online_cpus(source: InventorySource) -> list[int]:
 
 
 def _first_processor(source: InventorySource) -> dict[str, str]:
-    said: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in source.lines("/proc/cpuinfo"):
         key, colon, value = line.partition(":")
         if colon:
-            said.setdefault(key.strip(), value.strip())
-    return said
+            fields.setdefault(key.strip(), value.strip())
+    return fields
 
 
 def _topology(source: InventorySource, online: list[int]) -> tuple[int, int]:
@@ -308,27 +308,27 @@ def _amount(reading: SourceReading, lines: list[str], field: str, name: str) -> 
 
 
 def _swaps(source: InventorySource) -> dict[str, str]:
-    found: dict[str, str] = {}
+    swaps: dict[str, str] = {}
     for line in source.lines("/proc/swaps")[1:]:
         match = re.search(r"\s(partition|file)\s+([0-9]{1,15})\s+[0-9]+\s+(-?[0-9]{1,6})$", line)
         if match:
             kind = "zram" if line.startswith("/dev/zram") else match[1]
-            said = f"{int(match[2]) >> 10} MiB, priority {match[3]}"
-            found[kind] = f"{found[kind]}; {said}" if kind in found else said
-    return found
+            description = f"{int(match[2]) >> 10} MiB, priority {match[3]}"
+            swaps[kind] = f"{swaps[kind]}; {description}" if kind in swaps else description
+    return swaps
 
 
 def _huge_pages(source: InventorySource) -> dict[str, int]:
-    found: dict[str, int] = {}
+    pools: dict[str, int] = {}
     for name in source.names(f"{_PAGES}/hugepages"):
         match = re.fullmatch(r"hugepages-([0-9]{1,12})kB", name)
         reserved = source.whole(f"{_PAGES}/hugepages/{name}/nr_hugepages")
         if match and reserved is not None:
             kib = int(match[1])
-            found[f"{kib >> 20} GiB" if kib >= 1 << 20 else f"{kib >> 10} MiB" if kib >= 1024 else f"{kib} KiB"] = (
+            pools[f"{kib >> 20} GiB" if kib >= 1 << 20 else f"{kib >> 10} MiB" if kib >= 1024 else f"{kib} KiB"] = (
                 reserved
             )
-    return found
+    return pools
 
 
 def _same_page_merging(reading: SourceReading) -> str | None:
@@ -357,13 +357,13 @@ def take_nodes(source: InventorySource) -> dict[str, NumaNode]:
 
 def _node(source: InventorySource, name: str) -> NumaNode:
     total = (re.search(r"MemTotal:\s*([0-9]{1,18}) kB", line) for line in source.lines(f"{_NODES}/{name}/meminfo"))
-    found = next((match for match in total if match), None)
+    match_of_total = next((match for match in total if match), None)
     distances = [whole_number(word) for word in source.line(f"{_NODES}/{name}/distance").split()]
     return NumaNode(
         cpus=cpu_list(cpus_said(source.line(f"{_NODES}/{name}/cpulist"))),
-        memory_bytes=int(found[1]) * 1024 if found else None,
+        memory_bytes=int(match_of_total[1]) * 1024 if match_of_total else None,
         distances=tuple(distance for distance in distances if distance is not None),
-        unknown={} if found else {"memory_bytes": NOT_UNDERSTOOD},
+        unknown={} if match_of_total else {"memory_bytes": NOT_UNDERSTOOD},
     )
 
 
@@ -398,12 +398,12 @@ def take_caches(source: InventorySource) -> dict[str, Cache]:
                 kind = _LETTERS.get(source.line(f"{place}/{index}/type"), "")
                 key = (f"L{level}{kind}", _kib(source.line(f"{place}/{index}/size")), len(shared))
                 groups[key] = groups.get(key, 0) + 1
-    found: dict[str, Cache] = {}
+    caches: dict[str, Cache] = {}
     for (name, size_kib, shared_by), instances in sorted(groups.items(), key=lambda group: group[0][0]):
         unknown = {} if size_kib is not None else {"size_kib": "not said by this processor"}
         cache = Cache(size_kib=size_kib, instances=instances, shared_by=shared_by, unknown=unknown)
-        found[free_name(name, found)] = cache
-    return found
+        caches[free_name(name, caches)] = cache
+    return caches
 
 
 def _kib(text: str) -> int | None:

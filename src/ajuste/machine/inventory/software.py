@@ -90,36 +90,36 @@ def _asked() -> dict[str, Any]:
 
 def _command_line(source: InventorySource) -> dict[str, str]:
     # What comes after `--` is for init and not for the kernel. Double quotes keep blanks together.
-    said: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     unnamed = 0
     words = re.findall(r'(?:[^\s"]|"[^"]*"?)+', source.line("/proc/cmdline"))
     for word in words[: words.index("--")] if "--" in words else words:
         name, equals, value = word.replace('"', "").partition("=")
         if equals:
-            shown = published_value("kernel_parameters", name, value)
-            said[name] = f"{said[name]} {shown}" if name in said else shown
+            published = published_value("kernel_parameters", name, value)
+            parameters[name] = f"{parameters[name]} {published}" if name in parameters else published
         elif is_publishable("kernel_parameters", name):
-            said[name] = ""
+            parameters[name] = ""
         else:
             unnamed += 1
     if unnamed:
-        said["other words"] = str(unnamed)
-    return said
+        parameters["other words"] = str(unnamed)
+    return parameters
 
 
 def _options(source: InventorySource, release: str) -> tuple[str | None, dict[str, str]]:
     # Where the configuration was found, and what it says. Options that are off are `n`.
     for place in ("/proc/config.gz", f"/boot/config-{release}", f"/lib/modules/{release}/config"):
-        found = source.bytes_of(place, _MOST_CONFIG_BYTES)
-        if isinstance(found, Missing):
+        content = source.bytes_of(place, _MOST_CONFIG_BYTES)
+        if isinstance(content, Missing):
             continue
-        text = _unpacked(found) if place.endswith(".gz") else found
-        said = {
+        text = _unpacked(content) if place.endswith(".gz") else content
+        options = {
             name.decode(): value.decode(errors="replace").strip('"')
             for name, value in re.findall(rb"^CONFIG_(\w{1,64})=(.{1,200})$", text, re.MULTILINE)
         }
-        if said:
-            return place.removesuffix(f"-{release}"), {name: said.get(name, "n") for name in _asked()["options"]}
+        if options:
+            return place.removesuffix(f"-{release}"), {name: options.get(name, "n") for name in _asked()["options"]}
     return None, {}
 
 
@@ -159,26 +159,26 @@ def _preemption(source: InventorySource, reading: SourceReading, options: dict[s
 
 
 def _modules(source: InventorySource, reading: SourceReading) -> int | None:
-    found = source.text("/proc/modules", 1 << 20)
-    if isinstance(found, Missing):
-        return reading.lacks("modules", "not offered by this kernel" if found.reason != "needs root" else found.reason)
-    return len(found.splitlines())
+    text = source.text("/proc/modules", 1 << 20)
+    if isinstance(text, Missing):
+        return reading.lacks("modules", "not offered by this kernel" if text.reason != "needs root" else text.reason)
+    return len(text.splitlines())
 
 
 def _settings(source: InventorySource) -> dict[str, str]:
-    said: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for name in _asked()["settings"]:
         value = source.text(f"/proc/sys/{name.replace('.', '/')}")
         if not isinstance(value, Missing):
-            said[name] = " ".join(value.split())
-    return said
+            settings[name] = " ".join(value.split())
+    return settings
 
 
 def _features(source: InventorySource, reading: SourceReading) -> tuple[str, ...] | None:
     for place in ("/sys/kernel/debug/sched/features", "/sys/kernel/debug/sched_features"):
-        found = source.text(place)
-        if not isinstance(found, Missing):
-            return tuple(found.split())
+        text = source.text(place)
+        if not isinstance(text, Missing):
+            return tuple(text.split())
     return reading.lacks("scheduler_features", "needs root and debugfs")
 
 
@@ -190,8 +190,8 @@ _PLACE = "/sys/devices/system/cpu/vulnerabilities"
 
 def take_mitigations(source: InventorySource) -> dict[str, str]:
     """By the kernel's names, in its words (Documentation/ABI/testing/sysfs-devices-system-cpu)."""
-    found = {name: source.text(f"{_PLACE}/{name}") for name in source.names(_PLACE)}
-    return {name: f"unknown: {said.reason}" if isinstance(said, Missing) else said for name, said in found.items()}
+    texts = {name: source.text(f"{_PLACE}/{name}") for name in source.names(_PLACE)}
+    return {name: f"unknown: {text.reason}" if isinstance(text, Missing) else text for name, text in texts.items()}
 
 
 # Limits that are in force for what we start: of the process, of its cgroups, of the system.
@@ -246,7 +246,7 @@ def _allowed(source: InventorySource, reading: SourceReading) -> str | None:
 
 
 def _resources(source: InventorySource) -> dict[str, str]:
-    found: dict[str, str] = {}
+    limits: dict[str, str] = {}
     for line in source.lines("/proc/self/limits")[1:]:
         match = re.fullmatch(
             r"Max ([a-z ]{1,40}?)\s+(unlimited|[0-9]{1,20})\s+(unlimited|[0-9]{1,20})(\s+\w+)?\s*", line
@@ -254,8 +254,8 @@ def _resources(source: InventorySource) -> dict[str, str]:
         if match:
             unit, soft, hard = (match[4] or "").strip(), match[2], match[3]
             amount = f"{soft} {unit}" if unit in _UNITS and soft != "unlimited" else soft
-            found[match[1]] = amount if soft == hard else f"{amount} (at most {hard})"
-    return found
+            limits[match[1]] = amount if soft == hard else f"{amount} (at most {hard})"
+    return limits
 
 
 def _groups(source: InventorySource) -> tuple[str, dict[str, str]]:
@@ -275,20 +275,20 @@ def _groups(source: InventorySource) -> tuple[str, dict[str, str]]:
 
 def _upwards(groups: dict[str, str], controller: str) -> Iterator[str]:
     # Our group's directory for `controller` and all above it.
-    own = groups.get("", groups.get(controller))
-    if own is None:
+    group = groups.get("", groups.get(controller))
+    if group is None:
         return
     top = _CGROUP if "" in groups else f"{_CGROUP}/{controller}"
-    while own:
-        yield top + own
-        own = own.rpartition("/")[0]
+    while group:
+        yield top + group
+        group = group.rpartition("/")[0]
     yield top
 
 
 def _least(source: InventorySource, groups: dict[str, str], controller: str, name: str) -> int | None:
     # The smallest number that any of the groups has. Version 1 writes "no limit" as a number near 2⁶³.
-    found = [source.whole(f"{place}/{name}") for place in _upwards(groups, controller)]
-    return min((value for value in found if value is not None and 0 < value < 1 << 62), default=None)
+    limits = [source.whole(f"{place}/{name}") for place in _upwards(groups, controller)]
+    return min((value for value in limits if value is not None and 0 < value < 1 << 62), default=None)
 
 
 def _cpu_limit(source: InventorySource, groups: dict[str, str], v2: bool) -> float | None:
@@ -304,8 +304,8 @@ def _cpu_limit(source: InventorySource, groups: dict[str, str], v2: bool) -> flo
 
 
 def _cpu_weight(source: InventorySource, groups: dict[str, str], v2: bool) -> int | None:
-    own = next(_upwards(groups, "cpu"), "")
-    return source.whole(f"{own}/{'cpu.weight' if v2 else 'cpu.shares'}") if own else None
+    group = next(_upwards(groups, "cpu"), "")
+    return source.whole(f"{group}/{'cpu.weight' if v2 else 'cpu.shares'}") if group else None
 
 
 # The software that measures and is measured: distribution, C library, Python, QEMU.
@@ -429,13 +429,13 @@ def _machine(source: InventorySource) -> str:
     if source.is_there("/proc/xen") and "control_d" not in source.line("/proc/xen/capabilities"):
         return "xen"
     processor = source.text("/proc/cpuinfo")
-    said = "" if isinstance(processor, Missing) else processor
-    if re.search(r"^vendor_id\s*:\s*User Mode Linux", said, re.MULTILINE):
+    cpuinfo = "" if isinstance(processor, Missing) else processor
+    if re.search(r"^vendor_id\s*:\s*User Mode Linux", cpuinfo, re.MULTILINE):
         return "uml"
     from_firmware = _from_firmware(source)
-    is_guest = re.search(r"^flags\s*:.*\bhypervisor\b", said, re.MULTILINE) is not None
+    is_guest = re.search(r"^flags\s*:.*\bhypervisor\b", cpuinfo, re.MULTILINE) is not None
     # Firmware of a real machine can be of the same maker as a virtual one's (Oracle's servers).
-    if from_firmware and (is_guest or "flags" not in said):
+    if from_firmware and (is_guest or "flags" not in cpuinfo):
         return from_firmware
     clocks = source.line("/sys/devices/system/clocksource/clocksource0/available_clocksource").split()
     from_clock = next((name for clock, name in _CLOCKS if clock in clocks), "")
@@ -449,10 +449,10 @@ def _machine(source: InventorySource) -> str:
 
 def _from_firmware(source: InventorySource) -> str:
     for name in ("product_name", "sys_vendor", "board_vendor", "bios_vendor", "product_version"):
-        said = source.line(f"{_DMI}/{name}")
-        found = next((machine for maker, machine in _MAKERS if said.startswith(maker)), "")
-        if found:
-            return found
+        vendor = source.line(f"{_DMI}/{name}")
+        machine_name = next((machine for maker, machine in _MAKERS if vendor.startswith(maker)), "")
+        if machine_name:
+            return machine_name
     tree = source.line("/proc/device-tree/hypervisor/compatible").rstrip("\0")
     return {"linux,kvm": "kvm", "xen": "xen", "vmware": "vmware"}.get(tree, "")
 
@@ -462,9 +462,9 @@ def _container(source: InventorySource, reading: SourceReading) -> str | None:
         return "openvz"
     if re.search("Microsoft|WSL", source.line("/proc/sys/kernel/osrelease")):
         return "wsl"
-    told = source.line("/run/host/container-manager") or source.line("/run/systemd/container")
-    if told:
-        return told
+    manager = source.line("/run/host/container-manager") or source.line("/run/systemd/container")
+    if manager:
+        return manager
     for mark, name in _CONTAINERS:
         if source.is_there(mark):
             return name

@@ -68,18 +68,18 @@ class InventorySource:
 
     def text(self, path: str, most: int = _MOST_BYTES) -> str | Missing:
         """As ``bytes_of``, as text without the white space around it."""
-        found = self.bytes_of(path, most)
-        return found if isinstance(found, Missing) else found.decode(errors="replace").strip("\0 \t\r\n")
+        content = self.bytes_of(path, most)
+        return content if isinstance(content, Missing) else content.decode(errors="replace").strip("\0 \t\r\n")
 
     def line(self, path: str) -> str:
         """The text of a file of one line; empty where there is none."""
-        found = self.text(path)
-        return "" if isinstance(found, Missing) else found.partition("\n")[0].rstrip()
+        text = self.text(path)
+        return "" if isinstance(text, Missing) else text.partition("\n")[0].rstrip()
 
     def lines(self, path: str, most: int = _MOST_BYTES) -> list[str]:
         """The lines of a file; none where it cannot be read."""
-        found = self.text(path, most)
-        return [] if isinstance(found, Missing) else found.splitlines()
+        text = self.text(path, most)
+        return [] if isinstance(text, Missing) else text.splitlines()
 
     def whole(self, path: str) -> int | None:
         """The whole number that a file is, if it is one."""
@@ -89,10 +89,10 @@ class InventorySource:
         """What a directory has, in natural order (cpu2 before cpu10); nothing where it cannot be read."""
         try:
             with os.scandir(self._prefix + path) as entries:
-                found = [entry.name for entry, _ in zip(entries, range(_MOST_NAMES), strict=False)]
+                names = [entry.name for entry, _ in zip(entries, range(_MOST_NAMES), strict=False)]
         except (OSError, ValueError):
             return []
-        return sorted((_printable(name) for name in found), key=natural)
+        return sorted((_printable(name) for name in names), key=natural)
 
     def is_there(self, path: str) -> bool:
         try:
@@ -125,10 +125,10 @@ class SourceReading:
 
     def text(self, field: str, path: str) -> str | None:
         """The first line of a file. An empty one is no value."""
-        found = self.source.text(path)
-        if isinstance(found, Missing):
-            return self.lacks(field, self._absent if found.reason == NOT_THERE else found.reason)
-        return found.partition("\n")[0].rstrip() or self.lacks(field, self._absent)
+        text = self.source.text(path)
+        if isinstance(text, Missing):
+            return self.lacks(field, self._absent if text.reason == NOT_THERE else text.reason)
+        return text.partition("\n")[0].rstrip() or self.lacks(field, self._absent)
 
     def whole(self, field: str, path: str, scale: int = 1) -> int | None:
         """The whole number that a file is, times ``scale``."""
@@ -225,8 +225,8 @@ LEFT_OUT: Final = "…"
 
 @cache
 def _patterns(name: str) -> tuple[frozenset[str], re.Pattern[str]]:
-    plain = frozenset(one for one in _lists()[name] if not _WILD.search(one))
-    wild = [translate(one) for one in _lists()[name] if one not in plain]
+    plain = frozenset(pattern for pattern in _lists()[name] if not _WILD.search(pattern))
+    wild = [translate(pattern) for pattern in _lists()[name] if pattern not in plain]
     return plain, re.compile("|".join(wild) if wild else "(?!)")
 
 

@@ -28,17 +28,17 @@ _EXPORT: Final = frozenset({"format", "configuration", "evidence", "settings"})
 def _is_document(document: DocumentNode) -> bool:
     value = document.value
     if isinstance(value, list):
-        return bool(value) and all(isinstance(one, dict) and one.keys() >= _TRIAL for one in value)
+        return bool(value) and all(isinstance(trial, dict) and trial.keys() >= _TRIAL for trial in value)
     return isinstance(value, dict) and (value.keys() >= _RESULTS or value.keys() >= _EXPORT)
 
 
 def _document(document: DocumentNode, _name: str, file: Path) -> MeasuredTable:
     # The clean trials in their blocks; others are left out and counted in a note. Raises RequestError.
-    found = Collector(DOCUMENTS[0].title, file)
+    collector = Collector(DOCUMENTS[0].title, file)
     left_out: Counter[str] = Counter()
     if isinstance(document.value, list):
-        for one in document.items():
-            _add(found, left_out, one, one.need("slot"), {})
+        for trial in document.items():
+            _add(collector, left_out, trial, trial.need("slot"), {})
     elif document.get("evidence") is not None:
         raise RequestError(
             "this is a configuration that Ajuste exported; it has no measured values",
@@ -48,17 +48,17 @@ def _document(document: DocumentNode, _name: str, file: Path) -> MeasuredTable:
     else:
         metrics = {metric.name: metric for metric in map(_metric, document.need("metrics").items())}
         trials = document.need("trials").items()
-        for one in trials:
-            _add(found, left_out, one, one, metrics, in_blocks=bool(document.need("run").text()))
+        for trial in trials:
+            _add(collector, left_out, trial, trial, metrics, in_blocks=bool(document.need("run").text()))
         all_of_them = document.get("tally")
         missing = int(all_of_them.need("trials").number()) - len(trials) if all_of_them is not None else 0
         if missing > 0:
-            found.notes.append(f"{utf8(file.name)} has some trials of very many only: {missing:,} are not in it.")
-    return _without(found, left_out, file)
+            collector.notes.append(f"{utf8(file.name)} has some trials of very many only: {missing:,} are not in it.")
+    return _without(collector, left_out, file)
 
 
 def _add(
-    found: Collector,
+    collector: Collector,
     left_out: Counter[str],
     trial: DocumentNode,
     slot: DocumentNode,
@@ -75,7 +75,7 @@ def _add(
     for name, value in trial.need("metrics").members():
         metric = metrics.get(name) or catalogue().metrics.get(name)
         unknown = Metric(name=utf8(name), title=utf8(name), unit="", direction="none")
-        found.add(configuration, metric or unknown, value.number(), block=block)
+        collector.add(configuration, metric or unknown, value.number(), block=block)
 
 
 def _metric(document: DocumentNode) -> Metric:
@@ -107,7 +107,7 @@ def _trials(source: ResultSource) -> MeasuredTable:
     metrics = {index: _known(metric_of(head[index])) for index in range(start + len(_DESIGN), len(head))}
     if len({metric.name for metric in metrics.values()}) < len(metrics):
         raise RequestError("two columns have the same metric; expected one", place=Place(file, 1))
-    found = Collector("Ajuste's trials", file)
+    collector = Collector("Ajuste's trials", file)
     left_out: Counter[str] = Counter()
     runs = _Runs()
     for line, row in rows:
@@ -125,8 +125,8 @@ def _trials(source: ResultSource) -> MeasuredTable:
                 left_out[f"missing figures of {metric.name}"] += 1
                 continue
             value = number(row[index], metric.name, ",", Place(file, line, metric.name))
-            found.add(_plain(row[0]), metric, value, block=block, line=line)
-    return _without(found, left_out, file)
+            collector.add(_plain(row[0]), metric, value, block=block, line=line)
+    return _without(collector, left_out, file)
 
 
 @dataclass
@@ -167,11 +167,11 @@ def _plain(text: str) -> str:
     return text[1:] if text[:1] == "'" and text[1:2] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
-def _without(found: Collector, left_out: Counter[str], file: Path) -> MeasuredTable:
+def _without(collector: Collector, left_out: Counter[str], file: Path) -> MeasuredTable:
     if left_out:
-        said = ", ".join(f"{what} ({count})" for what, count in left_out.items())
-        found.notes.append(f"{utf8(file.name)}: left out, because Ajuste marked them: {said}.")
-    return found.table()
+        reasons = ", ".join(f"{what} ({count})" for what, count in left_out.items())
+        collector.notes.append(f"{utf8(file.name)}: left out, because Ajuste marked them: {reasons}.")
+    return collector.table()
 
 
 TEXTS: Final = (

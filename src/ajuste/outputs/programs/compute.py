@@ -59,8 +59,8 @@ def frames(output: str) -> dict[str, float]:
 def jitter(output: str) -> dict[str, float]:
     """``jitter.min``, ``.p50``, ``.p90``, ``.p99``, ``.p999`` and ``.max``: how late sleeps ended, in microseconds."""
     names = (f"jitter.{name}" for name in ("min", "p50", "p90", "p99", "p999", "max"))
-    found = zip(names, _only("jitter", _JITTER, output), strict=True)
-    return {name: figure(value, name) / 1000 for name, value in found}
+    values = zip(names, _only("jitter", _JITTER, output), strict=True)
+    return {name: figure(value, name) / 1000 for name, value in values}
 
 
 def matrix(output: str) -> dict[str, float]:
@@ -75,8 +75,8 @@ def pages(output: str) -> dict[str, float]:
     """``pages.nodes``; ``pages.local`` in percent of all pages, where the kernel tells where they are; ``pages.fill``
     and ``pages.read`` in milliseconds.
     """
-    said = _only("pages", _PAGES, output)
-    nodes, count, local, remote, unknown, fill_ns, read_ns = (figure(text, "pages") for text in said)
+    groups = _only("pages", _PAGES, output)
+    nodes, count, local, remote, unknown, fill_ns, read_ns = (figure(text, "pages") for text in groups)
     if not count or local + remote + unknown != count:
         raise _contradiction("pages", output)
     placed = {"pages.local": 100 * local / (local + remote)} if local + remote else {}
@@ -87,9 +87,9 @@ def paths(output: str) -> dict[str, float]:
     """``paths.goodput`` in Mbit/s of what the receiver got, ``paths.stall`` in milliseconds, ``paths.second`` in
     percent of all that arrived by the links (0 where there is one).
     """
-    said = _only("paths", _PATHS, output)
-    links, elapsed_ns, received, stall_ns, first, second = (figure(text or "0", "paths") for text in said)
-    if not elapsed_ns or not first or (links == 2) != bool(said[5]):
+    groups = _only("paths", _PATHS, output)
+    links, elapsed_ns, received, stall_ns, first, second = (figure(text or "0", "paths") for text in groups)
+    if not elapsed_ns or not first or (links == 2) != bool(groups[5]):
         raise _contradiction("paths", output)
     return {
         "paths.goodput": received * 8 / (elapsed_ns / 1e3),
@@ -99,10 +99,10 @@ def paths(output: str) -> dict[str, float]:
 
 
 def _only(name: str, line: re.Pattern[str], output: str) -> tuple[Any, ...]:
-    found = line.findall(output)
-    if len(found) != 1:
-        raise ParseError(f"{name} printed {len(found)} lines of results instead of one: {excerpt(output)}")
-    groups: tuple[Any, ...] = found[0]
+    lines = line.findall(output)
+    if len(lines) != 1:
+        raise ParseError(f"{name} printed {len(lines)} lines of results instead of one: {excerpt(output)}")
+    groups: tuple[Any, ...] = lines[0]
     return groups
 
 
@@ -122,14 +122,14 @@ def parse_glxgears(output: str) -> dict[str, float]:
     """``glxgears.rate``: frames a second, over all lines. The time of each is its frames by their rate: that has more
     digits than the time.
     """
-    found = [
+    samples = [
         (figure(frames, "frames"), figure(rate, "the frame rate")) for frames, rate in _GLXGEARS_LINE.findall(output)
     ]
-    if not found:
+    if not samples:
         raise ParseError(f"glxgears printed no frame rate; it needs at least five seconds: {excerpt(output)}")
-    if not all(frames and rate for frames, rate in found):
+    if not all(frames and rate for frames, rate in samples):
         raise ParseError(f"glxgears drew nothing: {excerpt(output)}")
-    return {"glxgears.rate": sum(frames for frames, _ in found) / sum(frames / rate for frames, rate in found)}
+    return {"glxgears.rate": sum(frames for frames, _ in samples) / sum(frames / rate for frames, rate in samples)}
 
 
 # A build of a kernel, timed by a shell: the line that the workload ``kernbench`` prints.
@@ -179,13 +179,13 @@ def parse_linpack(output: str) -> dict[str, float]:
     if len(residuals) != 1:
         raise ParseError(f"LINPACK printed {len(residuals)} residuals instead of one")
     _, kflops = max(rows, key=lambda row: row[0])
-    found = {
+    metrics = {
         "linpack.kflops": figure(kflops, "KFLOPS"),
         "linpack.residual": figure(residuals[0][1], "the normalised residual"),
     }
     if interrupts := _INTERRUPTS.findall(output):
-        found["linpack.interrupts"] = figure(interrupts[-1], "the interrupts")
-    return found
+        metrics["linpack.interrupts"] = figure(interrupts[-1], "the interrupts")
+    return metrics
 
 
 # The table of the classic LINPACK benchmark in C: each row is one value of its speed.
@@ -214,18 +214,18 @@ def read_linpack(source: ResultSource) -> MeasuredTable:
     """Every row is a value. Rows of a table repeat ever more work, and so are not quite alike; where several tables
     are in one file, rows of as many repetitions are too.
     """
-    found = Collector(LINPACK_FORMAT, source.file)
+    collector = Collector(LINPACK_FORMAT, source.file)
     inside = False
     for number, line in enumerate(source.text.splitlines(), start=1):
         if _HEAD.match(line[:200]):
             inside = True
         elif row := _CLASSIC_ROW.match(line[:200]):
-            found.add(source.name, SPEED, float(row["kflops"].replace(",", ".")), line=number)
+            collector.add(source.name, SPEED, float(row["kflops"].replace(",", ".")), line=number)
         elif inside and _BEGUN.match(line):
             raise RequestError(
                 f"found {line.strip()[:60]!r}; expected a complete row of the table", place=Place(source.file, number)
             )
-    return found.table()
+    return collector.table()
 
 
 # Source: stream.c 5.10 (main, checkSTREAMresults). Its MB are 10^6 bytes.
@@ -320,11 +320,11 @@ _AVERAGE: Final = re.compile(r"^average:(\d{1,18})$", re.ASCII | re.MULTILINE)
 
 def parse_will_it_scale(output: str) -> dict[str, float]:
     """Means of all samples. Raises ParseError for a run that is not complete."""
-    _, begun, measured = output.partition("\nmeasurement\n")
+    _, marker, measured = output.partition("\nmeasurement\n")
     samples, average = _SAMPLE.findall(measured), _AVERAGE.findall(measured)
-    if not begun or not samples or len(average) != 1:
+    if not marker or not samples or len(average) != 1:
         raise ParseError(f"will-it-scale printed no complete measurement: {excerpt(output)}")
-    lowest, highest, total = zip(*((float(one) for one in sample) for sample in samples), strict=True)
+    lowest, highest, total = zip(*((float(figure) for figure in sample) for sample in samples), strict=True)
     return {
         "will-it-scale.operations-per-second": float(average[0]),
         "will-it-scale.slowest-task": fmean(lowest),

@@ -53,7 +53,7 @@ _HIT: Final = rf"(?:{NUMBER}|---)"
 
 def _memtier_row(label: str, name: str, hits: str = _HIT) -> PrintedRow:
     # The default quantiles; with `hits` as a group, also how many keys were found.
-    found = hits != _HIT
+    has_hits = hits != _HIT
     counted = (
         printed_metric(f"{name}-hits-per-second", f"Keys found per second, {name}", "1/s", "none", can_be_0=True),
         printed_metric(f"{name}-misses-per-second", f"Keys not found per second, {name}", "1/s", "none", can_be_0=True),
@@ -69,7 +69,7 @@ def _memtier_row(label: str, name: str, hits: str = _HIT) -> PrintedRow:
         r"\s+".join((rf"({NUMBER})", hits, hits, *([rf"({NUMBER})"] * 5))),
         (
             printed_metric(f"{name}-per-second", f"{label} per second", "1/s", "higher", step=0.01, can_be_0=True),
-            *(counted if found else ()),
+            *(counted if has_hits else ()),
             *(
                 printed_metric(f"{name}-{word}", f"{title} of {name}", "ms", "lower", step=1e-5, can_be_0=True)
                 for word, title in latencies
@@ -221,7 +221,7 @@ def recognise_log(text: str) -> bool:
 
 def read_log(source: ResultSource) -> MeasuredTable:
     """One value of each figure: the mean, the quantiles and the extremes of all latencies."""
-    found = Collector(LOG, source.file)
+    collector = Collector(LOG, source.file)
     latencies: list[float] = []
     lost = 0
     for number, whole in enumerate(source.text.splitlines(), 1):
@@ -241,11 +241,11 @@ def read_log(source: ResultSource) -> MeasuredTable:
     figures = {"latency": sum(latencies) / len(latencies), "latency-min": latencies[0], "latency-max": latencies[-1]}
     figures |= {f"latency-p{share:g}": _quantile(latencies, share) for share in _QUANTILES}
     for name, value in figures.items():
-        found.add(source.name, printed_metric(name, f"Log, {name}", "s", "lower", step=1e-6), value)
-    found.main |= {"latency", "latency-p99"}
+        collector.add(source.name, printed_metric(name, f"Log, {name}", "s", "lower", step=1e-6), value)
+    collector.main |= {"latency", "latency-p99"}
     count = printed_metric("failed", "Failed or skipped transactions", "", "lower", step=1, can_be_0=True)
-    found.add(source.name, count, lost)
-    return found.table()
+    collector.add(source.name, count, lost)
+    return collector.table()
 
 
 def _quantile(ordered: list[float], percent: float) -> float:
@@ -293,10 +293,10 @@ REDIS_BENCHMARK: Final = PrintedReport(
 
 def parse_redis_benchmark(output: str) -> dict[str, float]:
     """The figures of a live run; names of commands are in lower case. Raises ParseError without any command."""
-    found = {name.lower(): value for name, value in REDIS_BENCHMARK.parse(output).items()}
-    if not found:
+    metrics = {name.lower(): value for name, value in REDIS_BENCHMARK.parse(output).items()}
+    if not metrics:
         raise ParseError(f"redis-benchmark measured no command: {excerpt(output)}")
-    return found
+    return metrics
 
 
 # Source: sysbench 1.0.20, src/sysbench.c (sb_report_*, print_global_stats), src/tests/*/*.c (*_report_cumulative).

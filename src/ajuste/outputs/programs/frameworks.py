@@ -43,7 +43,7 @@ def recognise_asv(document: DocumentNode) -> bool:
 
 def read_asv(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """Each benchmark is a metric for each of its parameters' values."""
-    found = Collector(ASV_FORMAT, file)
+    collector = Collector(ASV_FORMAT, file)
     columns = [column.text() for column in document.need("result_columns").items()]
     failed = 0
     for benchmark, entry in document.need("results").members():
@@ -60,13 +60,13 @@ def read_asv(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
             if result.value is None or (isinstance(result.value, float) and math.isnan(result.value)):
                 failed += 1
                 continue
-            own = samples[number].value if number < len(samples) else None
-            measured = samples[number].items() if own else [result]
+            sample = samples[number].value if number < len(samples) else None
+            measured = samples[number].items() if sample else [result]
             for value in measured:
-                found.add(name, _asv_metric(benchmark, title), value.number())
+                collector.add(name, _asv_metric(benchmark, title), value.number())
     if failed:
-        found.notes.append(f"{utf8(file.name)}: left out {failed} results that failed or were skipped.")
-    return found.table()
+        collector.notes.append(f"{utf8(file.name)}: left out {failed} results that failed or were skipped.")
+    return collector.table()
 
 
 def _listed(samples: DocumentNode | None) -> list[DocumentNode]:
@@ -74,7 +74,7 @@ def _listed(samples: DocumentNode | None) -> list[DocumentNode]:
 
 
 def _titles(benchmark: str, params: DocumentNode | None) -> Iterator[str]:
-    values = [[one.text() for one in values.items()] for values in _listed(params)]
+    values = [[node.text() for node in values.items()] for values in _listed(params)]
     for chosen in product(*values):
         yield f"{benchmark}({', '.join(chosen)})" if chosen else benchmark
 
@@ -102,11 +102,16 @@ def recognise_criterion(document: DocumentNode) -> bool:
 
 def read_criterion(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """The metric is called after the benchmark: as ``benchmark.json`` beside the file says, or after its folder."""
-    found = Collector(CRITERION_FORMAT, file, level="process")
+    collector = Collector(CRITERION_FORMAT, file, level="process")
     _criterion_add(
-        found, name, _criterion_benchmark(file), document.need("iters"), document.need("times"), _CRITERION_UNITS["ns"]
+        collector,
+        name,
+        _criterion_benchmark(file),
+        document.need("iters"),
+        document.need("times"),
+        _CRITERION_UNITS["ns"],
     )
-    return found.table()
+    return collector.table()
 
 
 def recognise_estimates(document: DocumentNode) -> bool:
@@ -128,9 +133,9 @@ def _criterion_benchmark(file: Path) -> str:
     described = file.with_name("benchmark.json")
     try:
         if described.is_file() and described.stat().st_size <= _MOST_BYTES:
-            said = json.loads(described.read_text(encoding="utf-8")).get("full_id")
-            if isinstance(said, str) and said.strip():
-                return utf8(said)
+            full_id = json.loads(described.read_text(encoding="utf-8")).get("full_id")
+            if isinstance(full_id, str) and full_id.strip():
+                return utf8(full_id)
     except (OSError, ValueError, AttributeError, RecursionError):
         pass  # it is not of Criterion.rs
     return utf8(file.absolute().parent.parent.name) or "time"
@@ -138,7 +143,7 @@ def _criterion_benchmark(file: Path) -> str:
 
 def read_messages(source: ResultSource) -> MeasuredTable:
     """Each benchmark is a metric; other lines are of the tests that ran too."""
-    found = Collector(CRITERION_FORMAT, source.file, level="process")
+    collector = Collector(CRITERION_FORMAT, source.file, level="process")
     runs: Counter[str] = Counter()
     for number, line in enumerate(source.text.split("\n"), 1):
         if not line.startswith("{"):
@@ -158,12 +163,12 @@ def read_messages(source: ResultSource) -> MeasuredTable:
         title = message.need("id").text()
         runs[title] += 1
         counts, times = message.need("iteration_count"), message.need("measured_values")
-        _criterion_add(found, source.name, title, counts, times, factor, process=runs[title])
-    return found.table()
+        _criterion_add(collector, source.name, title, counts, times, factor, process=runs[title])
+    return collector.table()
 
 
 def _criterion_add(
-    found: Collector,
+    collector: Collector,
     name: str,
     title: str,
     counts: DocumentNode,
@@ -179,7 +184,7 @@ def _criterion_add(
     for count, time in zip(iterations, measured, strict=True):
         if count.number() <= 0:
             raise count.wrong("at least one iteration")
-        found.add(name, metric, time.number() * factor / count.number(), unit=str(process))
+        collector.add(name, metric, time.number() * factor / count.number(), unit=str(process))
 
 
 # Source: golang.org/design/14313-benchmark-format and golang.org/x/perf/benchfmt (Unit lines, names without
@@ -221,31 +226,31 @@ def read_go_test(source: ResultSource) -> MeasuredTable:
     """Each benchmark is a metric for each of its units, called as benchstat does; with its package if there are
     several.
     """
-    found = Collector(GO_TEST_FORMAT, source.file, level="process")
+    collector = Collector(GO_TEST_FORMAT, source.file, level="process")
     better: dict[str, Direction] = {}
     results = list(_results(source, better))
-    packages = {one.package for one in results}
-    for one in results:
-        name = f"{one.package}.{one.name}" if len(packages) > 1 else one.name
-        metric, factor = _go_test_metric(name, one.unit, better)
-        found.add(source.name, metric, one.value * factor, unit=str(one.process), line=one.line)
-    return found.table()
+    packages = {result.package for result in results}
+    for result in results:
+        name = f"{result.package}.{result.name}" if len(packages) > 1 else result.name
+        metric, factor = _go_test_metric(name, result.unit, better)
+        collector.add(source.name, metric, result.value * factor, unit=str(result.process), line=result.line)
+    return collector.table()
 
 
 def _results(source: ResultSource, better: dict[str, Direction]) -> Iterator[_Result]:
     package, process = "", 1
-    begun: set[str] = set()
+    started: set[str] = set()
     for number, whole in enumerate(source.text.splitlines(), 1):
         line = whole[:_LONGEST]
         place = Place(source.file, number)
         if _FAILED.match(line):
             raise RequestError(f"found {excerpt(line)}", place=place, hint="fix the failure and measure again")
-        if said := _PACKAGE.match(line):
-            package = said[1]
-            process += package in begun
-            begun.add(package)
-        elif said := _BETTER.match(line):
-            better[said["unit"]] = "higher" if said["better"] == "higher" else "lower"
+        if match := _PACKAGE.match(line):
+            package = match[1]
+            process += package in started
+            started.add(package)
+        elif match := _BETTER.match(line):
+            better[match["unit"]] = "higher" if match["better"] == "higher" else "lower"
         elif _BEGUN.match(line):
             result = _RESULT.fullmatch(line)
             if result is None:
@@ -273,34 +278,34 @@ _GOOGLE_BENCHMARK_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 def read_google_benchmark(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """Each benchmark is two metrics of the configuration ``name``, in seconds: its real time and its CPU time."""
-    found = Collector(GOOGLE_BENCHMARK_FORMAT, file, level="process")
+    collector = Collector(GOOGLE_BENCHMARK_FORMAT, file, level="process")
     aggregates = False
-    for one in document.need("benchmarks").items():
-        kind = one.get("run_type")
+    for benchmark in document.need("benchmarks").items():
+        kind = benchmark.get("run_type")
         if kind is not None and kind.text() == "aggregate":
             aggregates = True
             continue
-        if (failed := one.get("error_occurred")) and failed.value:
+        if (failed := benchmark.get("error_occurred")) and failed.value:
             raise RequestError(
                 "this benchmark failed; expected results without failures",
-                place=one.place,
+                place=benchmark.place,
                 hint="fix the failure and measure again",
             )
-        title = (one.get("run_name") or one.need("name")).text()
-        unit = (one.get("time_unit") or one.need("time_unit")).text()
+        title = (benchmark.get("run_name") or benchmark.need("name")).text()
+        unit = (benchmark.get("time_unit") or benchmark.need("time_unit")).text()
         if unit not in _GOOGLE_BENCHMARK_SECONDS:
-            raise one.need("time_unit").wrong(f"one of {', '.join(_GOOGLE_BENCHMARK_SECONDS)}")
+            raise benchmark.need("time_unit").wrong(f"one of {', '.join(_GOOGLE_BENCHMARK_SECONDS)}")
         for field, suffix in (("real_time", ""), ("cpu_time", " (CPU)")):
-            if (time := one.get(field)) is not None:
+            if (time := benchmark.get(field)) is not None:
                 metric = Metric(name=title + suffix, title=title + suffix, unit="s", direction="lower")
-                found.add(name, metric, time.number() * _GOOGLE_BENCHMARK_SECONDS[unit])
-    if aggregates and found.empty:
+                collector.add(name, metric, time.number() * _GOOGLE_BENCHMARK_SECONDS[unit])
+    if aggregates and collector.empty:
         raise RequestError(
             "found only aggregates; expected every repetition",
             place=Place(file),
             hint="measure without --benchmark_report_aggregates_only",
         )
-    return found.table()
+    return collector.table()
 
 
 # Source: hyperfine 1.x, --export-json: results[].command, times, user, system, exit_codes.
@@ -312,7 +317,7 @@ TIME = Metric(name="time", title="Time", unit="s", direction="lower", what="Wall
 
 def read_hyperfine(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """``name`` is the configuration if the file has a single command; several are named after themselves."""
-    found = Collector(HYPERFINE_FORMAT, file)
+    collector = Collector(HYPERFINE_FORMAT, file)
     results = document.need("results").items()
     for result in results:
         command = name if len(results) == 1 else result.need("command").text()
@@ -332,8 +337,8 @@ def read_hyperfine(document: DocumentNode, name: str, file: Path) -> MeasuredTab
                 hint="fix the failure and measure again",
             )
         for time in times.items():
-            found.add(command, TIME, time.number())
-    return found.table()
+            collector.add(command, TIME, time.number())
+    return collector.table()
 
 
 # Source: JMH 1.37, org.openjdk.jmh.results.format.JSONResultFormat: primaryMetric and secondaryMetrics with scoreUnit
@@ -353,13 +358,13 @@ def recognise_jmh(document: DocumentNode) -> bool:
     return (
         isinstance(whole, list)
         and bool(whole)
-        and all(isinstance(one, dict) and "primaryMetric" in one for one in whole)
+        and all(isinstance(result, dict) and "primaryMetric" in result for result in whole)
     )
 
 
 def read_jmh(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """Each benchmark is a metric, with its parameters, and with its mode where it ran in several."""
-    found = Collector(JMH_FORMAT, file, level="fork")
+    collector = Collector(JMH_FORMAT, file, level="fork")
     results = document.items()
     modes: dict[str, set[str]] = defaultdict(set)
     for result in results:
@@ -369,21 +374,21 @@ def read_jmh(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
         if len(modes[title]) > 1:
             title = f"{title} ({mode})"
         primary = result.need("primaryMetric")
-        _jmh_add(found, name, title, primary, "higher" if mode == "thrpt" else "lower")
-        found.main.add(title)
+        _jmh_add(collector, name, title, primary, "higher" if mode == "thrpt" else "lower")
+        collector.main.add(title)
         if primary.get("rawDataHistogram") is not None:
-            _add_percentiles(found, name, title, primary)
+            _add_percentiles(collector, name, title, primary)
         secondary = result.get("secondaryMetrics")
         for key, metric in secondary.members() if secondary else ():
-            _jmh_add(found, name, f"{title} {key.removeprefix('·')}", metric, "none")
-    return found.table()
+            _jmh_add(collector, name, f"{title} {key.removeprefix('·')}", metric, "none")
+    return collector.table()
 
 
 def _jmh_benchmark(result: DocumentNode) -> str:
     params = result.get("params")
-    said = ", ".join(f"{key}={value.text()}" for key, value in params.members()) if params else ""
+    described = ", ".join(f"{key}={value.text()}" for key, value in params.members()) if params else ""
     benchmark = result.need("benchmark").text()
-    return f"{benchmark} [{said}]" if said else benchmark
+    return f"{benchmark} [{described}]" if described else benchmark
 
 
 def _jmh_metric(title: str, unit: DocumentNode, direction: Direction) -> tuple[Metric, float]:
@@ -393,24 +398,24 @@ def _jmh_metric(title: str, unit: DocumentNode, direction: Direction) -> tuple[M
         scale = ("1/s", 1 / _JMH_SECONDS[after])
     elif after in ("op", "") and before in _JMH_SECONDS:
         scale = ("s", _JMH_SECONDS[before])
-    own = Metric(
+    metric = Metric(
         name=title,
         title=title,
         unit=scale[0],
         direction=direction,
         scale="difference" if direction == "none" else "ratio",
     )
-    return own, scale[1]
+    return metric, scale[1]
 
 
-def _jmh_add(found: Collector, name: str, title: str, scored: DocumentNode, direction: Direction) -> None:
+def _jmh_add(collector: Collector, name: str, title: str, scored: DocumentNode, direction: Direction) -> None:
     metric, factor = _jmh_metric(title, scored.need("scoreUnit"), direction)
     histogram = scored.get("rawDataHistogram")
     forks = histogram or scored.need("rawData")
     for number, fork in enumerate(forks.items(), 1):
         for iteration in fork.items():
             value = _mean(iteration) if histogram else iteration.number()
-            found.add(name, metric, value * factor, unit=str(number))
+            collector.add(name, metric, value * factor, unit=str(number))
 
 
 def _mean(iteration: DocumentNode) -> float:
@@ -427,14 +432,14 @@ def _mean(iteration: DocumentNode) -> float:
     return total / number
 
 
-def _add_percentiles(found: Collector, name: str, title: str, primary: DocumentNode) -> None:
+def _add_percentiles(collector: Collector, name: str, title: str, primary: DocumentNode) -> None:
     # Of all samples together: one value each.
     percentiles = primary.need("scorePercentiles")
     for key, word in _PRINTED.items():
         value = percentiles.get(key)
         if value is not None:
             metric, factor = _jmh_metric(f"{title} {word}", primary.need("scoreUnit"), "lower")
-            found.add(name, metric, value.number() * factor)
+            collector.add(name, metric, value.number() * factor)
 
 
 # Source: pyperf's documentation, "pyperf JSON": benchmarks[].runs[].values, metadata.name and metadata.unit.
@@ -446,23 +451,23 @@ _PYPERF_UNITS = {"second": "s", "byte": "bytes", "integer": ""}
 
 def read_pyperf(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """Each benchmark of the file is a metric of the configuration ``name``."""
-    found = Collector(PYPERF_FORMAT, file, level="process")
+    collector = Collector(PYPERF_FORMAT, file, level="process")
     common = document.get("metadata")
     for number, benchmark in enumerate(document.need("benchmarks").items(), start=1):
-        own = benchmark.get("metadata")
-        title = _said(own, "name") or _said(common, "name") or f"benchmark-{number}"
-        unit = _said(own, "unit") or _said(common, "unit") or "second"
+        specific = benchmark.get("metadata")
+        title = _said(specific, "name") or _said(common, "name") or f"benchmark-{number}"
+        unit = _said(specific, "unit") or _said(common, "unit") or "second"
         metric = Metric(name=title, title=title, unit=_PYPERF_UNITS.get(unit, unit), direction="lower")
         for process, run in enumerate(benchmark.need("runs").items(), 1):
             values = run.get("values")
             for value in values.items() if values else ():
-                found.add(name, metric, value.number(), unit=str(process))
-    return found.table()
+                collector.add(name, metric, value.number(), unit=str(process))
+    return collector.table()
 
 
 def _said(metadata: DocumentNode | None, name: str) -> str:
-    found = metadata.get(name) if metadata else None
-    return found.text() if found else ""
+    node = metadata.get(name) if metadata else None
+    return node.text() if node else ""
 
 
 # Source: pytest-benchmark 5, docs/usage, "--benchmark-json": benchmarks[].name, fullname, stats.data. Saved results
@@ -478,27 +483,29 @@ def recognise_pytest_benchmark(document: DocumentNode) -> bool:
     return (
         isinstance(benchmarks, list)
         and bool(benchmarks)
-        and all(isinstance(one, dict) and "stats" in one and "fullname" in one for one in benchmarks)
+        and all(
+            isinstance(benchmark, dict) and "stats" in benchmark and "fullname" in benchmark for benchmark in benchmarks
+        )
     )
 
 
 def read_pytest_benchmark(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """Each test is a metric of the configuration ``name``; with its file where two have the same name."""
-    found = Collector(PYTEST_BENCHMARK_FORMAT, file, level="process")
+    collector = Collector(PYTEST_BENCHMARK_FORMAT, file, level="process")
     benchmarks = document.need("benchmarks").items()
-    counted = Counter(one.need("name").text() for one in benchmarks)
-    for one in benchmarks:
-        short = one.need("name").text()
-        title = short if counted[short] == 1 else one.need("fullname").text()
+    counted = Counter(benchmark.need("name").text() for benchmark in benchmarks)
+    for benchmark in benchmarks:
+        short = benchmark.need("name").text()
+        title = short if counted[short] == 1 else benchmark.need("fullname").text()
         metric = Metric(name=title, title=title, unit="s", direction="lower", what="Time of each round.")
-        stats = one.need("stats")
+        stats = benchmark.need("stats")
         data = stats.get("data")
         if data is not None:
             for value in data.items():
-                found.add(name, metric, value.number())
+                collector.add(name, metric, value.number())
             continue
-        found.add(name, metric, stats.need("mean").number())
-    return found.table()
+        collector.add(name, metric, stats.need("mean").number())
+    return collector.table()
 
 
 TEXTS: Final = (

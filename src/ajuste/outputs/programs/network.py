@@ -111,26 +111,26 @@ def parse_iperf3(output: str) -> dict[str, float]:
     end = _iperf3_table(document, "end")
     sent, received = _iperf3_table(end, "sum_sent"), _iperf3_table(end, "sum_received")
     used = _iperf3_table(end, "cpu_utilization_percent")
-    found = {
+    metrics = {
         "iperf3.received": _iperf3_number(received, "bits_per_second") / _MBIT,
         "iperf3.sent": _iperf3_number(sent, "bits_per_second") / _MBIT,
         "iperf3.client-cpu": _iperf3_number(used, "host_total"),
         "iperf3.server-cpu": _iperf3_number(used, "remote_total"),
     }
     if "retransmits" in sent:
-        found["iperf3.retransmits"] = _iperf3_number(sent, "retransmits")
+        metrics["iperf3.retransmits"] = _iperf3_number(sent, "retransmits")
     streams = end.get("streams")
-    senders = [_iperf3_table(one, "sender") for one in streams] if isinstance(streams, list) else []
-    if senders and all("mean_rtt" in one for one in senders):
-        found["iperf3.rtt"] = _US * sum(_iperf3_number(one, "mean_rtt") for one in senders) / len(senders)
-    return found
+    senders = [_iperf3_table(stream, "sender") for stream in streams] if isinstance(streams, list) else []
+    if senders and all("mean_rtt" in stream for stream in senders):
+        metrics["iperf3.rtt"] = _US * sum(_iperf3_number(stream, "mean_rtt") for stream in senders) / len(senders)
+    return metrics
 
 
 def _iperf3_table(document: Any, name: str) -> Mapping[str, Any]:
-    found = document.get(name) if isinstance(document, dict) else None
-    if not isinstance(found, dict):
+    table = document.get(name) if isinstance(document, dict) else None
+    if not isinstance(table, dict):
         raise ParseError(f'iperf3 printed no complete results: found no table "{name}"')
-    return found
+    return table
 
 
 def _iperf3_number(table: Mapping[str, Any], name: str) -> float:

@@ -121,7 +121,7 @@ def read_text(source: ResultSource) -> MeasuredTable:
             place=Place(source.file),
             hint="use perf stat -r N",
         )
-    found = _Events(source)
+    events = _Events(source)
     lines = source.text.splitlines()
     comma = _decimal_comma(lines)
     counted: int | None = None
@@ -132,14 +132,14 @@ def read_text(source: ResultSource) -> MeasuredTable:
         elif not inside:
             continue
         elif missing := _NOT_COUNTED.match(line):
-            found.skip(missing["event"])
+            events.skip(missing["event"])
         elif _PART.match(line):
             raise RequestError(
                 "perf stat -A and --per-... are not supported: parts of a run are not repetitions",
                 place=Place(source.file, number),
             )
         elif figure := _text_figure(line, comma, Place(source.file, number), counted):
-            found.add(
+            events.add(
                 figure.event,
                 figure.unit,
                 figure.value,
@@ -148,7 +148,7 @@ def read_text(source: ResultSource) -> MeasuredTable:
                 runs=counted,
                 step=figure.step,
             )
-    return found.table()
+    return events.table()
 
 
 @dataclass(frozen=True)
@@ -165,15 +165,15 @@ def _text_figure(line: str, comma: bool, place: Place, runs: int | None) -> _Fig
     percent = parse_number(spread["percent"], comma, place) if spread else None
     if percent is None and runs is not None:
         percent = 0.0  # perf prints none where all runs were alike
-    found = _ELAPSED.match(line)
-    if found:
-        event, unit = _NAMES[found["what"]], "seconds"
-    elif found := _EVENT.match(line):
-        event, unit = found["event"], found["unit"] or ""
+    match = _ELAPSED.match(line)
+    if match:
+        event, unit = _NAMES[match["what"]], "seconds"
+    elif match := _EVENT.match(line):
+        event, unit = match["event"], match["unit"] or ""
     else:
         return None
-    decimals = len(found["value"].rpartition("," if comma else ".")[2]) if _has_decimals(found["value"], comma) else 0
-    return _Figure(event, unit, parse_number(found["value"], comma, place), percent, 10.0**-decimals)
+    decimals = len(match["value"].rpartition("," if comma else ".")[2]) if _has_decimals(match["value"], comma) else 0
+    return _Figure(event, unit, parse_number(match["value"], comma, place), percent, 10.0**-decimals)
 
 
 def _has_decimals(text: str, comma: bool) -> bool:
@@ -183,9 +183,9 @@ def _has_decimals(text: str, comma: bool) -> bool:
 def _decimal_comma(lines: list[str]) -> bool:
     # Whether the decimal sign is a comma: times and percentages always have decimals, so their last sign is it.
     for line in lines:
-        found = _ELAPSED.match(line[:_LONGEST_LINE]) or _PERF_SPREAD.search(line[:_LONGEST_LINE])
-        if found:
-            text = found["value"] if "value" in found.re.groupindex else found["percent"]
+        match = _ELAPSED.match(line[:_LONGEST_LINE]) or _PERF_SPREAD.search(line[:_LONGEST_LINE])
+        if match:
+            text = match["value"] if "value" in match.re.groupindex else match["percent"]
             signs = [sign for sign in text if sign in ".,"]
             if signs:
                 return signs[-1] == ","
@@ -223,7 +223,7 @@ def recognise_lines(text: str) -> bool:
 
 def read_lines(source: ResultSource) -> MeasuredTable:
     """A value of each event; perf does not print here of how many runs."""
-    found = _Events(source)
+    events = _Events(source)
     separator = _separator(source.text) or ","
     for line_number, line in enumerate(source.text.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
@@ -236,7 +236,7 @@ def read_lines(source: ResultSource) -> MeasuredTable:
             )
         value, unit, event, spread = (field.strip() for field in fields[:4])
         if value.startswith("<not"):
-            found.skip(event)
+            events.skip(event)
             continue
         if unit[:1].isdigit() or not event:
             raise RequestError(
@@ -245,14 +245,14 @@ def read_lines(source: ResultSource) -> MeasuredTable:
                 hint="use -x';' without -I and -A: timestamps, CPUs and decimal commas are not supported",
             )
         percent = spread.removesuffix("%") if spread.endswith("%") else None
-        found.add(
+        events.add(
             event,
             unit,
             _field_figure(value, place),
             spread_percent=None if percent is None else _field_figure(percent, place),
             line=line_number,
         )
-    return found.table()
+    return events.table()
 
 
 def _field_figure(text: str, place: Place) -> float:
@@ -264,8 +264,8 @@ def _field_figure(text: str, place: Place) -> float:
 def _separator(text: str) -> str | None:
     # The character between the fields, if the first line that is no comment looks like one of perf's.
     line = next((line for line in text[:65536].splitlines() if line.strip() and not line.startswith("#")), "")
-    found = _FIRST.match(line[:_LONGEST_LINE])
-    return found["separator"] if found else None
+    match = _FIRST.match(line[:_LONGEST_LINE])
+    return match["separator"] if match else None
 
 
 # The JSON lines of ``perf stat -j``: an object for each event, and with ``-r N`` the spread of N runs.
@@ -283,7 +283,7 @@ def recognise_json(text: str) -> bool:
 
 def read_json(source: ResultSource) -> MeasuredTable:
     """A value of each event; perf does not print here of how many runs."""
-    found = _Events(source)
+    events = _Events(source)
     for number, line in enumerate(source.text.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -291,30 +291,30 @@ def read_json(source: ResultSource) -> MeasuredTable:
             event = parse_document(line, source.file)
         except RequestError as error:
             raise RequestError(error.message, place=Place(source.file, number)) from None
-        _add_document(found, event, number)
-    return found.table()
+        _add_document(events, event, number)
+    return events.table()
 
 
-def _add_document(found: _Events, event: DocumentNode, line: int) -> None:
+def _add_document(events: _Events, event: DocumentNode, line: int) -> None:
     if event.get("event") is None or event.get("counter-value") is None:
         return
     text = event.need("counter-value").value
     for key, option in (("interval", "-I"), ("cpu", "-A"), ("thread", "--per-thread")):
         if event.get(key) is not None:
             raise RequestError(
-                f"{option} is not supported: parts of a run are not repetitions", place=Place(found.source.file, line)
+                f"{option} is not supported: parts of a run are not repetitions", place=Place(events.source.file, line)
             )
     if isinstance(text, str) and text.startswith("<not"):
-        found.skip(event.need("event").text())
+        events.skip(event.need("event").text())
         return
     try:
         value = float(text)
     except (TypeError, ValueError):
         wrong = event.need("counter-value").wrong("a number")
-        raise RequestError(wrong.message, place=Place(found.source.file, line)) from None
+        raise RequestError(wrong.message, place=Place(events.source.file, line)) from None
     variance = event.get("variance")
     unit = event.get("unit")
-    found.add(
+    events.add(
         event.need("event").text(),
         unit.text() if unit else "",
         value,

@@ -97,12 +97,12 @@ _TIME = re.compile(r"^Time:[ \t]*(\S{1,40})[ \t]*$", re.MULTILINE)
 
 def parse_hackbench(output: str) -> dict[str, float]:
     """``hackbench.time``: seconds from the first message to the last, as hackbench measures it itself."""
-    found = _TIME.findall(output)
-    if len(found) != 1:
+    times = _TIME.findall(output)
+    if len(times) != 1:
         raise ParseError(
-            f"hackbench printed {len(found)} lines of the form Time: SECONDS instead of one: {excerpt(output)}"
+            f"hackbench printed {len(times)} lines of the form Time: SECONDS instead of one: {excerpt(output)}"
         )
-    return {"hackbench.time": figure(found[0], "hackbench's time")}
+    return {"hackbench.time": figure(times[0], "hackbench's time")}
 
 
 # The output of hackbench (rt-tests, or perf bench sched messaging): each run printed is a value.
@@ -122,13 +122,13 @@ TIME: Final = Metric(
 
 def read_hackbench(source: ResultSource) -> MeasuredTable:
     """Every line with a time is a value of the configuration."""
-    found = Collector(HACKBENCH_FORMAT, source.file)
+    collector = Collector(HACKBENCH_FORMAT, source.file)
     for number, line in enumerate(source.text.splitlines(), start=1):
         if time := _HACKBENCH_RUN.match(line[:200]):
-            found.add(source.name, TIME, float(time["seconds"]), line=number)
+            collector.add(source.name, TIME, float(time["seconds"]), line=number)
         elif _BEGUN.match(line):
             raise RequestError(f"found {line.strip()[:60]!r}; expected a time", place=Place(source.file, number))
-    return found.table()
+    return collector.table()
 
 
 # The logs of rt-app's threads: how late each round of a periodic thread was.
@@ -231,12 +231,12 @@ def recognise_schbench(document: DocumentNode) -> bool:
 
 def read_schbench(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """The members of ``int``, named as the text calls them."""
-    found = Collector("schbench JSON", file)
+    collector = Collector("schbench JSON", file)
     for metric, value in _json_figures(document):
-        found.add(name, metric, value)
+        collector.add(name, metric, value)
         if metric.name in _MAIN_OF_JSON:
-            found.main.add(metric.name)
-    return found.table()
+            collector.main.add(metric.name)
+    return collector.table()
 
 
 def _json_figures(document: DocumentNode) -> Iterator[tuple[Metric, float]]:

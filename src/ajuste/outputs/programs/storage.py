@@ -196,7 +196,7 @@ def _transfers(prefix: str, parts: Sequence[_Transfer]) -> Iterator[tuple[str, f
         yield f"{prefix}.iops", 1000 * sum(part.total_ios for part in parts) / longest
         yield f"{prefix}.bandwidth", 1000 * sum(part.io_bytes for part in parts) / longest / 2**20
     for name, field in LATENCIES.items():
-        latency = together([found for part in parts if (found := getattr(part, field))])
+        latency = together([latencies for part in parts if (latencies := getattr(part, field))])
         if latency is None:
             continue
         yield f"{prefix}.{name}", latency.mean / 1e3
@@ -332,7 +332,7 @@ def read_fio(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """One value of each metric: over all jobs the sums of IOPS and bandwidth, and of latency the mean over all I/Os
     and the worst job's percentiles. Jobs of one run are parts of it, not repetitions.
     """
-    found = Collector(FIO_FORMAT, file)
+    collector = Collector(FIO_FORMAT, file)
     jobs = document.need("jobs").items()
     for job in jobs:
         error = job.get("error")
@@ -343,8 +343,8 @@ def read_fio(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     for direction in DIRECTIONS:
         parts = [part for job in jobs if (part := job.get(direction)) and _ios(part) > 0]
         for metric, value in _figures(direction, parts) if parts else ():
-            found.add(name, metric, value)
-    return found.table()
+            collector.add(name, metric, value)
+    return collector.table()
 
 
 def _ios(part: DocumentNode) -> float:
@@ -361,9 +361,9 @@ def _figures(direction: str, parts: list[DocumentNode]) -> Iterator[tuple[Metric
         mean = sum(latency.need("mean").number() * ios for latency, ios in latencies) / total
         yield _file_metric(f"{direction}.latency", "s", "lower"), mean / 1e9
     for key, word in _PRINTED_PERCENTILES.items():
-        found = [value.number() for part in parts if (value := _percentile(part, key))]
-        if len(found) == len(parts):
-            yield _file_metric(f"{direction}.latency-{word}", "s", "lower"), max(found) / 1e9
+        percentiles = [value.number() for part in parts if (value := _percentile(part, key))]
+        if len(percentiles) == len(parts):
+            yield _file_metric(f"{direction}.latency-{word}", "s", "lower"), max(percentiles) / 1e9
 
 
 def _number_of(part: DocumentNode, name: str) -> float:

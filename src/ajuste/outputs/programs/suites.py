@@ -41,7 +41,7 @@ def read_comparison_lkp(source: ResultSource) -> MeasuredTable:
     """Each commit is a configuration, each statistic a metric: the mean of the runs, of which the table does not say
     how many they are. Deviations are taken as large as the table allows.
     """
-    found = Collector(LKP_COMPARED, source.file)
+    collector = Collector(LKP_COMPARED, source.file)
     commits: list[str] = []
     inside = False
     before = ""
@@ -64,14 +64,14 @@ def read_comparison_lkp(source: ResultSource) -> MeasuredTable:
         elif not line or line.startswith("==="):
             inside = inside and not line.startswith("===")
         elif inside and not set(line) <= set(" |\\"):
-            _add_row(found, line, commits, source.runs, place)
+            _add_row(collector, line, commits, source.runs, place)
         before = line
     if failures:
-        found.notes.append(f"{utf8(source.file.name)}: left out {failures} rows of failed runs.")
-    return found.table()
+        collector.notes.append(f"{utf8(source.file.name)}: left out {failures} rows of failed runs.")
+    return collector.table()
 
 
-def _add_row(found: Collector, line: str, commits: Sequence[str], runs: int | None, place: Place) -> None:
+def _add_row(collector: Collector, line: str, commits: Sequence[str], runs: int | None, place: Place) -> None:
     cells = []
     part = _FIRST.match(line)
     for _ in commits:
@@ -94,7 +94,7 @@ def _add_row(found: Collector, line: str, commits: Sequence[str], runs: int | No
             )
         most = float(deviation) + 1 if deviation else _LEAST_SHOWN
         sem = abs(value) * most / 100 / math.sqrt(runs)
-        found.add_summary(commit, metric, Summarised(runs, value, sem), place.line)
+        collector.add_summary(commit, metric, Summarised(runs, value, sem), place.line)
 
 
 LKP_FORMAT: Final = "lkp's statistics"
@@ -113,14 +113,14 @@ def recognise_lkp(document: DocumentNode) -> bool:
 
 def read_lkp(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """Each statistic is a metric, with a value of each run."""
-    found = Collector(LKP_FORMAT, file)
+    collector = Collector(LKP_FORMAT, file)
     for statistic, value in document.members():
         if statistic == "stats_source":
             continue
         metric = Metric(name=utf8(statistic), title=utf8(statistic), unit="", direction="none")
-        for one in value.items() if isinstance(value.value, list) else [value]:
-            found.add(name, metric, one.number())
-    return found.table()
+        for run in value.items() if isinstance(value.value, list) else [value]:
+            collector.add(name, metric, run.number())
+    return collector.table()
 
 
 # Source: mmtests, bin/lib/MMTests/Compare.pm (_generateRenderTable), Extract.pm (addData, printReport), Stat.pm
@@ -158,7 +158,7 @@ def read_comparison_mmtests(source: ResultSource) -> MeasuredTable:
     """Each kernel is a configuration, each summary of an operation one value of a metric. mmtests prints 0 where a
     kernel has no result.
     """
-    found = Collector(MMTESTS_COMPARED, source.file)
+    collector = Collector(MMTESTS_COMPARED, source.file)
     heads: list[str] = []
     kernels: list[str] = []
     left_out = 0
@@ -179,10 +179,12 @@ def read_comparison_mmtests(source: ResultSource) -> MeasuredTable:
             if value == 0 and better == 0 and row.values[0] != 0:
                 left_out += 1
             else:
-                found.add(kernel, metric, value, line=number)
+                collector.add(kernel, metric, value, line=number)
     if left_out:
-        found.notes.append(f"{utf8(source.file.name)}: left out {left_out} summaries of 0 that stand for no result.")
-    return found.table()
+        collector.notes.append(
+            f"{utf8(source.file.name)}: left out {left_out} summaries of 0 that stand for no result."
+        )
+    return collector.table()
 
 
 def _row(line: str, place: Place) -> _Row:
@@ -200,7 +202,7 @@ def _row(line: str, place: Place) -> _Row:
 
 def _kernels(heads: Sequence[str], line: str, count: int, place: Place) -> list[str]:
     # The names above the columns: they end where the columns do, and are in two lines, split at their first dash.
-    ends = [found.end() for found in _PAIR.finditer(line)]
+    ends = [match.end() for match in _PAIR.finditer(line)]
     starts = [0, *ends[:-1]]
     names = ["-".join(filter(None, (head[a:b].strip() for head in heads))) for a, b in zip(starts, ends, strict=True)]
     if len(names) != count or not all(names) or len(set(names)) != count:
@@ -235,7 +237,7 @@ def recognise_samples(text: str) -> bool:
 
 def read_samples(source: ResultSource) -> MeasuredTable:
     """Each operation is a metric, each sample of each iteration a value."""
-    found = Collector(EXTRACTED, source.file)
+    collector = Collector(EXTRACTED, source.file)
     for number, line in enumerate(source.text.splitlines(), 1):
         if not line.strip():
             continue
@@ -247,8 +249,8 @@ def read_samples(source: ResultSource) -> MeasuredTable:
             )
         name = sample["operation"]
         metric = Metric(name=name, title=name, unit="", direction="none")
-        found.add(source.name, metric, number_at(sample["value"], name, Place(source.file, number)), line=number)
-    return found.table()
+        collector.add(source.name, metric, number_at(sample["value"], name, Place(source.file, number)), line=number)
+    return collector.table()
 
 
 # The same as JSON, which says what is better.
@@ -260,26 +262,26 @@ _PREFERRED: Final[dict[str, Direction]] = {"Lower": "lower", "Higher": "higher"}
 def recognise_mmtests(document: DocumentNode) -> bool:
     """Whether a document is what ``--print-json`` prints: a benchmark, or several kernels' results of it."""
     whole = document.value if isinstance(document.value, list) else [document.value]
-    return bool(whole) and all(isinstance(one, dict) and "_ResultData" in one for one in whole)
+    return bool(whole) and all(isinstance(module, dict) and "_ResultData" in module for module in whole)
 
 
 def read_mmtests(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     """Several results are configurations, called as their runs were; one is the configuration ``name``."""
-    found = Collector(EXTRACTED, file)
+    collector = Collector(EXTRACTED, file)
     modules = document.items() if isinstance(document.value, list) else [document]
     for module in modules:
         configuration = name if len(modules) == 1 else module.need("_TestName").text()
         preferred = module.get("_PreferredVal")
         direction = _PREFERRED.get(preferred.text(), "none") if preferred else "none"
         for operation, value in _values(module):
-            own = Metric(name=operation, title=operation, unit="", direction=direction)
-            found.add(configuration, own, value)
-    return found.table()
+            operation_metric = Metric(name=operation, title=operation, unit="", direction=direction)
+            collector.add(configuration, operation_metric, value)
+    return collector.table()
 
 
 def _values(module: DocumentNode) -> Iterator[tuple[str, float]]:
     # Perl writes numbers as texts or as numbers.
-    for operation, iterations in sorted(module.need("_ResultData").members(), key=lambda one: one[0]):
+    for operation, iterations in sorted(module.need("_ResultData").members(), key=lambda member: member[0]):
         for iteration in iterations.items():
             for value in iteration.need("Values").items():
                 if isinstance(value.value, str):
@@ -314,13 +316,13 @@ def read_phoronix(source: ResultSource) -> MeasuredTable:
     """
     reading = _Reading(source.file)
     reading.feed(source.text)
-    found = Collector(PHORONIX_FORMAT, source.file)
+    collector = Collector(PHORONIX_FORMAT, source.file)
     several = len({identifier for identifier, *_ in reading.values}) > 1
     for identifier, metric, value, line in reading.values:
-        found.add(identifier if several else source.name, metric, value, line=line)
+        collector.add(identifier if several else source.name, metric, value, line=line)
     if reading.without:
-        found.notes.append(f"{utf8(source.file.name)}: left out {reading.without} results without a number.")
-    return found.table()
+        collector.notes.append(f"{utf8(source.file.name)}: left out {reading.without} results without a number.")
+    return collector.table()
 
 
 class _Reading:
@@ -352,9 +354,9 @@ class _Reading:
                 hint="give one complete document in UTF-8",
             ) from None
 
-    def _refuse(self, found: str, expected: str) -> NoReturn:
+    def _refuse(self, problem: str, expected: str) -> NoReturn:
         place = Place(self._file, self._parser.CurrentLineNumber)
-        raise RequestError(f"{found}; expected {expected}", place=place)
+        raise RequestError(f"{problem}; expected {expected}", place=place)
 
     def _declared(self, *_: object) -> NoReturn:
         self._refuse("found a document type or an entity declaration", "elements and texts only")

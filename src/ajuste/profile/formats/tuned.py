@@ -49,8 +49,8 @@ def render(export: Export) -> Rendered:
         return Rendered((), tuple(left_out))
     lines = comment([*export.evidence, f"To use it: tuned-adm profile {export.name}. To go back: the profile before."])
     lines += [*not_here(left_out), "", "[main]", f"summary=Settings that an experiment supports ({export.name})"]
-    for section, own in sections.items():
-        lines += ["", f"[{section}]", *own]
+    for section, section_lines in sections.items():
+        lines += ["", f"[{section}]", *section_lines]
     name = f"{export.name}/tuned.conf"
     return Rendered((ExportFile(name, "\n".join(lines) + "\n", f"/etc/tuned/{name}"),), tuple(left_out))
 
