@@ -78,10 +78,10 @@ def with_key(plan: Plan, key: bytes) -> bytes:
     return key + plan.model_dump_json().encode()
 
 
-def read_boot(said: bytes) -> Boot:
+def read_boot(content: bytes) -> Boot:
     """Split what a guest said into its beginning (``hello``, ``gate``) and the rest."""
     hello: Hello | None = None
-    rest = said
+    rest = content
     try:
         for number in (1, 2):
             raw, newline, rest = rest.partition(b"\n")
@@ -100,7 +100,7 @@ def read_boot(said: bytes) -> Boot:
     raise AssertionError("the loop returns or raises")
 
 
-def read_trial(said: bytes, plan: Plan, *, restores: bool = False, key: bytes = b"") -> Stream:
+def read_trial(content: bytes, plan: Plan, *, restores: bool = False, key: bytes = b"") -> Stream:
     """The events of ``plan``, from ``accepted`` to ``end``, checked: every line known, nothing missing or repeated,
     nothing after the end, and all that the plan asked for reported if ``end`` says that all went well. A host that
     ``restores`` also says of each value that it was put back. Every line begins with the ``key`` that only the agent
@@ -109,9 +109,9 @@ def read_trial(said: bytes, plan: Plan, *, restores: bool = False, key: bytes = 
     lines: list[bytes] = []
     events: list[Event] = []
     try:
-        if len(said) > LONGEST_STREAM_BYTES:
+        if len(content) > LONGEST_STREAM_BYTES:
             raise _Wrong(f"the events have more than {LONGEST_STREAM_BYTES >> 20} MiB")
-        pieces = said.split(b"\n")
+        pieces = content.split(b"\n")
         unfinished = pieces.pop()
         if len(pieces) > MOST_EVENTS:
             raise _Wrong(f"there are more than {MOST_EVENTS} events")

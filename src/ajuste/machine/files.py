@@ -55,7 +55,7 @@ def calling_ids(environment: Mapping[str, str] = os.environ) -> tuple[int, int] 
 def _number(name: str, environment: Mapping[str, str]) -> int:
     text = environment.get(name)
     if text is None:
-        other = next(one for one in SUDO if one != name)
+        other = next(variable for variable in SUDO if variable != name)
         raise RequestError(f"{other} is set and {name} is not; expected both or none", hint=SUDO_HINT)
     if text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= _LARGEST_ID:
         return int(text)

@@ -239,7 +239,9 @@ def _is_for(devices: str, name: str) -> bool:
     patterns = re.split(r"\s*[,;\s]\s*", devices.strip()) or ["*"]
     without = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
     chosen = [pattern for pattern in patterns if not pattern.startswith("!")] or ["*"]
-    return any(fnmatchcase(name, one) for one in chosen) and not any(fnmatchcase(name, one) for one in without)
+    return any(fnmatchcase(name, wildcard) for wildcard in chosen) and not any(
+        fnmatchcase(name, wildcard) for wildcard in without
+    )
 
 
 def _place_of(tunable: Tunable, catalogue: Catalogue, version: KernelVersion) -> str:
@@ -292,8 +294,8 @@ def _choices(wish: Wish, text: str, now: str) -> list[str]:
         return [choice for choice in text.split("|") if re.fullmatch(r"[0-9]+", choice)]
     if line.plugin == "cpu":
         return [
-            ENERGY_BIAS.get(one, one) if wish.tunable.entry == "cpu.energy_perf_bias" else one
-            for one in text.split("|")
+            ENERGY_BIAS.get(wanted, wanted) if wish.tunable.entry == "cpu.energy_perf_bias" else wanted
+            for wanted in text.split("|")
         ]
     if wish.tunable.type == "boolean" and text.lower() in OFF_WORDS | ON_WORDS:
         return ["1" if text.lower() in ON_WORDS else "0"]

@@ -176,8 +176,8 @@ class _Root:
         above = _resolved(above, self.places)
         if above and self.places.get(above, _DIRECTORY) != _DIRECTORY:
             raise RunError(f"a package has {name[:100]!a} below something that is not a directory")
-        found = f"{above}/{last}" if above else last
-        return None if _is_own(found) else found
+        target = f"{above}/{last}" if above else last
+        return None if _is_own(target) else target
 
     def _made(self) -> Iterator[tuple[str, Entry]]:
         for link in sorted(

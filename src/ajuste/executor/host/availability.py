@@ -94,7 +94,7 @@ def _no_device(catalogue: Catalogue, tunable: Tunable, machine: HostMachine) -> 
         # What is inside of another thing is missed with the file.
         if part.there.count("*") > 1:
             continue
-        there = [read for found in machine.names_in(part.there) if (read := part.read(found))]
+        there = [read for device in machine.names_in(part.there) if (read := part.read(device))]
         if chosen not in there:
             has = f"it has {', '.join(there)}" if there else "it has none"
             return f"this machine has no {part.title} {chosen}; {has}"

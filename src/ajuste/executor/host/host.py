@@ -348,7 +348,7 @@ class RebootingExecutor(Executor):
             from ajuste.machine.boot.session import RebootWanted  # seldom needed
 
             raise RebootWanted
-        self._session.begin_trials([(one.slot.block, one.slot.position, one.attempt) for one in ready])
+        self._session.begin_trials([(trial.slot.block, trial.slot.position, trial.attempt) for trial in ready])
         for request in ready:  # One at a time: a trial is kept before the next one begins.
             yield from super().carry_out([request], begun)
         if rest := [request for request in requests if _boot_of(request) != wanted]:

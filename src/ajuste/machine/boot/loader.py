@@ -366,8 +366,8 @@ def _one(body: Sequence[str]) -> Iterator[_MenuEntry]:
     for place, line in enumerate(body):
         if match := _LINUX.match(line):
             # An entry says on the screen what it does; with a quote of its own that is no use here.
-            before = tuple(one for one in body[:place] if not one.lstrip().startswith("echo"))
-            after = tuple(one for one in body[place + 1 :] if not one.lstrip().startswith("echo"))
+            before = tuple(body_line for body_line in body[:place] if not body_line.lstrip().startswith("echo"))
+            after = tuple(body_line for body_line in body[place + 1 :] if not body_line.lstrip().startswith("echo"))
             yield _MenuEntry(match[1], tuple(match[2].split()), before, after)
             return
 

@@ -185,10 +185,10 @@ def take_mounts(source: InventorySource) -> dict[str, Mount]:
     """
     last: dict[str, Mount] = {}
     for line in source.lines("/proc/self/mountinfo", 1 << 20):
-        found = _parsed(source, line)
-        if found is not None:
-            last.pop(found[0], None)
-            last[found[0]] = found[1]
+        mounted = _parsed(source, line)
+        if mounted is not None:
+            last.pop(mounted[0], None)
+            last[mounted[0]] = mounted[1]
     mounts: dict[str, Mount] = {}
     for point, mount in sorted(last.items())[:_MOST]:
         mounts[free_name(published_mount_point(point), mounts)] = mount

@@ -14,7 +14,7 @@ NAME: Final = "ansible"
 def render(export: Export) -> Rendered:
     """``NAME.yml``; with ``-e ajuste_state=absent`` it goes back."""
     made = systemd.render(export)
-    files = [one for one in made.files if not one.place.endswith(f".d/{one.name}")]
+    files = [part for part in made.files if not part.place.endswith(f".d/{part.name}")]
     left_out = (*made.left_out, *without_process(export.attributes))
     if not files:
         return Rendered((), left_out)
