@@ -65,10 +65,10 @@ class Catalogue:
     """The instances of a tunable; none where there is no machine (see ``executor.host.availability``)."""
 
     def find_tunable(self, text: str) -> Tunable:
-        """The tunable ``NAME``, or one of several: ``NAME[INSTANCE]``, as in ``block.scheduler[sda]``.
+        """Return the tunable ``NAME``, or one of several: ``NAME[INSTANCE]``, as in ``block.scheduler[sda]``.
 
-        NAME may also be what sysctl(8) calls it (``kernel.sched_rt_runtime_us``, ``net/ipv4/tcp_sack``), or its path.
-        Raises RequestError with the nearest names, or with the form of an instance.
+        NAME may also be that of sysctl(8) (``kernel.sched_rt_runtime_us``, ``net/ipv4/tcp_sack``), or its path. Raises
+        RequestError with the nearest names, or with the form of an instance.
         """
         name, chosen = place.split_name(text)
         match = place.find(self.tunables, self.parts, name)
@@ -79,21 +79,21 @@ class Catalogue:
         return tunable if which is None else self.instance(tunable, which)
 
     def instance(self, tunable: Tunable, which: str) -> Tunable:
-        """One of several, such as ``sda`` or ``cpu0/state1``. Raises RequestError for what can be no such thing."""
+        """Return one of several, such as ``sda`` or ``cpu0/state1``. Raises RequestError for another form."""
         return place.instance(self.parts, tunable, which)
 
     def example(self, tunable: Tunable) -> Tunable:
-        """The tunable, or an instance that stands as an example for the many: ``block.scheduler[sda]``."""
+        """Return the tunable, or an instance as an example for the many: ``block.scheduler[sda]``."""
         return place.example(self.parts, tunable)
 
     def find_workload(self, name: str) -> WorkloadKind:
-        """The workload ``name``. Raises RequestError with the nearest names."""
+        """Return the workload ``name``. Raises RequestError with the nearest names."""
         if name in self.workloads:
             return self.workloads[name]
         raise _unknown("workload", name, list(self.workloads), f"use one of {', '.join(self.workloads)}")
 
     def find_machine(self, name: str, directory: Path) -> ModelledMachine:
-        """The modelled machine ``name``, or that of a file, which is relative to ``directory``. Raises RequestError."""
+        """Return the modelled machine ``name``, or that of a file relative to ``directory``. Raises RequestError."""
         if not is_machine_file(name):
             if name in self.machines:
                 return self.machines[name]
@@ -118,9 +118,8 @@ class Catalogue:
         return machines[0]
 
     def search(self, words: list[str]) -> list[Tunable]:
-        """The tunables that have every one of ``words`` in name, title, subsystem or explanation, best first.
-
-        Where there are none, those with a similar word in the name or title.
+        """Return the tunables that have every one of ``words`` in name, title, subsystem or explanation, best first;
+        without any, those with a similar word in the name or title.
         """
         wanted = [word.lower() for word in words if word.strip()]
         every = list(self.tunables.values()) if wanted else []
@@ -132,10 +131,9 @@ class Catalogue:
         return [tunable for _, tunable in sorted(hits, key=lambda hit: (-hit[0], hit[1].name))]
 
     def locate(self, tunable: Tunable, version: KernelVersion) -> Location | Marker:
-        """Where to read and write ``tunable`` in a kernel of ``version``; a marker for what is of the trial's own.
-
-        Raises RequestError that says which kernels have it and what its successor or predecessor in this one is, or
-        how to name one of several.
+        """Return where to read and write ``tunable`` in a kernel of ``version``, or a marker for a part of the trial.
+        Raises RequestError that says which kernels have it and what its successor or predecessor in this one is, or how
+        to name one of several.
         """
         if tunable.parts and tunable.place_in(version):
             raise place.missing(self.parts, tunable, self.there(self, tunable, version))
@@ -148,7 +146,7 @@ class Catalogue:
         files: ListFiles = lambda _: (),
         can_change: CanChange = lambda _: True,
     ) -> tuple[Location, ...]:
-        """What the kernel changes along with ``tunable`` (one instance, where there are several).
+        """Return what the kernel changes along with ``tunable`` (one instance, where there are several).
 
         To put everything back, read these too before writing it, and restore them, in this order, after it. ``files``
         lists a directory of the machine, ``can_change`` leaves out what it lacks or locks.
@@ -156,11 +154,11 @@ class Catalogue:
         return place.companions(self.tunables, tunable, version, files, can_change)
 
     def counterpart(self, tunable: Tunable, version: KernelVersion) -> Tunable | None:
-        """The related but different tunable that a kernel of ``version`` has instead, if there is one."""
+        """Return the related but different tunable that a kernel of ``version`` has instead, if any."""
         return place.counterpart(self.tunables, tunable, version)
 
     def conditions_of(self, tunable: Tunable) -> tuple[RelevanceCondition, ...]:
-        """What must be met, or ``tunable`` cannot matter."""
+        """Return what must be met, or ``tunable`` cannot matter."""
         return tuple(self.conditions[name] for name in tunable.matters_if)
 
     def check_level(self, tunable: Tunable, text: str, version: KernelVersion | None = None) -> str:
@@ -190,8 +188,8 @@ class Later(Mapping[str, V]):
 
 @cache
 def catalogue() -> Catalogue:
-    """The catalogue that comes with Ajuste. What is wrong in it raises AjusteError that names file and field, when it
-    is first looked at.
+    """Return the catalogue that comes with Ajuste. A mistake in it raises AjusteError that names file and field, at the
+    first look at it.
     """
     return Catalogue(
         tunables=_later("tunables", "tunable", "tunable:Tunable"),
@@ -212,7 +210,9 @@ def _later(source: str, table: str, model: str) -> Mapping[str, Any]:
 
 
 def load(source: Traversable, table: str, model: type[M]) -> dict[str, M]:
-    """The entries ``[[table]]`` of a TOML file, or of all in a folder by name. Raises AjusteError naming the place."""
+    """Return the entries ``[[table]]`` of a TOML file, or of all in a folder, by name. Raises AjusteError naming the
+    place.
+    """
     entries: dict[str, M] = {}
     paths = sorted(source.iterdir(), key=lambda file: file.name) if source.is_dir() else [source]
     for path in (path for path in paths if path.name.endswith(".toml")):
@@ -233,7 +233,7 @@ def is_machine_file(name: str) -> bool:
 
 
 def absolute_machine(name: str) -> str:
-    """The same machine, wherever a study that names it is."""
+    """Return the same machine, wherever the study that names it is."""
     return str(Path(name).absolute()) if is_machine_file(name) else name
 
 
@@ -312,7 +312,7 @@ def _likeness(tunable: Tunable, words: list[str]) -> float:
 
 @cache
 def figure_sources() -> dict[SamplerSource, FigureSource]:
-    """Every source by name, in the order of the file."""
+    """Return every source by name, in the order of the file."""
     from ajuste.model.metric import FigureSource
 
     text = files("ajuste.catalogue").joinpath("samplers.toml").read_text(encoding="utf-8")

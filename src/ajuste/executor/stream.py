@@ -69,17 +69,17 @@ class _Wrong(Exception):
 
 
 def new_key() -> bytes:
-    """What tells the agent's events from those that others write: of a fixed length, and in no line by chance."""
+    """Return a key that tells the agent's events from others': of a fixed length, and in no line by chance."""
     return secrets.token_hex(KEY_BYTES // 2).encode()
 
 
 def with_key(plan: Plan, key: bytes) -> bytes:
-    """The plan as a guest's agent is told it, with the key of its events before it."""
+    """Return the plan as a guest's agent is told it, with the key of its events before it."""
     return key + plan.model_dump_json().encode()
 
 
 def read_boot(content: bytes) -> Boot:
-    """Split what a guest said into its beginning (``hello``, ``gate``) and the rest."""
+    """Split a guest's output into its beginning (``hello``, ``gate``) and the rest."""
     hello: Hello | None = None
     rest = content
     try:

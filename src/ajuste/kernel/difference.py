@@ -166,12 +166,12 @@ class KnownOptions:
 
 
 def differing(a: ConfigFile, b: ConfigFile) -> tuple[str, ...]:
-    """The options that are not written alike, by name."""
+    """Return the names of options that are not written alike."""
     return tuple(sorted(name for name in {*a.settings, *b.settings} if a[name] != b[name]))
 
 
 def changes(a: KnownOptions, b: KnownOptions, *, one_source: bool) -> tuple[OptionDifference, ...]:
-    """Every difference with what it comes from; ``one_source`` if the rules of both are the same ones."""
+    """Return every difference with what it comes from; ``one_source`` if both have the same rules."""
     names = differing(a.config, b.config)
     differences = [_change(name, frozenset(names), a, b, one_source) for name in names]
     return tuple(sorted(differences, key=lambda change: (change.in_neither, change.name)))
@@ -304,8 +304,8 @@ class NamedConfig:
 
 
 def named_config(text: str, home: Home, say: Say, *, root: Path = Path("/")) -> NamedConfig:
-    """The configuration that ``text`` names; a kernel is fetched if it is not here. ``root`` is where the running
-    system has its files. Raises RequestError, or RunError where fetching fails.
+    """Return the configuration that ``text`` names, fetching a missing kernel. ``root`` is where the running system has
+    its files. Raises RequestError, or RunError where fetching fails.
     """
     if text == RUNNING:
         return NamedConfig(text, _of_running(root))
@@ -326,8 +326,8 @@ def named_config(text: str, home: Home, say: Say, *, root: Path = Path("/")) -> 
 
 
 def named_by_kernel(texts: Sequence[str], sources: Sequence[str], home: Home, watcher: BuildWatcher) -> tuple[str, ...]:
-    """``texts`` with a name (``mine:NAME``) for each kernel to be built, which is built by now. The others, and the
-    ``sources`` of Kconfig files that are named, are looked up before. Raises RequestError, RunError.
+    """Return ``texts`` with a name (``mine:NAME``) for each kernel to be built, which it builds after looking up the
+    others and the ``sources`` of Kconfig files. Raises RequestError, RunError.
     """
     wanted = [text for text in texts if is_to_build(text)]
     if not wanted:
@@ -387,15 +387,15 @@ class KconfigSource:
 
 
 def series_of(version: str) -> str:
-    """``6.1`` of ``6.1.192``; empty for what is no version."""
+    """Return ``6.1`` of ``6.1.192``, empty for what is no version."""
     series = _SERIES.match(version)
     return series[0] if series else ""
 
 
 @contextmanager
 def kconfig_sources(named: Sequence[str], home: Home, say: Say) -> Iterator[list[KconfigSource]]:
-    """Those that are ``named`` (``debian:6.1``, a directory, ``git:DIR@REVISION``), which are fetched if they are not
-    here; then all packaged ones that are here. Raises RequestError, RunError.
+    """Yield the ``named`` sources (``debian:6.1``, a directory, ``git:DIR@REVISION``), which it fetches, then all
+    packaged ones here. Raises RequestError, RunError.
     """
     with tempfile.TemporaryDirectory(prefix="ajuste-kconfig-") as folder:
         opened = [
@@ -408,8 +408,8 @@ def kconfig_sources(named: Sequence[str], home: Home, say: Say) -> Iterator[list
 
 
 def source_for(config: NamedConfig, sources: Sequence[KconfigSource]) -> KconfigSource | None:
-    """The source that a configuration was made for: exactly that one, or else one of the same series. One that does
-    not say what it was made for is taken to be for the source that was named.
+    """Return the source that a configuration was made for, or else one of the same series. A configuration that does
+    not name its version belongs to the named source.
     """
     for source in sources:
         if config.source and config.source == source.title:
@@ -444,8 +444,8 @@ def _opened(origin: SourceOrigin, folder: Path) -> KconfigSource:
 
 
 def compare(a: NamedConfig, b: NamedConfig, sources: Sequence[KconfigSource], say: Say) -> KernelDifference:
-    """What differs from ``a`` to ``b``. Where no source is here, or it cannot be read, that side says so and what
-    differs is told without its reasons.
+    """Return what differs from ``a`` to ``b``, without reasons where no source is here or it cannot be read; that side
+    says so.
     """
     names = differing(a.config, b.config)
     source_a, source_b = source_for(a, sources), source_for(b, sources)
@@ -515,8 +515,8 @@ MOST_OPTIONS: Final = 40
 def compared_options(
     baseline: str, images: Mapping[str, KernelImage], home: Home, say: Say
 ) -> dict[str, KernelOptions]:
-    """For each of ``images``, by spec, that has the version of the ``baseline``'s. Between versions nearly all would be
-    told, and what comes without its configuration has nothing to tell: these are left out.
+    """Compare each of ``images``, by spec, that has the version of the ``baseline``'s: between versions nearly all
+    options differ.
     """
     version = images[baseline].version
     peers = [spec for spec, image in images.items() if spec != baseline and image.version == version]

@@ -34,12 +34,11 @@ _SPARE_BYTES = 32_000_000
 def fetch_kernel(
     spec: str, home: Home, *, say: Say = lambda _: None, refresh: bool = False, thoroughly: bool = False
 ) -> KernelImage:
-    """The kernel that ``spec`` names, on this disk.
+    """Return the kernel that ``spec`` names, on this disk.
 
-    A series such as ``debian:6.1`` is the newest of it that the cache has; with ``refresh``, or if there is none, the
-    newest that the mirror has. What is cached needs no network. Its modules are compared with their checksums when they
-    are loaded or, ``thoroughly``, now. Raises RequestError for a kernel that there is not and for a disk that is too
-    full, RunError where fetching fails.
+    A series such as ``debian:6.1`` is its newest in the cache; with ``refresh``, or if there is none, its newest on the
+    mirror. A cached kernel needs no network. Its modules are compared with their checksums when they are loaded or,
+    ``thoroughly``, now. Raises RequestError for a missing kernel or a full disk, RunError where fetching fails.
     """
     image = _found(spec, home, say, refresh, thoroughly)
     _LOG.info(
@@ -78,12 +77,12 @@ def _from_mirror_alone(
 
 
 def package_lists(source: KernelSource, home: Home, say: Say) -> Archive:
-    """The packages of a source."""
+    """Return the packages of a source."""
     return Archive(home.cache / "lists" / source.name, source, say)
 
 
 def is_meant(wanted: PackagedKernel, entry: CachedKernel) -> bool:
-    """Whether a cached kernel is (one of those) meant."""
+    """Whether a cached kernel is meant."""
     source = kernel_sources()[wanted.source]
     if not entry.image.spec.startswith(source.name + ":"):
         return False
@@ -219,10 +218,8 @@ class AvailableKernel(BaseModel):
 
 
 def available_kernels(home: Home, say: Say, *, every: bool = False, refresh: bool = False) -> list[AvailableKernel]:
-    """The newest kernel of each series and flavour, or ``every`` one, in the order of versions.
-
-    Where no lists are available, these are the cached ones, and ``say`` is told; if there are none either, that raises
-    RequestError or RunError.
+    """Return the newest kernel of each series and flavour, or ``every`` one, by version. Where no lists are available,
+    these are the cached ones, and ``say`` is told; without any it raises RequestError or RunError.
     """
     kernels: list[AvailableKernel] = []
     for source in kernel_sources().values():

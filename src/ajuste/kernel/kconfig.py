@@ -46,11 +46,11 @@ class ConfigSetting:
 
     @property
     def is_on(self) -> bool:
-        """Whether something of the option is in the kernel: neither off nor absent."""
+        """Whether the option is neither off nor absent."""
         return self.kind != "absent" and self != OFF
 
     def __str__(self) -> str:
-        """As it is written in a .config; ``absent`` where it is in none."""
+        """Return the value as a .config has it, ``absent`` where it has none."""
         if self.kind == "absent":
             return "absent"
         return f'"{self.text}"' if self.kind == "text" else self.text
@@ -78,23 +78,23 @@ class ConfigFile:
         return self["CC_VERSION_TEXT"].text
 
     def text(self) -> str:
-        """The file again, without its menus."""
+        """Return the file again, without its menus."""
         return "".join(setting_line(name, setting) for name, setting in self.settings.items())
 
 
 def setting_line(name: str, setting: ConfigSetting) -> str:
-    """The line of a .config that gives an option its value, with its line feed."""
+    """Return the line of a .config that gives an option its value, with its line feed."""
     escaped = setting.text.replace("\\", "\\\\").replace('"', '\\"')
     return option_line(name, f'"{escaped}"' if setting.kind == "text" else setting.text or "n")
 
 
 def option_line(name: str, value: str) -> str:
-    """The line for a ``value`` as it stands in a .config, ``n`` for off."""
+    """Return the line for a ``value`` as it stands in a .config, ``n`` for off."""
     return f"# CONFIG_{name} is not set\n" if value == "n" else f"CONFIG_{name}={value}\n"
 
 
 def split_line(line: str) -> tuple[str, str] | None:
-    """The option of a line and its value as it stands there, ``n`` for off; ``None`` for a line of no option."""
+    """Return the option of a line and its value as it stands there, ``n`` for off; ``None`` for other lines."""
     if match := _UNSET.fullmatch(line):
         return match[1], "n"
     match = _SET.fullmatch(line)
@@ -102,7 +102,7 @@ def split_line(line: str) -> tuple[str, str] | None:
 
 
 def read_config(path: Path) -> ConfigFile:
-    """The .config at ``path``, which gzip may have packed. Raises RequestError for a file that is none."""
+    """Read the .config at ``path``, perhaps packed by gzip. Raises RequestError for any other file."""
     try:
         with path.open("rb") as file:
             packed = file.read(len(_GZIP)) == _GZIP
@@ -119,10 +119,8 @@ def read_config(path: Path) -> ConfigFile:
 
 
 def parse_config(text: str, name: str = ".config") -> ConfigFile:
-    """The .config that ``text`` is; ``name`` is what errors call it. Of an option that is there twice the last line
-    counts, as for Kconfig. Raises RequestError with the line that is none of a .config.
-
-    Source: scripts/kconfig/confdata.c of the kernel.
+    """Parse a .config, which errors call ``name``; the last line of an option counts, as for Kconfig. Raises
+    RequestError with the wrong line. Source: scripts/kconfig/confdata.c of the kernel.
     """
     lines = text.splitlines()
     titles = {line.removeprefix(_END) for line in lines if line.startswith(_END)}
@@ -157,7 +155,7 @@ def parse_config(text: str, name: str = ".config") -> ConfigFile:
 
 
 def parse_setting(text: str) -> ConfigSetting:
-    """What stands after ``=``. Raises ValueError."""
+    """Parse what stands after ``=``. Raises ValueError."""
     if text in ("y", "m", "n"):
         return ConfigSetting("switch", text)
     if match := _QUOTED.fullmatch(text):
@@ -248,7 +246,7 @@ class KconfigOption(BaseModel):
 
     @property
     def directory(self) -> str:
-        """Where its code most probably is, e.g. ``net/mptcp``."""
+        """The most probable directory of its code, such as ``net/mptcp``."""
         return self.file.rpartition("/")[0]
 
 
@@ -271,13 +269,13 @@ class OptionExplanation(BaseModel):
     nearest: tuple[str, ...] = ()
 
     def sentences(self) -> Iterator[str]:
-        """The whole chain, from the option to what decides."""
+        """Return the whole chain, from the option to what decides."""
         yield self.sentence
         for cause in self.because:
             yield from cause.sentences()
 
     def hint(self) -> str:
-        """The chain in one text, for an error."""
+        """Return the chain in one text, for an error."""
         return "\n".join(dict.fromkeys(self.sentences()))
 
 
@@ -290,17 +288,15 @@ _MOST_SAID: Final = 600
 
 
 def explain(source: Path, config: ConfigFile, wanted: Mapping[str, str | None]) -> dict[str, OptionExplanation]:
-    """Why each option that ``wanted`` names has the value that ``config`` gives it under the rules of ``source``, and
-    not the value that was wanted (None: whatever it is).
-
-    Raises RequestError where ``source`` is no kernel or a program for reading it is missing, RunError where reading it
-    fails.
+    """Explain why each option that ``wanted`` names has the value that ``config`` gives it under the rules of
+    ``source``, and not the wanted one (None: any). Raises RequestError where ``source`` is no kernel or a program for
+    reading it is missing, RunError where reading it fails.
     """
     return ask(source, [KconfigQuestion(config=as_values(config), explain=dict(wanted))])[0].explanations
 
 
 def ask(source: Path, asked: list[KconfigQuestion], *, longest_s: float = LONGEST_S) -> tuple[KconfigAnswer, ...]:
-    """An answer for each, with one reading of the tree. Raises as ``explain``."""
+    """Answer all questions with one reading of the tree. Raises as ``explain``."""
     environment = _environment(source)
     request = KconfigReading(asked=tuple(asked)).model_dump_json().encode()
     try:
@@ -325,12 +321,12 @@ def ask(source: Path, asked: list[KconfigQuestion], *, longest_s: float = LONGES
 
 
 def as_values(config: ConfigFile) -> dict[str, str]:
-    """The configuration as ``Asked`` has it."""
+    """Return the configuration as ``Asked`` has it."""
     return {name: setting.text for name, setting in config.settings.items() if setting.kind != "absent"}
 
 
 def source_version(source: Path) -> str:
-    """The version that a kernel's source has, e.g. ``6.1.192``. Raises RequestError where it is no kernel."""
+    """Return the version of a kernel's source, such as ``6.1.192``. Raises RequestError where it is no kernel."""
     try:
         makefile = (source / "Makefile").read_text(errors="replace")
     except OSError:

@@ -100,7 +100,7 @@ def main() -> None:
 
 
 def answer(tree: KconfigTree, asked: KconfigQuestion) -> KconfigAnswer:
-    """What ``tree`` says to what was asked, whatever was asked before."""
+    """Answer a question on ``tree``, whatever was asked before."""
     tree.configure(asked.config)
     names = dict.fromkeys([*asked.explain, *asked.describe])
     return KconfigAnswer(
@@ -186,8 +186,8 @@ _NEAREST: Final = 3
 
 
 def explain(tree: Kconfig, name: str, wanted: str | None, depth: int = 0) -> OptionExplanation:
-    """Why the option has the value that the loaded configuration gives it, and not the ``wanted`` one, if there is
-    one. Chains of causes are followed ``DEEPEST`` steps.
+    """Explain why the option has the value that the loaded configuration gives it, and not the ``wanted`` one, if any.
+    Chains of causes are followed ``DEEPEST`` steps.
     """
     symbol = tree.syms.get(name)
     if symbol is None or not symbol.nodes:

@@ -48,11 +48,10 @@ class Headers(BaseModel):
 
 
 def fetch_headers(image: KernelImage, home: Home, say: Say = lambda _: None, *, to_build: bool = False) -> Headers:
-    """The headers of exactly this kernel, from the cache or else from the mirror. Nothing is installed. Where they are
-    ``to_build`` with, every file is compared with its checksum; else only what says which headers they are.
+    """Return the headers of exactly this kernel, from the cache or else from the mirror.
 
-    Raises RequestError for a kernel that is not a distribution's or whose headers no package list has any more,
-    RunError where fetching fails.
+    ``to_build`` compares every file with its checksum. Raises RequestError for a kernel that is not a distribution's or
+    without headers in the lists, RunError where fetching fails.
     """
     source = kernel_sources().get(image.spec.partition(":")[0])
     if source is None or not image.package:
@@ -166,10 +165,8 @@ _PROGRAMS: Final = {"make": "make", "gcc": "gcc", "ld": "binutils", "strip": "bi
 
 
 def build_module(name: str, image: KernelImage, home: Home, say: Say = lambda _: None) -> Path:
-    """The module ``name`` for ``image``, as a file ``NAME.ko``; built only if these sources, headers and compiler have
-    not built it before.
-
-    Raises RequestError where a program or the headers are missing, RunError where it does not build.
+    """Return the module ``name`` for ``image``, ``NAME.ko``, built once for these sources, headers and compiler. Raises
+    RequestError where a program or the headers are missing, RunError where it does not build.
     """
     sources = module_source(name)
     lacking = {program: package for program, package in _PROGRAMS.items() if shutil.which(program) is None}
@@ -259,10 +256,8 @@ def _failure(name: str, headers: Headers, output: str) -> RunError:
 def built_modules(
     resolved: ResolvedStudy, images: Mapping[str, KernelImage], home: Home, say: Say
 ) -> dict[Machine, tuple[Path, ...]]:
-    """The files of the modules by the machine that loads them; a machine that needs none is left out.
-
-    Raises RequestError where one cannot be built on this machine, with how to do without, and RunError where it does
-    not build.
+    """Return the module files by the machine that loads them, without machines that need none. Raises RequestError
+    where one cannot be built here, with how to do without, and RunError where it does not build.
     """
     modules: dict[Machine, dict[str, Path]] = {}
     for configuration in resolved.configurations:

@@ -67,7 +67,7 @@ class Relation:
 
 
 def provided_by(package: Package) -> Iterator[Relation]:
-    """What ``package`` can stand for."""
+    """Return what ``package`` can stand for."""
     return chain.from_iterable(relations(package.provides))
 
 
@@ -79,7 +79,7 @@ def _compared(version: str, other: str) -> int:
 
 @cache
 def relations(text: str) -> tuple[tuple[Relation, ...], ...]:
-    """All that a field asks for, each as the alternatives that it has. Those of other architectures are left out."""
+    """Parse all that a field requires, each as its alternatives, without those of other architectures."""
     from debian.deb822 import PkgRelation  # takes long to load
 
     groups = []
@@ -104,16 +104,16 @@ class Pool(Protocol):
     """The packages that there are to choose from."""
 
     def find(self, name: str) -> Sequence[Package]:
-        """Those of that name and those that provide it, in any order."""
+        """Return packages of that name and those that provide it, in any order."""
         ...
 
 
 def closure(wanted: Iterable[str], pool: Pool, release: str) -> list[Package]:
-    """The packages ``wanted`` with all that they require, in the order in which they were chosen.
+    """Return the packages ``wanted`` with all that they require, in the order of choice.
 
-    Of each the newest version that will do, of alternatives one that is chosen already or else the first that fits.
-    What is only recommended is left out. Raises RequestError for one that the ``release`` does not have, and for those
-    that cannot be had together.
+    Of each it takes the newest version that will do, of alternatives one that is chosen already or else the first that
+    fits; never what is only recommended. Raises RequestError for one that the ``release`` does not have, and for those
+    that conflict.
     """
     made = _Closure(pool, release)
     names = list(dict.fromkeys(wanted))
@@ -210,7 +210,7 @@ class PackageVersion(BaseModel):
 
 
 def read_request(asked: Sequence[str]) -> PackageRequest:
-    """What a study asks for: names, of which one can say the release of all, as ``redis-server/trixie``. Raises
+    """Parse what a study asks for: names, of which one can give the release of all, as ``redis-server/trixie``. Raises
     RequestError.
     """
     source = package_source()
@@ -236,13 +236,13 @@ class ChosenPackages:
     packages: tuple[Package, ...]
 
     def missing(self, home: Home) -> list[Package]:
-        """Those whose files are still to be fetched."""
+        """Return the packages still to be fetched."""
         return [package for package in self.packages if not place_of(home, package.sha256).is_file()]
 
 
 def choose_packages(request: PackageRequest, home: Home, say: Say, *, refresh: bool = False) -> ChosenPackages:
-    """All that ``request`` requires, with what every system of its release has. Raises RequestError for what there is
-    not, RunError where the lists cannot be fetched.
+    """Return all that ``request`` requires, with what every system of its release has. Raises RequestError for a
+    missing package, RunError where the lists cannot be fetched.
     """
     source = package_source()
     archive = package_lists(kernel_sources()[source.source], home, say)
@@ -286,18 +286,18 @@ class _Release:
 
 
 def place_of(home: Home, sha256: str) -> Path:
-    """Where the cache has the file of a package."""
+    """Return where the cache has the file of a package."""
     return packages_directory(home) / f"{sha256}.deb"
 
 
 def packages_directory(home: Home) -> Path:
-    """What the cache has of packages."""
+    """Return the directory of packages in the cache."""
     return home.cache / "packages"
 
 
 def download_packages(chosen: ChosenPackages, home: Home, say: Say) -> list[Path]:
-    """The files of all packages, in their order. Those that the cache has are compared with their checksums. The
-    caller holds the lock of the cache's packages. Raises PackageGone, RequestError for a lack of space, RunError.
+    """Return the files of all packages, in their order, comparing cached ones with their checksums. The caller holds
+    the lock of the cache's packages. Raises PackageGone, RequestError for a lack of space, RunError.
     """
     root = packages_directory(home)
     make_directory(root)
@@ -323,7 +323,7 @@ def _size_bytes(packages: Iterable[Package]) -> int:
 
 
 def described(packages: Iterable[Package]) -> tuple[PackageVersion, ...]:
-    """What a run keeps of its packages."""
+    """Return what a run records of its packages."""
     return tuple(
         PackageVersion(name=package.name, version=package.version, sha256=package.sha256, size_bytes=package.size_bytes)
         for package in packages

@@ -54,10 +54,9 @@ class QemuImage(BaseModel):
 
 
 def fetch_qemu(home: Home, say: Say = lambda _: None, *, refresh: bool = False) -> QemuImage:
-    """QEMU ≥ 10 from the cache, which needs no network, or else from the distribution's archive.
-
-    With ``refresh`` the newest that the mirror has. Raises RequestError where there is none for this machine or the
-    disk is too full, RunError where fetching fails.
+    """Return QEMU ≥ 10 from the cache, which needs no network, or else from the distribution's archive; with
+    ``refresh`` the newest that the mirror has. Raises RequestError where there is none for this machine or the disk is
+    too full, RunError where fetching fails.
     """
     if platform.machine() != "x86_64":
         raise RequestError(f"fetching QEMU is supported only on x86_64; this machine is {platform.machine()}")
@@ -78,7 +77,7 @@ def fetch_qemu(home: Home, say: Say = lambda _: None, *, refresh: bool = False) 
 
 
 def cached_qemu(home: Home) -> QemuImage | None:
-    """The newest whole QEMU of the cache."""
+    """Return the newest intact QEMU of the cache."""
     return _from_cache(home.cache / "qemu", lambda _: None)
 
 
@@ -241,7 +240,7 @@ def run_with_libraries(command: Sequence[str | Path], libraries: Path | None) ->
 
 
 def missing_libraries(program: Path, libraries: Path | None) -> list[str]:
-    """The names of shared libraries that are neither on this machine nor in ``libraries``. Source: ldd(1)."""
+    """Return the names of shared libraries that are neither on this machine nor in ``libraries``. Source: ldd(1)."""
     if shutil.which("ldd") is None:
         raise RequestError(f"ldd not found; it says what {program.name} requires", hint=install_hint("libc-bin"))
     listing = run_with_libraries(["ldd", program], libraries).stdout
@@ -257,10 +256,8 @@ def add_missing_libraries(
     temporary: Path,
     say: Say,
 ) -> None:
-    """Put what ``program`` of ``package`` lacks into the directory ``into``, which is made only if there is something.
-
-    Looks in the libraries that the package depends on, then in those that these depend on, and so on. Raises
-    RunError where something is still missing in the end.
+    """Put what ``program`` of ``package`` lacks into the directory ``into``, made only if needed, from the libraries
+    that the package depends on, then those that these depend on, and so on. Raises RunError where one is still missing.
     """
     missing = missing_libraries(program, None)
     level, seen = [package], {package.name, *_C_LIBRARY}

@@ -87,7 +87,7 @@ class KernelSource(ClosedModel):
         return next((s for s in self.series if s.holds_for(version)), None)
 
     def flavour_of(self, release: str) -> str | None:
-        """The name of the flavour that a release such as ``5.10.0-46-cloud-amd64`` has."""
+        """Return the name of the flavour of a release such as ``5.10.0-46-cloud-amd64``."""
         by_length = sorted(self.flavours.items(), key=lambda item: -len(item[1].suffix))
         return next((name for name, flavour in by_length if release.endswith("-" + flavour.suffix)), None)
 
@@ -141,7 +141,7 @@ def _load(model: type[T], table: object, file: Traversable) -> T:
 
 @cache
 def kernel_sources() -> dict[str, KernelSource]:
-    """All of them by name. Raises AjusteError that names the file and the field of a mistake."""
+    """Return all sources by name. Raises AjusteError that names the file and the field of a mistake."""
     sources = [
         _load(KernelSource, table, file)
         for file in _tables()
@@ -152,13 +152,13 @@ def kernel_sources() -> dict[str, KernelSource]:
 
 @cache
 def qemu_source() -> QemuSource:
-    """Where sources of QEMU come from."""
+    """Return where sources of QEMU come from."""
     file = next(f for f in _tables() if f.name == "qemu.toml")
     return _load(QemuSource, tomllib.loads(file.read_text(encoding="utf-8"))["qemu"], file)
 
 
 @cache
 def package_source() -> PackageSource:
-    """Where packages of guests come from."""
+    """Return where packages of guests come from."""
     file = next(f for f in _tables() if f.name == "releases.toml")
     return _load(PackageSource, tomllib.loads(file.read_text(encoding="utf-8"))["packages"], file)

@@ -116,7 +116,7 @@ KernelSpec = PackagedKernel | KernelFile | OwnKernel | KernelToBuild
 
 
 def check_name(name: str) -> str:
-    """``name``, if it can be one of a built kernel. Raises RequestError."""
+    """Return ``name`` if a built kernel can have it. Raises RequestError."""
     if not _NAME.fullmatch(name):
         raise RequestError(
             f"{name!r} is not a kernel name; expected letters, digits and . _ + -, starting with a letter or digit"
@@ -125,7 +125,7 @@ def check_name(name: str) -> str:
 
 
 def parse_spec(text: str) -> KernelSpec:
-    """Read a spec; nothing is looked up on disk or network. Raises RequestError that says what would be right."""
+    """Parse a spec without disk or network. Raises RequestError that gives a valid one."""
     kind, colon, rest = text.strip().partition(":")
     if kind == "path" and colon:
         return _kernel_file(text, rest)
@@ -152,14 +152,14 @@ def is_to_build(text: str) -> bool:
 
 
 def specs_to_build(texts: Iterable[str]) -> dict[str, KernelToBuild]:
-    """Those of ``texts`` that are kernels to be built. Raises RequestError as ``parse_spec``."""
+    """Return those of ``texts`` that are kernels to be built. Raises RequestError as ``parse_spec``."""
     specs = {text: parse_spec(text) for text in texts}
     return {text: spec for text, spec in specs.items() if isinstance(spec, KernelToBuild)}
 
 
 def kernel_kind(text: str) -> Kind:
-    """What ``text`` names, for the table of capabilities. Building runs the Makefiles of the sources, which also expand
-    the texts among the options. Raises RequestError as ``parse_spec``.
+    """Return what ``text`` names, for the table of capabilities. Building runs the Makefiles of the sources, which also
+    expand the texts among the options. Raises RequestError as ``parse_spec``.
     """
     match spec := parse_spec(text):
         case PackagedKernel():
@@ -184,9 +184,7 @@ def _runs_here(spec: KernelToBuild) -> str:
 
 
 def parse_study_spec(text: str, asked: Asked = Asked("study file")) -> KernelSpec:  # noqa: B008
-    """As ``parse_spec``, for a study file, which may be a stranger's. Raises RequestError for sources, patches and
-    texts.
-    """
+    """Parse a spec of a study file, which may be a stranger's. Raises RequestError for sources, patches and texts."""
     spec = parse_spec(text)
     if isinstance(spec, KernelToBuild) and (code := _runs_here(spec)) and not asked.may("kernel source"):
         raise RequestError(
@@ -198,7 +196,7 @@ def parse_study_spec(text: str, asked: Asked = Asked("study file")) -> KernelSpe
 
 
 def parse_source(text: str) -> PackagedKernel | SourceTree:
-    """Read the name of a kernel's sources; nothing is looked up on disk or network. Raises RequestError."""
+    """Parse the name of a kernel's sources without disk or network. Raises RequestError."""
     text = text.strip()
     kind, colon, rest = text.partition(":")
     if not text or "\0" in text or (kind == "git" and colon and not rest):
@@ -216,8 +214,8 @@ def parse_source(text: str) -> PackagedKernel | SourceTree:
 
 
 def read_options(texts: Sequence[str], option: str = "") -> tuple[tuple[str, str], ...]:
-    """``NUMA=n`` and the like as names and values, each name once. ``option`` is the option of the command line for
-    errors, if any. Raises RequestError.
+    """Parse ``NUMA=n`` and the like into names and values, each name once; errors name the command line's ``option``.
+    Raises RequestError.
     """
     options: dict[str, str] = {}
     for text in texts:

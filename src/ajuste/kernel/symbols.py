@@ -71,7 +71,7 @@ _MALFORMED: Final = (lzma.LZMAError, zstd.ZstdError, zlib.error, OSError, EOFErr
 
 
 def read_vmlinux(vmlinuz: Path) -> bytes:
-    """The ELF file that a bzImage carries. Raises RequestError where it is no bzImage, or damaged."""
+    """Return the ELF file in a bzImage. Raises RequestError where it is none, or damaged."""
     read_release(vmlinuz)
     image = read_kept(vmlinuz)
     try:
@@ -195,7 +195,7 @@ class KernelSymbol(NamedTuple):
 
 
 def kernel_symbols(image: KernelImage, home: Home) -> tuple[KernelSymbol, ...]:
-    """All symbols of a kernel, by address; kept in the cache. Raises RequestError where it has none."""
+    """Return all symbols of a kernel by address, kept in the cache. Raises RequestError where it has none."""
     kept = home.cache / SYMBOLS / f"{image.sha256}.gz"
     with suppress(OSError, EOFError, ValueError, zlib.error):
         return read_system_map(gzip.decompress(read_kept(kept)).decode())
@@ -209,19 +209,19 @@ def kernel_symbols(image: KernelImage, home: Home) -> tuple[KernelSymbol, ...]:
 
 
 def read_system_map(text: str) -> tuple[KernelSymbol, ...]:
-    """The symbols of a System.map, or of /proc/kallsyms. Raises ValueError for anything else."""
+    """Parse a System.map, or /proc/kallsyms. Raises ValueError for anything else."""
     words = (line.split() for line in text.splitlines())
     return _symbols([(int(address, 16), kind, name) for address, kind, name, *_ in words])
 
 
 def read_symbols(vmlinux: bytes, kernel: str) -> tuple[KernelSymbol, ...]:
-    """The symbols that an ELF file of a ``kernel`` carries, by address. Raises RequestError where it has none."""
+    """Return the symbols in an ELF file of a ``kernel``, by address. Raises RequestError where it has none."""
     return _symbols(_read_kallsyms(vmlinux, kernel))
 
 
 def function_names(symbols: Iterable[KernelSymbol]) -> dict[int, str]:
-    """The name of every function by its address: of several, the system call's, else the one with the fewest
-    underscores in front.
+    """Return the name of every function by its address: of several the system call's, or else the one with the fewest
+    leading underscores.
     """
     names: dict[int, str] = {}
     for symbol in symbols:

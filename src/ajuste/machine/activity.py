@@ -29,7 +29,7 @@ Figures = Iterator[tuple[str, int]]
 
 
 def read_figures(names: Iterable[str], source: InventorySource) -> dict[str, int]:
-    """The figures ``SOURCE:NAME`` as they are now, without those that this machine does not have."""
+    """Return the present figures ``SOURCE:NAME``, without those that this machine does not have."""
     counted: dict[str, int] = {}
     wanted = frozenset(names)
     for origin in sorted({name.partition(":")[0] for name in wanted}):
@@ -42,13 +42,13 @@ def read_figures(names: Iterable[str], source: InventorySource) -> dict[str, int
 
 
 def facts_here(source: InventorySource) -> dict[str, int]:
-    """How many CPUs and NUMA nodes this machine has."""
+    """Return how many CPUs and NUMA nodes this machine has."""
     nodes = [name for name in source.names("/sys/devices/system/node") if name[4:].isdecimal()]
     return {"cpus": os.cpu_count() or 2, "nodes": len(nodes) or 2}
 
 
 def texts_of(paths: Iterable[str], source: InventorySource) -> dict[str, str]:
-    """What these files have, by path; without those that cannot be read."""
+    """Return the contents of these files, by path, without unreadable ones."""
     contents = {path: source.text(path) for path in paths}
     return {path: text for path, text in contents.items() if not isinstance(text, Missing)}
 

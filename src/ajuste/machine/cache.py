@@ -135,7 +135,7 @@ class Cleared(BaseModel):
 
 
 def survey(home: Home) -> list[Kept]:
-    """All kinds, in the order in which they are shown; what killed commands left half made comes last."""
+    """Return all kinds, as they are shown; what killed commands left half made comes last."""
     kinds = [
         _kept(kind.name, kind.what, str(kind.place(home)), kind.limit_bytes, _entries(kind, home))
         for kind in KINDS.values()
@@ -144,12 +144,12 @@ def survey(home: Home) -> list[Kept]:
 
 
 def clear(names: Iterable[str], home: Home, *, dry_run: bool = False) -> list[Cleared]:
-    """Remove all of the kinds ``names`` that nobody uses, least recently used first."""
+    """Remove all unused entries of the kinds ``names``, least recently used first."""
     return [_cleared(name, home, dry_run=dry_run) for name in names]
 
 
 def make_room(name: str, home: Home) -> None:
-    """Keep a kind within its limit: what was not used for longest goes first, never what was used last."""
+    """Keep a kind within its limit: the least recently used goes first, never the last used."""
     kind = KINDS[name]
     entries = _entries(kind, home)
     total = sum(entry.size_bytes for entry in entries)
@@ -161,7 +161,7 @@ def make_room(name: str, home: Home) -> None:
 
 
 def remove_leftovers(home: Home) -> None:
-    """What commands left half made that were killed. Costs nothing where there is nothing."""
+    """Remove what killed commands left half made. Costs nothing where there is nothing."""
     _cleared(LEFTOVERS, home, dry_run=False)
 
 

@@ -42,9 +42,8 @@ class _Trusted:
 
 
 def calling_ids(environment: Mapping[str, str] = os.environ) -> tuple[int, int] | None:
-    """The user and group who called sudo; ``None`` only if neither ``SUDO_UID`` nor ``SUDO_GID`` is there.
-
-    Raises RequestError for one without the other and for anything else than two numbers.
+    """Return the user and group who called sudo, ``None`` if neither ``SUDO_UID`` nor ``SUDO_GID`` is set. Raises
+    RequestError for one without the other and for anything else than two numbers.
     """
     if not any(name in environment for name in SUDO):
         return None
@@ -213,10 +212,8 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def replaced(path: Path, *, mode: int = 0o600) -> Iterator[Path]:
-    """An empty file that takes the place of ``path`` when the block ends without an error.
-
-    Nobody else writes to it, also in another container that shares the directory, where PIDs are the same.
-    Raises OSError.
+    """Yield an empty file that takes the place of ``path`` when the block ends without an error. Nobody else writes to
+    it, not even in a container that shares the directory, where PIDs can be the same. Raises OSError.
     """
     new = path.with_name(f".{path.name}.{token_hex(8)}.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
@@ -242,7 +239,7 @@ def replace_file(path: Path, content: bytes, *, mode: int = 0o666, on_disk: bool
 
 
 def sync_to_disk(path: Path) -> None:
-    """What was written to a file, or made and removed in a directory, is on the disk. Raises OSError."""
+    """Wait until what was written to a file, or changed in a directory, is on the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -251,8 +248,7 @@ def sync_to_disk(path: Path) -> None:
 
 
 def open_named(path: Path) -> BufferedWriter:
-    """The file that a person named, to write; as root through no link and into no file of another user's making.
-
+    """Open the file that a person named for writing; as root through no link and into no file of another user's making.
     Raises OSError, and RequestError for a file or link that another user has put there.
     """
     ids = None
@@ -277,7 +273,7 @@ def open_named(path: Path) -> BufferedWriter:
 
 
 def user_name(uid: int) -> str:
-    """The name of a user, or the number where there is no name."""
+    """Return the name of a user, or the number where there is none."""
     try:
         return f"the user {pwd.getpwuid(uid).pw_name}"
     except KeyError:
@@ -288,15 +284,13 @@ def user_name(uid: int) -> str:
 
 
 def sha256_of(file: Path) -> str:
-    """SHA-256 of the content, hexadecimal. Raises OSError, also for what is no regular file: it never waits for a
-    writer.
-    """
+    """Return the SHA-256 of the content, hexadecimal. Raises OSError, also for what is no regular file."""
     with open_kept(file) as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def open_kept(file: Path) -> BufferedReader:
-    """A regular file, to read. Raises OSError for anything else, such as a FIFO, which would make its reader wait."""
+    """Open a regular file for reading. Raises OSError for anything else, such as a FIFO, which blocks."""
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -308,18 +302,18 @@ def open_kept(file: Path) -> BufferedReader:
 
 
 def read_kept(file: Path) -> bytes:
-    """The content of a regular file. Raises OSError."""
+    """Return the content of a regular file. Raises OSError."""
     with open_kept(file) as opened:
         return opened.read()
 
 
 def sealed(text: str) -> str:
-    """``text`` of one line, below its own checksum: what ``unsealed`` takes."""
+    """Return ``text`` of one line below its own checksum, for ``unsealed``."""
     return f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}\n"
 
 
 def unsealed(content: bytes) -> bytes:
-    """What was sealed. Raises ValueError if it is not exactly that any more."""
+    """Return what was sealed. Raises ValueError if it has changed."""
     digest, _, rest = content.partition(b"\n")
     text = rest.removesuffix(b"\n")
     if digest.decode("ascii", "replace") != hashlib.sha256(text).hexdigest() or rest == text:
@@ -332,9 +326,7 @@ def unsealed(content: bytes) -> bytes:
 
 @contextmanager
 def holding(path: Path) -> Iterator[None]:
-    """Say of a file or directory that it is in use: what is kept in a cache is not removed meanwhile. Raises OSError if
-    it is not there (any more).
-    """
+    """Hold a file or directory in use, so that no cache removes it. Raises OSError if it is gone."""
     descriptor = _hold(path)
     try:
         yield
@@ -343,13 +335,13 @@ def holding(path: Path) -> Iterator[None]:
 
 
 def hold(path: Path) -> None:
-    """As ``holding``, until this process ends: a descriptor is left open."""
+    """Hold as ``holding``, until this process ends: a descriptor is left open."""
     _held_to_the_end(path, path.stat().st_ino)
 
 
 @contextmanager
 def unused(paths: Sequence[Path]) -> Iterator[bool]:
-    """Whether nobody uses any of ``paths``; if so, nobody can begin to before the end. What is not there is unused."""
+    """Yield whether nobody uses any of ``paths`` (missing ones count); if so, nobody begins before the end."""
     with ExitStack() as stack:
         for path in paths:
             try:

@@ -84,10 +84,11 @@ class Home:
 
 
 def home(environment: Mapping[str, str] = os.environ) -> Home:
-    """The home that ``environment`` names. Raises RequestError for one that another user owns or can change.
+    """Return the home that ``environment`` names.
 
-    Under sudo, runs and reports are kept in the caller's home. Root with the HOME of another user and without sudo
-    uses its own. Source: XDG Base Directory Specification 0.8 for the defaults.
+    Under sudo, runs and reports are kept in the caller's home. Root with the HOME of another user and without sudo uses
+    its own. Raises RequestError for one that another user owns or can change. Source: XDG Base Directory Specification
+    0.8 for the defaults.
     """
     paths = _named_by(environment)
     named = [Path(root)] if (root := environment.get("AJUSTE_HOME")) else []
@@ -177,10 +178,9 @@ _BUILT = TREE / "target" / "x86_64-unknown-linux-gnu" / "release"
 
 
 def native_program(name: str, environment: Mapping[str, str] = os.environ) -> Path:
-    """The absolute path of a native program.
-
-    Looked for in the directory ``AJUSTE_NATIVE`` (and there only, if it is set), in the installed package, and in the
-    build directory of a source tree. Raises RequestError where it is in none of them, or cannot run on this machine.
+    """Return the absolute path of a native program: in the directory ``AJUSTE_NATIVE`` (only there, if it is set), the
+    installed package or the build directory of a source tree. Raises RequestError where it is missing, or cannot run on
+    this machine.
     """
     chosen = environment.get("AJUSTE_NATIVE")
     defaults = [NATIVE, _BUILT] if in_tree() else [NATIVE]
@@ -198,7 +198,7 @@ def native_program(name: str, environment: Mapping[str, str] = os.environ) -> Pa
 
 
 def module_source(name: str) -> Path:
-    """The directory with the sources of a kernel module of Ajuste's own. Raises RequestError where it is missing."""
+    """Return the source directory of a bundled kernel module. Raises RequestError where it is missing."""
     places = [parent / "module" / _MODULES[name] for parent in (NATIVE, TREE / "native")]
     folder = next((place for place in places if (place / "Kbuild").is_file()), None)
     if folder is None:
@@ -210,12 +210,12 @@ def module_source(name: str) -> Path:
 
 
 def is_library(file: Path) -> bool:
-    """Such as ``libc.so.6``: loaded, not started, and so not executable as a rule."""
+    """Whether it is such as ``libc.so.6``: loaded, not started, and so not executable as a rule."""
     return ".so" in file.suffixes
 
 
 def find_program(name: str) -> str | None:
-    """The absolute path of a program on this machine, as ``shutil.which``; of a library that is named by its own."""
+    """Return the absolute path of a program as ``shutil.which``, of a library the path that names it."""
     file = Path(name)
     if file.is_absolute() and is_library(file):
         return name if file.is_file() else None

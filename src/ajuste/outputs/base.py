@@ -26,7 +26,7 @@ class ParseError(RunError):
 
 
 def excerpt(text: str, limit: int = 80) -> str:
-    """The beginning of an output in quotes, for messages."""
+    """Return the beginning of an output in quotes, for messages."""
     line = text.strip().split("\n", 1)[0]
     return f'"{line}"' if len(line) <= limit else f'"{line[:limit]}…"'
 
@@ -35,7 +35,7 @@ def excerpt(text: str, limit: int = 80) -> str:
 
 
 def figure(text: str, what: str) -> float:
-    """The finite number that ``text`` is. Raises ParseError that names ``what`` it should be."""
+    """Return the finite number that ``text`` is. Raises ParseError that names ``what`` it should be."""
     try:
         value = float(text)
     except ValueError:
@@ -46,7 +46,7 @@ def figure(text: str, what: str) -> float:
 
 
 def finite(value: float, what: str) -> float:
-    """``value`` as a finite number. Raises ParseError that names ``what`` it should be."""
+    """Return ``value`` as a finite number. Raises ParseError that names ``what`` it should be."""
     try:
         number = float(value)
     except OverflowError:
@@ -113,7 +113,7 @@ HARDWARE_METRICS: Final = tuple(_COUNTED)[tuple(_COUNTED).index("cycles") :]
 
 
 def counters_for(metrics: Iterable[str]) -> tuple[str, ...]:
-    """The perf events that ``metrics`` need, each once, in a fixed order."""
+    """Return the perf events that ``metrics`` need, each once, in a fixed order."""
     wanted = set(metrics)
     needed = {name for metric, counted in _COUNTED.items() if metric in wanted for name in counted.counters}
     order = dict.fromkeys(name for counted in _COUNTED.values() for name in counted.counters)
@@ -121,7 +121,7 @@ def counters_for(metrics: Iterable[str]) -> tuple[str, ...]:
 
 
 def base_metrics(exited: Exited, counters: Iterable[Counter]) -> tuple[dict[str, float], dict[str, str]]:
-    """The metrics of a workload that ended, and those that are not supported, with the reason.
+    """Return the metrics of a workload that ended, and the reasons for those that are not supported.
 
     ``elapsed``, ``user-time`` and ``system-time`` in seconds, ``task-clock`` in milliseconds, ``peak-rss`` in bytes. A
     metric whose counters were not asked for is in neither.
@@ -159,7 +159,7 @@ EXACT_METRICS = tuple(_EXACT)
 
 
 def exact_metrics(costs: Costs) -> dict[str, float]:
-    """The metrics of a workload whose instructions were counted one by one."""
+    """Return the metrics of a workload whose instructions were counted one by one."""
     tasks = [task for task in costs.tasks if task.role == "workload"]
     metrics = {name: float(sum(map(of_task, tasks))) for name, of_task in _EXACT.items()}
     return metrics | _modelled_metrics(costs.machine, tasks) if costs.machine else metrics
@@ -211,15 +211,15 @@ CPU_SHARE: Final = "cpu-share"
 
 
 def background_share(number: int) -> str:
-    """The metric of the background load of that number, counted from 1 as in the study."""
+    """Return the metric of the background load of that number, counted from 1 as in the study."""
     return f"{CPU_SHARE}.background-{number}"
 
 
 def shares(exits: Iterable[Exited], loads: Sequence[int]) -> dict[str, float]:
-    """CPU time, user and system, by elapsed time, in per cent of one CPU.
+    """Return CPU time, user and system, by elapsed time, in per cent of one CPU.
 
-    ``loads`` has for each background command the number of its load: commands of the same one are added up. Their
-    window is not quite the workload's: the agent counts them from their own start.
+    ``loads`` has the number of each background command's load: commands of one load are added up. Their window is not
+    quite the workload's: the agent counts them from their own start.
     """
     percents: dict[str, float] = {}
     for event in exits:

@@ -62,7 +62,7 @@ class Collector:
         unit: str = "1",
         line: int | None = None,
     ) -> None:
-        """One value; ``unit`` is the fork, process … that it comes from, where the format has a ``level``."""
+        """Add one value; ``unit`` is the fork, process … that it comes from, where the format has a ``level``."""
         place = Place(self.file, line=line)
         require_computable(value, metric.name, place)
         require_possible([value], metric, [place])
@@ -71,7 +71,7 @@ class Collector:
             self._units.setdefault((configuration, metric.name), []).append(unit)
 
     def add_all(self, configuration: str, metric: Metric, values: list[float], blocks: list[str] | None) -> None:
-        """Values of which it is known already that they can be computed with, each with its block or none."""
+        """Add values that are known to be computable, each with its block or none."""
         self._know(configuration, metric)
         self._values.setdefault((configuration, metric.name), []).extend(values)
         if blocks is not None:
@@ -103,7 +103,7 @@ class Collector:
         require_so_many(len(self._configurations), len(self._metrics), Place(self.file))
 
     def table(self) -> MeasuredTable:
-        """Raises RequestError if nothing was found."""
+        """Return all values. Raises RequestError if there are none."""
         if self.empty:
             raise RequestError(f"found no results ({self.format}); expected at least one", place=Place(self.file))
         for configuration, metric in self._values.keys() & self._summaries.keys():
@@ -139,7 +139,7 @@ _TIMES: Final = frozenset({"time", "times", "elapsed", "duration", "latency", "r
 
 
 def require_possible(values: Sequence[float], metric: Metric, places: Sequence[Place]) -> None:
-    """Raises RequestError for a negative value where its unit cannot be that of one, at its place in ``places``."""
+    """Raise RequestError, at the place in ``places``, for a negative value whose unit forbids it."""
     unit = metric.unit.strip().lower()
     known = unit in _NEVER_NEGATIVE or (not unit and metric.name.strip().lower() in _TIMES)
     if min(values, default=0.0) >= 0 or not known:
@@ -153,7 +153,7 @@ def require_possible(values: Sequence[float], metric: Metric, places: Sequence[P
 
 
 def require_so_many(configurations: int, metrics: int, place: Place) -> None:
-    """Raises RequestError for more than can be compared and drawn."""
+    """Raise RequestError for more than can be compared and drawn."""
     for what, count, most in (
         ("configurations", configurations, MOST_CONFIGURATIONS),
         ("metrics", metrics, MOST_METRICS),
@@ -168,12 +168,14 @@ def require_so_many(configurations: int, metrics: int, place: Place) -> None:
 
 
 def utf8(name: str) -> str:
-    """``name`` with what UTF-8 cannot hold written out: half a surrogate pair in JSON, odd bytes in a file's name."""
+    """Return ``name`` with what UTF-8 cannot hold written out: half a surrogate pair in JSON, odd bytes in a file's
+    name.
+    """
     return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def require_computable(value: float, name: str, place: Place) -> None:
-    """Raises RequestError for what is no finite number, or one whose square is none."""
+    """Raise RequestError unless a number and its square are finite."""
     if not math.isfinite(value):
         raise RequestError(
             f"{name} is {value}; expected a finite number",
@@ -188,14 +190,14 @@ _FIGURE: Final = re.compile(r"[+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE]
 
 
 def number_at(text: str, what: str, place: Place) -> float:
-    """The number that ``text`` is. Raises RequestError that names ``what`` it should be."""
+    """Return the number that ``text`` is. Raises RequestError that names ``what`` it should be."""
     if not _FIGURE.fullmatch(text.strip()):
         raise RequestError(f"{excerpt(text)} is not a number for {what}; expected one, such as 12.5", place=place)
     return float(text)
 
 
 def apart(groups: Sequence[tuple[str, MeasuredTable]]) -> list[MeasuredTable]:
-    """The tables of several groups, each with its name, in which no configuration has the name of another group's."""
+    """Return the tables of named groups, with the group's name before each configuration that several groups have."""
     counted = Counter(name for _, table in groups for name in table.configurations)
 
     def called(group: str, name: str) -> str:
@@ -212,11 +214,11 @@ def apart(groups: Sequence[tuple[str, MeasuredTable]]) -> list[MeasuredTable]:
 
 
 def joined(tables: Iterable[tuple[Path, MeasuredTable]]) -> MeasuredTable:
-    """The tables of all files as one. Values of a configuration in several files are one sample, in the files' order,
-    whose units of replication are the files. What was measured in blocks of one file has none in common with another.
+    """Join the tables of all files.
 
-    Raises RequestError where a summary meets another sample of the same configuration and metric, or where a metric
-    has different units.
+    Values of a configuration in several files are one sample, in the files' order, whose units of replication are the
+    files; no two files share a block. Raises RequestError where a summary meets another sample of the same
+    configuration and metric, or where a metric has different units.
     """
     samples: dict[tuple[str, str], Sample] = {}
     configurations: dict[str, None] = {}

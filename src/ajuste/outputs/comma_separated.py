@@ -35,9 +35,8 @@ _FEWER: Final = "split the file, or leave out what is not compared"
 
 
 def read(source: ResultSource) -> MeasuredTable:
-    """A column is called ``time`` or, with its unit, ``time [ms]``.
-
-    An empty field is a value that was not measured: an error, since nothing is dropped silently.
+    """Read a CSV file, in which a column is called ``time`` or, with its unit, ``time [ms]``. An empty field is an
+    error, since nothing is dropped silently.
     """
     file = source.file
     separator = max(",;\t", key=source.text.lstrip("\ufeff\r\n").split("\n", 1)[0].count)
@@ -95,14 +94,14 @@ def _column_name(field: str) -> str:
 
 
 def metric_of(field: str) -> Metric:
-    """The metric of a column: ``time [ms]`` is in milliseconds."""
+    """Return the metric of a column: ``time [ms]`` is in milliseconds."""
     named = _HEAD.match(field)
     name, unit = (named["name"], named["unit"]) if named and named["name"] else (field, "")
     return Metric(name=name, title=name, unit=unit, direction="none")
 
 
 def number(field: str, name: str, separator: str, place: Place, hint: str | None = None) -> float:
-    """The number in a field. Raises RequestError, also for what cannot be computed with."""
+    """Return the number in a field. Raises RequestError, also for what cannot be computed with."""
     text = field.strip()
     if separator != "," and text.count(",") == 1 and "." not in text:
         text = text.replace(",", ".")
@@ -178,7 +177,9 @@ def _is_number(text: str) -> bool:
 
 
 def rows_of(text: str, separator: str, file: Path) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not empty, each with the line on which it ends. Raises RequestError where quoting is broken."""
+    """Yield the rows that are not empty, each with the line on which it ends. Raises RequestError for
+    broken quoting.
+    """
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         for row in reader:

@@ -32,7 +32,7 @@ KNOWN: Final = f"give CSV, or a file of another known format: {', '.join(NAMES[1
 
 
 def read_source(source: ResultSource, chosen: str | None = None) -> MeasuredTable:
-    """The table of a file in the ``chosen`` format, or else in that which it seems to be in. Raises RequestError."""
+    """Read a file in the ``chosen`` format, or else in the one that it seems to be in. Raises RequestError."""
     place = Place(source.file)
     if not source.text.strip():
         raise RequestError("the file is empty", place=place, hint=KNOWN)
@@ -112,8 +112,7 @@ def _together(name: str, files: Sequence[Path], wanted: FileRequest) -> Measured
 
 
 def files_of(given: Path) -> list[Path]:
-    """The files that a person means: a file, those in a directory, or those that match a pattern, sorted by name.
-
+    """Return the files that a person means, sorted by name: a file, those in a directory or those that match a pattern.
     Raises RequestError where there is none.
     """
     if given.is_dir():
@@ -184,7 +183,7 @@ def _names(files: Sequence[Path]) -> list[str]:
 
 
 def split_names(words: Collection[str], table: MeasuredTable) -> tuple[str, ...]:
-    """The names of metrics that a person gave: each a metric of the table as it is, or several with commas."""
+    """Split the names of metrics that a person gave: each a metric of the table as it is, or several with commas."""
     known = {metric.name for metric in table.metrics}
     parts = (part for word in words for part in ([word] if word in known else word.split(",")))
     return tuple(part.strip() for part in parts if part.strip())

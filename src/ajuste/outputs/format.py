@@ -20,7 +20,7 @@ _WHOLE: Final = "give one complete JSON document"
 
 
 class DocumentNode:
-    """A value in a document, with the way to it, so that whatever is wrong is said with its place."""
+    """A value in a document, with its path, so that each error names its place."""
 
     def __init__(self, value: Any, file: Path, path: str = "") -> None:
         self.value = value
@@ -32,31 +32,31 @@ class DocumentNode:
         return Place(self._file, field=self._path or None)
 
     def wrong(self, expected: str) -> RequestError:
-        """The error that this value is not what was expected."""
+        """Return the error for an unexpected value."""
         text = json.dumps(self.value, ensure_ascii=True, default=str)
         return RequestError(f"expected {expected}, found {text[:60]}{'…' if len(text) > 60 else ''}", place=self.place)
 
     def get(self, name: str) -> DocumentNode | None:
-        """A member of an object; ``None`` if it is not there (or null)."""
+        """Return a member of an object, ``None`` if it is missing or null."""
         members = self._object()
         path = f"{self._path}.{name}" if self._path else name
         return DocumentNode(members[name], self._file, path) if members.get(name) is not None else None
 
     def need(self, name: str) -> DocumentNode:
-        """A member that must be there."""
+        """Return a required member."""
         member = self.get(name)
         if member is None:
             raise RequestError(f"{name} is required", place=self.place)
         return member
 
     def items(self) -> list[DocumentNode]:
-        """The elements of an array."""
+        """Return the elements of an array."""
         if not isinstance(self.value, list):
             raise self.wrong("a list")
         return [DocumentNode(value, self._file, f"{self._path}[{index}]") for index, value in enumerate(self.value)]
 
     def members(self) -> list[tuple[str, DocumentNode]]:
-        """The members of an object, in order."""
+        """Return the members of an object, in order."""
         path = f"{self._path}." if self._path else ""
         return [(name, DocumentNode(value, self._file, path + name)) for name, value in self._object().items()]
 
@@ -80,7 +80,7 @@ class DocumentNode:
 
 
 def parse_document(text: str, file: Path) -> DocumentNode:
-    """The one JSON document in ``text``. Raises RequestError with the line where it is none."""
+    """Parse the one JSON document in ``text``. Raises RequestError with the line of the mistake."""
     try:
         return DocumentNode(json.loads(text), file)
     except json.JSONDecodeError as error:
@@ -129,12 +129,12 @@ class DocumentFormat:
 
 
 def in_beginning(pattern: re.Pattern[str]) -> Callable[[str], bool]:
-    """Recognises a text by what is in its beginning."""
+    """Return what recognises a text by a pattern in its beginning."""
     return lambda text: pattern.search(text[:LOOKED_AT]) is not None
 
 
 def lists(name: str, field: str) -> Callable[[DocumentNode], bool]:
-    """Recognises a document whose member ``name`` is a list of objects that have ``field``."""
+    """Return what recognises a document whose member ``name`` is a list of objects that have ``field``."""
 
     def recognise(document: DocumentNode) -> bool:
         rows = document.value.get(name) if isinstance(document.value, dict) else None
@@ -144,6 +144,6 @@ def lists(name: str, field: str) -> Callable[[DocumentNode], bool]:
 
 
 def require_runs(runs: int | None, file: Path) -> None:
-    """Raises RequestError for a number of runs that no summary can have."""
+    """Raise RequestError for a number of runs that no summary can have."""
     if runs is not None and runs < 2:
         raise RequestError(f"--runs {runs}: expected at least 2", place=Place(file))

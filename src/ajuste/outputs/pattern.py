@@ -50,7 +50,7 @@ class Pattern(BaseModel):
 
 
 def check_pattern(pattern: str) -> None:
-    """Raises RequestError for what is no regular expression or has no group."""
+    """Raise RequestError for what is no regular expression or has no group."""
     try:
         compiled = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as failure:
@@ -60,7 +60,7 @@ def check_pattern(pattern: str) -> None:
 
 
 def search(patterns: Sequence[Pattern], streams: dict[str, str]) -> dict[str, float]:
-    """The metrics of ``patterns`` in the text of each stream; the last line that matches counts.
+    """Return the metrics of ``patterns`` in the text of each stream; the last line that matches counts.
 
     Python's ``re`` cannot be stopped, and a pattern such as ``(a+)+b`` runs for ever on the wrong text. So a process of
     its own (``search_lines.py``) searches, within a limit of processor time. Raises ParseError.
@@ -92,7 +92,7 @@ def search(patterns: Sequence[Pattern], streams: dict[str, str]) -> dict[str, fl
 
 
 def found_in(lines: Sequence[str], pattern: str, limit_s: float) -> list[str]:
-    """The first group of each line that matches, as ``search``. Raises ParseError, also beyond ``limit_s``."""
+    """Return the first group of each line that matches, as ``search``. Raises ParseError, also beyond ``limit_s``."""
     request = {
         "patterns": [(pattern, "lines")],
         "streams": {"lines": "\n".join(lines)},
@@ -221,7 +221,7 @@ class Pointer(BaseModel):
 
 
 def check_pointer(pointer: str) -> None:
-    """Raises RequestError for what is no JSON pointer."""
+    """Raise RequestError for what is no JSON pointer."""
     if not pointer.startswith("/"):
         raise RequestError(f'"{pointer}" is not a JSON pointer; expected a slash first, as in /jobs/0/write/iops')
     if not _FORM.fullmatch(pointer):
@@ -229,7 +229,7 @@ def check_pointer(pointer: str) -> None:
 
 
 def follow(document: Any, pointer: str) -> Any:
-    """The value in ``document``. Raises ParseError that says how far the pointer led."""
+    """Return the value in ``document``. Raises ParseError that says how far the pointer led."""
     value, way = document, ""
     for token in pointer.split("/")[1:]:
         name = token.replace("~1", "/").replace("~0", "~")
@@ -244,10 +244,8 @@ def follow(document: Any, pointer: str) -> Any:
 
 
 def pointed(pointers: Sequence[Pointer], streams: dict[str, str]) -> dict[str, float]:
-    """The metrics of ``pointers`` in the text of each stream, which must be one JSON document.
-
-    Lines before the one that opens an object or a list are passed over (fio prints its remarks there). Raises
-    ParseError.
+    """Return the metrics of ``pointers`` in the text of each stream, which must be one JSON document. Lines before its
+    opening bracket are skipped (fio prints its remarks there). Raises ParseError.
     """
     documents = {stream: _document(streams.get(stream, ""), stream) for stream in {p.stream for p in pointers}}
     metrics = {}

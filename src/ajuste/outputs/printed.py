@@ -32,9 +32,8 @@ _DECIMAL: Final = re.compile(r"\d{1,9}\.\d{1,9}", re.ASCII)
 
 
 def quantity(text: str, unit: str) -> float | None:
-    """The number that ``text`` is, in ``unit``: ``12.3ms`` is 0.0123 s. ``None`` if its suffix is no such unit.
-
-    A number without a suffix is in ``unit`` already. A speed is printed without what it is by.
+    """Return the number that ``text`` is, in ``unit``: ``12.3ms`` is 0.0123 s; ``None`` for another unit. A number
+    without a suffix is in ``unit`` already. A speed is printed without what it is by.
     """
     match = _QUANTITY.fullmatch(text)
     if match is None:
@@ -50,7 +49,7 @@ def quantity(text: str, unit: str) -> float | None:
 def printed_metric(
     name: str, title: str, unit: str, direction: Direction, *, step: float = 0.0, can_be_0: bool = False
 ) -> Metric:
-    """A figure of a report; ``step`` is the last place that is printed."""
+    """Return a figure of a report; ``step`` is the last printed place."""
     scale = "difference" if can_be_0 else "ratio"
     return Metric(name=name, title=title, unit=unit, direction=direction, scale=scale, resolution=step)
 
@@ -131,7 +130,7 @@ class PrintedReport:
     zeros: tuple[Metric, ...] = ()
 
     def texts(self) -> tuple[TextFormat, ...]:
-        """The format of its files."""
+        """Return the format of its files."""
         return (TextFormat(self.name, self.title, self.recognise, self.read, reads=self.reads),)
 
     def recognise(self, text: str) -> bool:
@@ -139,7 +138,7 @@ class PrintedReport:
         return re.search(self.begins, text[:LOOKED_AT], re.MULTILINE) is not None
 
     def read(self, source: ResultSource) -> MeasuredTable:
-        """Each run is a value of each figure."""
+        """Read a file in which each run is a value of each figure."""
         collector = Collector(self.title, source.file)
         for run in self._runs(source.text, source.file):
             for printed in run:
@@ -149,7 +148,7 @@ class PrintedReport:
         return collector.table()
 
     def parse(self, output: str) -> dict[str, float]:
-        """The figures of a live workload by the program's name and theirs. Raises ParseError unless it ran once."""
+        """Return the figures of a live workload, called ``PROGRAM.FIGURE``. Raises ParseError unless it ran once."""
         try:
             runs = list(self._runs(output, Path("stdout")))
         except RequestError as error:

@@ -63,7 +63,7 @@ def _cut_line(line: str) -> str:
 
 
 def cut(output: Output) -> Output:
-    """The output with the rest counted in ``dropped_bytes``: bytes that are not UTF-8 as one each."""
+    """Return the output with the rest counted in ``dropped_bytes``: each byte that is not UTF-8 as one."""
     text, longest = output.text, _longest(output.text)
     if len(text) <= longest:
         return output
@@ -329,14 +329,14 @@ def is_broken(trial: Trial) -> bool:
 
 
 def why_lost(trial: Trial) -> str:
-    """Why a trial says nothing, with the last words of its command."""
+    """Return why a trial says nothing, with the last words of its command."""
     why = trial.reason or "; ".join(f"{name}: {reason}" for name, reason in trial.not_supported.items())
     return with_last_words(why, _events(trial))
 
 
 def with_last_words(why: str, events: Iterable[object]) -> str:
-    """``why`` something failed, and the last lines that the workload wrote, or else the last command before or after
-    it: its complaints, or else its output.
+    """Return ``why`` something failed, and the last lines that the workload, or else the last command before or after
+    it, wrote: its complaints, or else its output.
     """
     streams: dict[tuple[bool, int], dict[str, str]] = {}
     for event in events:

@@ -58,7 +58,7 @@ class Unit:
 
 
 def unit_of(text: str) -> Unit:
-    """The unit of a metric."""
+    """Return the unit of a metric."""
     head, per = _split(text)
     if head in _TIMES:
         return Unit("time", _TIMES[head], head, per)
@@ -77,7 +77,7 @@ def _split(text: str) -> tuple[str, Fraction | str | None]:
 
 
 def amount(text: str, unit: str, what: str) -> float:
-    """The figure that ``text`` is, in ``unit``. Raises ParseError that names ``what`` it should be."""
+    """Return the figure that ``text`` is, in ``unit``. Raises ParseError that names ``what`` it should be."""
     match = _AMOUNT.fullmatch(text) if len(text) <= LONGEST else None
     if match is None or not match[2] or match[2] == unit:
         return figure(text if match is None else match[1], what)

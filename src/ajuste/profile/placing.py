@@ -80,7 +80,7 @@ class PlacedProfile:
 def wishes(
     profile: Profile, catalogue: Catalogue, version: KernelVersion, instances: Instances
 ) -> tuple[list[Wish], list[Unmapped]]:
-    """The tunables of a kernel of ``version`` that the lines mean, and the lines that mean none."""
+    """Return the tunables of a kernel of ``version`` that the lines mean, and the lines that mean none."""
     wanted: list[Wish] = []
     unmapped: list[Unmapped] = []
     for line in profile.lines:
@@ -99,9 +99,8 @@ def place(
     catalogue: Catalogue,
     version: KernelVersion,
 ) -> Placed:
-    """What the wishes come to where the machine's values are as ``read``, in the order of the lines.
-
-    Raises RequestError with file and line for a value that the tunable cannot have.
+    """Place the wishes on a machine whose values are as ``read``, in the order of the lines. Raises RequestError with
+    file and line for an invalid value.
     """
     settings: dict[ProfileLine, PlacedSetting] = {}
     left = list(unmapped)
@@ -311,7 +310,7 @@ def _kib(text: str) -> str:
 
 
 def notes_of(placed: Sequence[Placed]) -> tuple[str, ...]:
-    """For each profile where it is from and what it sets, what is so already, and what is omitted and why."""
+    """Return for each profile its source, what it sets, what holds already, and what is omitted and why."""
     return tuple(note for profile in placed for note in _notes(profile))
 
 
@@ -329,7 +328,7 @@ def _notes(placed: Placed) -> list[str]:
 
 
 def setting_words(setting: PlacedSetting) -> str:
-    """``vm.swappiness = 10 (was 60)``; of several tunables how many there are."""
+    """Return ``vm.swappiness = 10 (was 60)``, or the number of several tunables."""
     line = setting.line
     if len(setting.levels) != 1:
         return f"{line.words} ({len(setting.levels)} places)"

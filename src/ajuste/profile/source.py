@@ -53,7 +53,7 @@ class Sources:
 
 
 def read_profile(spec: str, sources: Sources, facts: MachineFacts) -> Profile:
-    """The profile that ``spec`` names. Raises RequestError for one that is not there or is not right, and what
+    """Read the profile that ``spec`` names. Raises RequestError for a missing or invalid one, and what
     ``sources.fetch`` raises.
     """
     if match := _TUNED.fullmatch(spec):
@@ -121,9 +121,8 @@ _GLOB: Final = "*?["
 
 
 def read_sysctls(files: Sequence[Path], known: Sequence[str], *, name: str, spec: str, origin: str) -> Profile:
-    """What ``files`` come to, read one after the other: what is said last holds, but a pattern never overrides a name.
-
-    ``known`` are the sysctls that patterns can mean. Raises RequestError with file and line for what is no line.
+    """Read ``files`` one after the other: the last value holds, but a pattern never overrides a name. ``known`` are the
+    sysctls that patterns can mean. Raises RequestError with file and line of a mistake.
     """
     last: dict[str, ProfileLine] = {}
     patterns: list[ProfileLine] = []
@@ -150,7 +149,7 @@ def read_sysctls(files: Sequence[Path], known: Sequence[str], *, name: str, spec
 
 
 def files_of(folders: Sequence[Path]) -> list[Path]:
-    """The files ``*.conf`` of all folders in the order of their names; of several with one name that of the first."""
+    """Return the files ``*.conf`` of all folders by name; of several with one name that of the first."""
     by_name: dict[str, Path] = {}
     for folder in folders:
         for path in folder.glob("*.conf"):

@@ -40,7 +40,7 @@ Sections = dict[str, dict[str, IniOption]]
 
 
 def read_text(path: Path) -> str:
-    """The text of a profile's file. Raises RequestError for what cannot be read, or is far too large for one."""
+    """Read a profile's file. Raises RequestError for one that cannot be read, or is far too large."""
     try:
         if path.exists() and not path.is_file():  # A FIFO would make its reader wait.
             raise RequestError("is not a regular file; expected a profile", place=Place(path))
@@ -63,9 +63,8 @@ def read_text(path: Path) -> str:
 
 
 def read_sections(text: str, path: Path, *, section: str = "") -> Sections:
-    """The sections of ``text``, which is from ``path``; with ``section`` the file has none, and all belongs to that.
-
-    Raises RequestError with the line of what is no section, option or comment.
+    """Parse the sections of ``text``, which is from ``path``; with ``section``, all belongs to that. Raises
+    RequestError with the line of a mistake.
     """
     parser = configparser.RawConfigParser(
         delimiters=("=",),
@@ -106,7 +105,7 @@ def _numbers(text: str, section: str) -> dict[tuple[str, str], int]:
 
 
 def line_of_section(text: str, name: str) -> int | None:
-    """Where a section begins."""
+    """Return the line on which a section begins."""
     return _numbers(text, "").get((name, ""))
 
 
@@ -173,7 +172,7 @@ class Folders:
     root: Path = Path("/")
 
     def candidates(self, name: str) -> list[Path]:
-        """The files of a profile of that name, the one that counts first."""
+        """Return the files of a profile of that name, the one that counts first."""
         return [path for folder in self.folders if (path := folder / Path(name).name / FILE).is_file()]
 
     def names(self) -> list[str]:
@@ -182,10 +181,8 @@ class Folders:
 
 
 def read_tuned(path: Path, folders: Folders, facts: MachineFacts, *, spec: str, origin: str) -> Profile:
-    """The profile in ``path`` with all that it includes.
-
-    Raises RequestError, with file and line, for an include that is missing or goes in a circle, a section that is of no
-    plug-in, a variable that is not defined, an assertion that does not hold.
+    """Read the profile in ``path`` with all that it includes. Raises RequestError, with file and line, for a missing or
+    circular include, a section of no plug-in, an undefined variable, a failed assertion.
     """
     units: dict[str, _Unit] = {}
     _merge(path, folders, facts, units, done=[], within=())
@@ -341,10 +338,8 @@ MOST_CPUS: Final = 8192
 
 
 def read_cpus(text: str) -> list[int]:
-    """The CPUs of a list, in order; numbers behind ``^`` or ``!`` are left out. Masks are in hexadecimal with ``0x``,
-    their groups separated by commas; two commas end one.
-
-    Nothing of a list that is none, as tuned has it.
+    """Return the CPUs of a list, in order, without numbers behind ``^`` or ``!``. Masks are hexadecimal with ``0x``,
+    their groups separated by commas; two commas end one. An invalid list is empty, as in tuned.
     """
     chosen: set[int] = set()
     without: set[int] = set()
@@ -377,7 +372,7 @@ def _range(word: str) -> set[int]:
 
 
 def of_mask(text: str) -> tuple[int, ...]:
-    """The CPUs of a mask. Raises ValueError for what is none."""
+    """Return the CPUs of a mask. Raises ValueError."""
     cpus = parse_mask(text)
     if cpus and cpus[-1] >= MOST_CPUS:
         raise ValueError(text)
@@ -401,10 +396,7 @@ class Refused(Exception):
 
 
 def call(name: str, arguments: Sequence[str], facts: MachineFacts) -> str | None:
-    """What function ``name`` gives; ``None`` where its call is left as it stands.
-
-    Raises CannotCompute or Refused, with why.
-    """
+    """Return what function ``name`` gives, ``None`` where its call stays. Raises CannotCompute or Refused, with why."""
     if name in _OF_THE_MACHINE:
         raise CannotCompute(f"${{f:{name}}} {_OF_THE_MACHINE[name]}")
     if name not in _FUNCTIONS:
@@ -498,17 +490,15 @@ _MOST_CALLS: Final = 100
 
 
 def expand(text: str, variables: Mapping[str, str], facts: MachineFacts) -> str:
-    """``text`` with all that is known put in. What names no variable stays as it is (see ``unknown``).
-
-    Raises CannotCompute for a function that cannot be computed here, Refused for one that is called wrongly or an
-    assertion that does not hold.
+    """Return ``text`` with all known variables and functions put in; unknown ones stay (see ``unknown``). Raises
+    CannotCompute for a function that cannot be computed here, Refused for a wrong call or a failed assertion.
     """
     static = _KEPT.sub(r"\1", _VARIABLE.sub(lambda match: variables.get(match[1], match[0]), text))
     return _KEPT_CALL.sub(r"\1", _with_functions(static, facts))
 
 
 def unknown(text: str) -> str | None:
-    """The name of a variable in ``text`` that nothing was put in for."""
+    """Return the name of a variable left in ``text``."""
     match = _VARIABLE.search(text)
     return match[1] if match else None
 

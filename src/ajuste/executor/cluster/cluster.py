@@ -121,7 +121,7 @@ class ClusterExecutor(Executor):
         self._stack.close()
 
     def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
-        """Of several kinds of guests, all at once. Ends early if the executor is left meanwhile."""
+        """Run several kinds of guests at once. Ends early if the executor is left meanwhile."""
         if any(request.study.counts_instructions for request in requests):
             raise RequestError(
                 "workers do not count instructions", hint="run this study without a cluster, or name other metrics"
@@ -423,7 +423,7 @@ class BenchExecutor(Executor):
         return on_each(self.parallel, pace, limits)
 
     def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
-        """One block on each machine at a time, given back whole. Another machine repeats the block of a lost one."""
+        """Run one block on each machine at a time, given back whole; another machine repeats that of a lost one."""
         by_block: dict[int, list[TrialRequest]] = {}
         for request in requests:
             by_block.setdefault(request.slot.block, []).append(request)

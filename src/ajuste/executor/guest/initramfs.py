@@ -46,7 +46,7 @@ class Initramfs(BaseModel):
 
     @property
     def least_memory_mib(self) -> int:
-        """What a guest must have at least: the archive, its unpacked copy and room for a kernel."""
+        """The memory that a guest needs: for the archive, its unpacked copy and a kernel."""
         return 2 * (self.size_bytes >> 20) + 128
 
 
@@ -208,13 +208,13 @@ class GuestFiles(BaseModel):
 
 
 def how_to_build(spec: str) -> str:
-    """The command that builds a kernel with its schedulers: under the name that was asked for, if it was one."""
+    """Return the command that builds a kernel with its schedulers, under the requested name, if any."""
     kind, _, name = spec.partition(":")
     return f"ajuste kernel build --source debian:6.12 --config lab-ext --name {name if kind == BUILT else 'ext'}"
 
 
 def scheduler_of(kernel: KernelImage, name: str) -> Path:
-    """The file of ``name``. Raises RequestError where the kernel was not built with it, with what it has."""
+    """Return the file of ``name``. Raises RequestError, with those that it has, for a kernel built without it."""
     if kernel.schedulers is None:
         raise RequestError(
             f"{kernel.spec} was built without BPF schedulers (sched_ext), which {name} requires",

@@ -58,8 +58,8 @@ class Counting:
 def lens_for(
     depth: str, image: KernelImage, home: Home, directory: Path, machine: ModelledMachine | None, layout: GuestLayout
 ) -> Lens:
-    """The lens for guests with that kernel, whose symbols are put into ``directory``, and which models ``machine``, if
-    any. Raises RequestError where a part of it is missing.
+    """Return the lens for guests with that kernel, whose symbols go into ``directory``, and which models ``machine``,
+    if any. Raises RequestError where a part of it is missing.
     """
     decides = depth == "decisions"
     deep = "functions" if decides else depth
@@ -82,7 +82,7 @@ def _put(file: Path, text: str) -> None:
 
 
 def machine_text(machine: ModelledMachine, layout: GuestLayout) -> str:
-    """What the lens has to know of a machine (native/lens/src/machine.rs): no times."""
+    """Return what the lens has to know of a machine (native/lens/src/machine.rs): no times."""
 
     def cache(level: ModelledCache) -> dict[str, Any]:
         return {"sets": level.sets(machine.line_bytes), "ways": level.ways}
@@ -117,7 +117,7 @@ def machine_text(machine: ModelledMachine, layout: GuestLayout) -> str:
 
 
 def require_fit(machine: ModelledMachine, cpus: int, layout: GuestLayout) -> None:
-    """Raises RequestError for a guest that the modelled machine cannot be."""
+    """Raise RequestError for a guest that the modelled machine cannot be."""
     problem = machine.problem_with(cpus, layout.nodes, layout.topology)
     if problem:
         raise RequestError(
@@ -128,7 +128,7 @@ def require_fit(machine: ModelledMachine, cpus: int, layout: GuestLayout) -> Non
 
 @functools.cache
 def require_plugins(emulator: Emulator) -> None:
-    """Raises RequestError where this QEMU does not take plugins."""
+    """Raise RequestError where this QEMU does not take plugins."""
     command = [emulator.binary, *(("-L", emulator.firmware) if emulator.firmware else ()), "-plugin", "help"]
     process = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=_LOAD_SECONDS, env=emulator.environment
@@ -157,16 +157,16 @@ _CLOCK_OF_CPUS: Final = (
 
 @functools.cache
 def why_not_at_once(emulator: Emulator) -> str:
-    """Why the CPUs of a guest have to share one clock under this QEMU; empty if they need not."""
+    """Return why the CPUs of a guest must share one clock under this QEMU, empty if they need not."""
     content = emulator.binary.read_bytes()
     lacking = [name for name in _CLOCK_OF_CPUS if b"\0" + name.encode() + b"\0" not in content]
     return f"QEMU {emulator.version} ({emulator.binary}) exports no {lacking[0]}" if lacking else ""
 
 
 def lens_of_turns(emulator: Emulator, turn_us: int | None) -> Path | None:
-    """The lens for guests with several CPUs, which without it halt a few nanoseconds early or late now and then
-    (native/lens/src/halts.rs); ``None`` where there is none, or QEMU takes none. Raises RequestError where it is
-    needed for short turns.
+    """Return the lens for guests with several CPUs, which without it halt a few nanoseconds early or late now and then
+    (native/lens/src/halts.rs); ``None`` where there is none, or QEMU takes none. Raises RequestError where it is needed
+    for short turns.
     """
     try:
         require_plugins(emulator)
@@ -178,7 +178,7 @@ def lens_of_turns(emulator: Emulator, turn_us: int | None) -> Path | None:
 
 
 def read_counted(running: RunningMachine, counting: Counting) -> tuple[Costs | None, Decisions | None, str]:
-    """What the lens of a trial has written, and what is wrong with it, if anything."""
+    """Return what the lens of a trial has written, and what is wrong with it, if anything."""
     complaint = running.complaint()
     costs, problem = read_costs(running.costs, counting.lens.depth, complaint, counting.machine)
     decisions = None
@@ -190,8 +190,8 @@ def read_counted(running: RunningMachine, counting: Counting) -> tuple[Costs | N
 def read_costs(
     file: Path, depth: str, complaint: str = "", machine: ModelledMachine | None = None
 ) -> tuple[Costs | None, str]:
-    """What the lens has written, which modelled ``machine``, or what is wrong with it in one line. ``complaint`` is
-    what QEMU and the lens said.
+    """Return the costs that the lens has written, which modelled ``machine``, or what is wrong with them in one line.
+    ``complaint`` is the output of QEMU and the lens.
     """
     costs, problem = _read(Costs, "costs", file, complaint)
     if costs is None:
@@ -204,7 +204,7 @@ def read_costs(
 
 
 def read_decisions(file: Path, complaint: str = "") -> tuple[Decisions | None, str]:
-    """What the scheduler has decided, as the lens has written it, or what is wrong with that in one line."""
+    """Return the scheduler's decisions as the lens has written them, or what is wrong with them in one line."""
     return _read(Decisions, "decisions", file, complaint)
 
 
@@ -280,7 +280,7 @@ class Program:
         return list(self._functions)
 
     def function(self, address: int) -> str:
-        """The name of the function at an address of the file; "" where it has none."""
+        """Return the name of the function at an address of the file, "" where it has none."""
         place = bisect_right(self._starts, address) - 1
         if place < 0:
             return ""
@@ -289,7 +289,7 @@ class Program:
         return function.name if address == start or address < function.end else ""
 
     def bases(self, code: CostCode) -> Iterator[int]:
-        """By how much the file can have been moved for ``code`` to stand where it was seen."""
+        """Return by how much the file can have been moved for ``code`` to stand where it was seen."""
         wanted = bytes.fromhex(code.bytes_)
         for part in self.parts:
             first = part.offset + (code.address - part.offset) % _PAGE
@@ -315,8 +315,8 @@ class Mapped:
 
 
 def programs_of(files: Iterable[tuple[str, bytes]], lists: tuple[Path, ...] = ()) -> tuple[Program, ...]:
-    """Those of ``files`` (path, content) that are ELF files with code. ``lists`` are lists of the functions of Ajuste's
-    own programs.
+    """Return those of ``files`` (path, content) that are ELF files with code. ``lists`` are lists of the functions of
+    Ajuste's own programs.
     """
     elves = ((path, content) for path, content in files if content.startswith(b"\x7fELF"))
     return tuple(filter(None, (_program(path, content, lists) for path, content in elves)))
@@ -380,7 +380,7 @@ def _debug_file(content: bytes, debug: Path) -> bytes | None:
 
 
 def locate(code: Sequence[CostCode], programs: Iterable[Program]) -> tuple[Mapped, ...]:
-    """Where each of ``programs`` was mapped, by the bytes seen: first those with the most bytes alike; none overlap."""
+    """Return where ``programs`` were mapped, by the bytes seen: first those with the most bytes alike; none overlap."""
     alike: Counter[tuple[int, int]] = Counter()
     candidates = list(programs)
     for seen in code:
@@ -401,7 +401,7 @@ def _overlap(first: range, other: range) -> bool:
 
 
 def name_costs(costs: Costs, image: KernelImage, home: Home, initramfs: Path) -> NamedCosts:
-    """``costs`` of a guest with the names of their functions. Raises RequestError where its kernel has none."""
+    """Return ``costs`` of a guest with the names of their functions. Raises RequestError where its kernel has none."""
     lists = tuple(native_program(name).with_name(f"{name}.symbols") for name in (AGENT, WORKLOADS, SERVICE))
     programs = programs_of(read_archive(initramfs.read_bytes()), lists)
     return costs_by_name(costs, function_names(kernel_symbols(image, home)), programs)
@@ -410,8 +410,8 @@ def name_costs(costs: Costs, image: KernelImage, home: Home, initramfs: Path) ->
 def costs_by_name(
     costs: Costs, kernel: Mapping[int, str], programs: Sequence[Program], package_of: Callable[[str], str] | None = None
 ) -> NamedCosts:
-    """``costs`` with the names of their functions: of the ``kernel`` by address, and of the ``programs`` of the guest.
-    ``package_of`` tells which package of this machine has a file ("" if none does); by default dpkg is asked.
+    """Return ``costs`` with the names of their functions: of the ``kernel`` by address, and of the ``programs`` of the
+    guest. ``package_of`` tells which package of this machine has a file ("" if none does); by default dpkg is asked.
     """
     namers: dict[tuple[CostCode, ...], Namer] = {}
 
@@ -427,7 +427,7 @@ def costs_by_name(
 def name_decisions(
     decisions: Decisions, costs: Costs, instruction_ns: int, image: KernelImage, home: Home, initramfs: Path
 ) -> NamedDecisions:
-    """``decisions`` of a guest with the names of functions and tasks; ``costs`` are of the same trial. Raises
+    """Return ``decisions`` of a guest with the names of functions and tasks; ``costs`` are of the same trial. Raises
     RequestError where its kernel has none.
     """
     programs = programs_of(read_archive(initramfs.read_bytes()))
@@ -448,7 +448,7 @@ def name_decisions(
 
 
 def programs_by_task(costs: Costs, programs: Sequence[Program]) -> dict[int, str]:
-    """The name of each task's program, where its code was found in one."""
+    """Return the name of each task's program, where its code was found in one."""
     names: dict[tuple[CostCode, ...], str] = {}
     for task in costs.tasks:
         if task.code not in names:
@@ -458,7 +458,7 @@ def programs_by_task(costs: Costs, programs: Sequence[Program]) -> dict[int, str
 
 
 def kernel_tasks(decisions: Decisions, names: Mapping[int, str]) -> dict[int, str]:
-    """What each of the kernel's tasks carries out: the main function of its thread, where a switch showed that."""
+    """Return the main function of each kernel task's thread, where a switch showed that."""
     kernel_numbers = {task.number for task in decisions.tasks if task.role == "kernel"}
     counted: dict[int, Counter[str]] = {}
     for kind, running, way in zip(decisions.kinds, decisions.running, decisions.ways, strict=True):

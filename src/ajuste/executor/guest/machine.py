@@ -40,7 +40,7 @@ _AGAIN: Final = "run the same command again; it replaces damaged files of the ca
 
 
 def hold(stack: ExitStack, home: Home, *files: Path) -> None:
-    """What the cache has of ``files`` stays there until ``stack`` is left. Raises RunError for what is gone."""
+    """Keep ``files`` of the cache until ``stack`` is left. Raises RunError for missing ones."""
     for file in files:
         for used in (file, file.parent) if file.is_relative_to(home.cache) else ():
             try:
@@ -50,7 +50,7 @@ def hold(stack: ExitStack, home: Home, *files: Path) -> None:
 
 
 def require_intact(checksums: Mapping[Path, str]) -> None:
-    """Raises RunError where QEMU would read something else than what the run was begun with."""
+    """Raise RunError where QEMU would read something else than what the run began with."""
     for file, sha256 in checksums.items():
         try:
             intact = sha256_of(file) == sha256

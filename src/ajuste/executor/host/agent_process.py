@@ -90,14 +90,14 @@ class AgentProcess:
         return os.pread(self._complaints, _COMPLAINT_BYTES, 0).decode(errors="replace").strip()
 
     def read_line(self, limit_s: float) -> bytes:
-        """The next line, without its end. Raises AgentLostError."""
+        """Return the next line, without its end. Raises AgentLostError."""
         deadline = time.monotonic() + limit_s
         while (end := self._said.find(b"\n")) < 0:
             self._said += self._read(deadline)
         return self._take(end + 1)[:-1]
 
     def carry_out(self, plan: bytes, limit_s: float) -> bytes:
-        """Give it a plan (one line); returns all that it says until the end of the plan. Raises AgentLostError."""
+        """Send a plan (one line), and return all output until its end. Raises AgentLostError."""
         deadline = time.monotonic() + limit_s
         rest = memoryview(plan + b"\n")
         while rest:
@@ -107,8 +107,8 @@ class AgentProcess:
         return stream
 
     def carry_out_in_turn(self, plans: Sequence[tuple[bytes, float]]) -> list[bytes]:
-        """As ``carry_out`` for each of ``plans`` with its limit in seconds. All are sent ahead, so that the agent goes
-        from one to the next without waiting for anybody.
+        """Carry out ``plans``, each with its limit in seconds. All are sent ahead, so that the agent goes from one to
+        the next without waiting.
         """
         rest = memoryview(b"".join(plan + b"\n" for plan, _ in plans))
         streams: list[bytes] = []
@@ -165,7 +165,7 @@ class AgentProcess:
         return chunk
 
     def kill_unresponsive(self, overdue_s: float) -> str:
-        """As ``Executor.kill_unresponsive``: of its processes, itself and its guardian."""
+        """Kill as ``Executor.kill_unresponsive``, of its processes, itself and its guardian."""
         now_s = time.monotonic()
         late_s = dict.fromkeys(_children(self.pid), WORKLOAD_LATE_SECONDS) | {self.pid: AGENT_LATE_SECONDS}
         killed = []
@@ -183,8 +183,8 @@ class AgentProcess:
         return "; ".join(killed)
 
     def end(self, *, at_once: bool = False) -> None:
-        """End it in good order: when it has done what it was given, or ``at_once``. Everything is put back by it, or
-        by its guardian if it has to be killed. Never raises for how it ends.
+        """End it in good order: when it has done its work, or ``at_once``. It puts everything back, or its guardian if
+        it has to be killed. Never raises for how it ends.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -214,7 +214,7 @@ class AgentProcess:
         return False
 
     def close(self) -> None:
-        """Let go of what an ended agent leaves."""
+        """Free what an ended agent leaves."""
         assert self._process.stdout is not None
         self._process.stdout.close()
         self._last_words = self.complaint

@@ -34,9 +34,8 @@ _LATENCY = "/dev/cpu_dma_latency"
 
 
 def why_not_writable(catalogue: Catalogue, tunable: Tunable, machine: HostMachine) -> str:
-    """Why ``tunable`` cannot be changed on ``machine``; empty if nothing is in the way.
-
-    The kernel may still refuse a value. What is not there at all counts as well: see ``why_not_there``.
+    """Return why ``tunable`` cannot be changed on ``machine``, also if it is missing (see ``why_not_there``); empty if
+    nothing is in the way. The kernel may still refuse a value.
     """
     absence = why_not_there(catalogue, tunable, machine)
     where = tunable.place_in(machine.version)
@@ -59,7 +58,7 @@ def why_not_writable(catalogue: Catalogue, tunable: Tunable, machine: HostMachin
 
 
 def why_not_there(catalogue: Catalogue, tunable: Tunable, machine: HostMachine) -> str:
-    """Why ``machine`` has no such tunable: another kernel, a build option, a device; empty if it has it."""
+    """Return why ``machine`` lacks it: another kernel, a build option, a device; empty if it has it."""
     where = tunable.place_in(machine.version)
     if where is None:
         return _other_kernel(catalogue, tunable, machine.version)
@@ -116,7 +115,7 @@ def _not_offered(where: Where, machine: HostMachine) -> str:
 
 
 def why_no_weight(machine: HostMachine) -> str:
-    """Why processes cannot be given a control group's weight on this machine; usually there is no reason."""
+    """Return why processes cannot have a control group's weight on this machine, usually nothing."""
     return _no_controller("cpu", machine)
 
 
@@ -182,7 +181,7 @@ WITHOUT_ROOT = (
 
 
 def require_rights(plan: Plan) -> None:
-    """Raises RequestError for what ``plan`` does and only root may (credentials(7), getrlimit(2))."""
+    """Raise RequestError for what ``plan`` does and only root may (credentials(7), getrlimit(2))."""
     if os.geteuid() == 0:
         return
     if plan.writes:
@@ -314,9 +313,8 @@ class Here:
 def tunables_here(
     target: Executor, catalogue: Catalogue, tunables: Sequence[Tunable], machine: HostMachine
 ) -> list[Here]:
-    """Every instance of ``tunables`` on ``machine``, which the entered ``target`` is, with its value.
-
-    Never raises for a value that cannot be read. Raises RunError where the target is lost.
+    """Return every instance of ``tunables`` on ``machine``, which the entered ``target`` is, with its value. Never
+    raises for a value that cannot be read. Raises RunError where the target is lost.
     """
     every = [instance for tunable in tunables for instance in _instances(catalogue, tunable, machine)]
     absent = {instance.name: why_not_there(catalogue, instance, machine) for instance in every}
@@ -392,7 +390,7 @@ class HostMachine:
             return False
 
     def names_in(self, pattern: str) -> tuple[str, ...]:
-        """The last components of the paths that ``pattern`` matches."""
+        """Return the last components of the paths that ``pattern`` matches."""
         try:
             return tuple(sorted(path.name for path in self.root.glob(pattern.lstrip("/"))))
         except OSError:
@@ -450,9 +448,8 @@ class HostMachine:
         return frozenset(self._text("/sys/fs/cgroup/cgroup.controllers").split())
 
     def feature(self, device: str, name: str) -> str | None:
-        """``on`` or ``off``, with ``, fixed`` if it cannot be changed; ``None`` if the device has no such feature.
-
-        A group counts as fixed if all of it is.
+        """Return ``on`` or ``off``, with ``, fixed`` if it cannot be changed; ``None`` if the device lacks it. A group
+        counts as fixed if all of it is.
         """
         features = self._ask(device)
         pattern = GROUPS.get(name, name)
@@ -488,9 +485,8 @@ class HostMachine:
 def instances_here(
     catalogue: Catalogue, tunable: Tunable, version: KernelVersion, root: Path = _ROOT
 ) -> tuple[str, ...]:
-    """The instances of ``tunable`` that the machine below ``root`` has, in natural order: ``cpu2`` before ``cpu10``.
-
-    A device without the file is not among them. Empty where there is only one tunable, or such kernels have none.
+    """Return the instances of ``tunable`` that the machine below ``root`` has, in natural order: ``cpu2`` before
+    ``cpu10``, without devices that lack the file. Empty where there is only one tunable, or such kernels have none.
     """
     where = tunable.place_in(version)
     if not tunable.parts or where is None:
@@ -509,12 +505,12 @@ def instances_here(
 
 
 def of_this_machine(catalogue: Catalogue) -> Catalogue:
-    """The catalogue, naming what this machine has where one of several must be named."""
+    """Return the catalogue that names this machine's instances where one must be named."""
     return replace(catalogue, there=instances_here)
 
 
 def files_in(directory: str, root: Path = _ROOT) -> tuple[str, ...]:
-    """The paths of the files in a directory of the machine below ``root``, in order; none if it is not there."""
+    """Return the paths of the files in a directory of the machine below ``root``, in order."""
     return tuple(path for path in _glob(f"{directory}/*", root) if (root / path.lstrip("/")).is_file())
 
 

@@ -42,7 +42,7 @@ AGENTS: Final = Path("/var/tmp/ajuste-agent")  # noqa: S108 - made anew, or refu
 
 
 def host_site() -> Site:
-    """This machine, as the user who calls Ajuste sees it."""
+    """Return this machine, as the user who calls Ajuste sees it."""
     return Site(
         bundled=str(native_program(WORKLOADS)),
         directory=str(AGENTS if works_for_agent() else Path.cwd()),
@@ -113,7 +113,7 @@ def agents_directory(place: Path = AGENTS) -> Iterator[None]:
 
 
 def user_here_called(name: str) -> User | None:
-    """The user of this machine that ``name`` is, if not the agent's. Raises RequestError for one that there is not, or
+    """Return the user of this machine called ``name``, if not the agent's. Raises RequestError for an unknown one, or
     whose processes this user may not start.
     """
     try:
@@ -131,7 +131,7 @@ def user_here_called(name: str) -> User | None:
 
 
 def free_port(first: int) -> int:
-    """The first TCP port from ``first`` on that nobody listens to. Raises RequestError where all are in use."""
+    """Return the first TCP port from ``first`` on that nobody listens to. Raises RequestError where all are in use."""
     for port in range(first, _LAST_PORT):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -145,7 +145,7 @@ def free_port(first: int) -> int:
 
 
 def user_here() -> str:
-    """Who Ajuste itself is, in words."""
+    """Return who Ajuste itself is, in words."""
     uid = os.geteuid()
     try:
         return pwd.getpwuid(uid).pw_name
@@ -163,7 +163,7 @@ def callers_environment(user: User | None, block: bytes | None = None) -> dict[s
 
 
 def callers_variables(user: User | None, block: bytes | None = None) -> dict[bytes, bytes]:
-    """``callers_environment`` as the system has it, for programs that Ajuste itself starts."""
+    """Return ``callers_environment`` as the system has it, for programs that Ajuste itself starts."""
     variables = _variables(_started_with() if block is None else block)
     kept = {name: value for name, value in variables.items() if not name.startswith(_OWN)}
     if works_for_agent():

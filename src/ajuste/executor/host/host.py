@@ -125,7 +125,7 @@ class HostExecutor(Executor):
         self._stack.close()
 
     def run(self, plan: Plan) -> Observation:
-        """Raises RequestError for what needs rights that are not there, RunError where the agent is lost, and where a
+        """Carry out one plan. Raises RequestError for missing rights, RunError where the agent is lost, and where a
         value could not be put back.
         """
         asked = self._asked(plan)
@@ -142,7 +142,9 @@ class HostExecutor(Executor):
         return replace(observation, console=surroundings, disturbances=tuple(disturbances))
 
     def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
-        """Trials of several blocks take but a moment, and are given back together: nothing comes between them."""
+        """Carry out trials; several blocks that take but a moment are given back together: nothing
+        comes between them.
+        """
         if len({request.slot.block for request in requests}) == 1:
             yield from super().carry_out(requests, begun)
             return
@@ -155,8 +157,8 @@ class HostExecutor(Executor):
         return in_a_moment(pace, limits)
 
     def run_in_turn(self, plans: Sequence[Plan]) -> list[tuple[str, Observation]]:
-        """What ``run`` gives for each of ``plans``, with when it began. What came of them is read when the last one has
-        ended, and what else the machine does is not looked at: such trials are too short for it.
+        """Run each of ``plans``, with when it began. Results are read when the last one has ended, and what else the
+        machine does is not looked at: such trials are too short for it.
         """
         asked = [(self._asked(plan), _limit_s(plan)) for plan in plans]
         with self._turn:
@@ -320,7 +322,7 @@ class RebootingExecutor(Executor):
 
     @property
     def environment(self) -> dict[str, str]:
-        """That of the boots is in ``boots``."""
+        """That of ``inner``: ``boots`` has that of the boots."""
         return self._inner.environment
 
     @property
@@ -338,7 +340,7 @@ class RebootingExecutor(Executor):
         return self._inner.run(plan)
 
     def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
-        """Those of the first boot that is asked for: in it, or else RebootWanted is raised for it."""
+        """Carry out those of the first boot asked for: in it, or else raise RebootWanted for it."""
         wanted = _boot_of(requests[0])
         ready = [request for request in requests if _boot_of(request) == wanted]
         current = self._session.current

@@ -115,7 +115,9 @@ _LIST: Final = TypeAdapter(JournalLeft)
 
 
 def journals_in(scope: Scope) -> tuple[JournalLeft, ...]:
-    """What is there, the oldest first; nothing is changed. While somebody holds the machine's lock they are in use."""
+    """Return the journals, the oldest first, without any change. While somebody holds the machine's lock they are in
+    use.
+    """
     if not scope.registered and not scope.places:
         return ()
     ended = _agent("journals", scope)
@@ -166,7 +168,7 @@ def _advice(journal: JournalLeft) -> str:
 
 
 def require_readable(journals: Iterable[Path]) -> None:
-    """Raises RequestError for journals that are root's if we are not."""
+    """Raise RequestError for journals of root if this user is another."""
     if os.geteuid() == 0:
         return
     for journal in journals:
@@ -178,9 +180,8 @@ def require_readable(journals: Iterable[Path]) -> None:
 
 
 def permitted(values: Iterable[OldValue]) -> tuple[Location, ...]:
-    """Where a journal's tunables and their companions are, looked up again in the catalogue for this kernel.
-
-    A journal is a file, and may name any place: only these are written because of it.
+    """Return where a journal's tunables and their companions are, looked up again in the catalogue for this kernel. A
+    journal is a file, and may name any place: only these are written because of it.
     """
     known = catalogue()
     version = KernelVersion.parse(os.uname().release)
@@ -288,7 +289,7 @@ class Verification:
 
 
 def kept_states(home: Home) -> Path:
-    """Where they are."""
+    """Return the directory of states."""
     return home.state / "before-runs"
 
 

@@ -57,7 +57,7 @@ class Holder:
 
 
 def status_name(uid: int) -> str:
-    """The file in which a user says so."""
+    """Return the file in which a user says so."""
     return "ajuste.status" if uid == 0 else f"ajuste-{uid}.status"
 
 
@@ -88,13 +88,13 @@ def write_status(path: Path, use: Use) -> None:
 
 
 def own_holder(path: Path) -> Holder | None:
-    """Who said so in a file of this very user, in this boot; the process may have ended."""
+    """Return the holder that a file of this very user names, in this boot; the process may have ended."""
     holder = _read(path)
     return holder if holder is not None and holder.uid == os.geteuid() else None
 
 
 def other_holders(directory: Path) -> Iterator[Holder]:
-    """Who of the other users has the machine, as far as it can be believed."""
+    """Yield the other users that have the machine, as far as they can be believed."""
     try:
         names = sorted(name for name in os.listdir(directory) if _NAME.fullmatch(name))  # noqa: PTH208 - names only
     except OSError:
@@ -308,7 +308,7 @@ class _InUse(RequestError):
 
 
 def lock_name(uid: int) -> str:
-    """The file that is a user's lock."""
+    """Return the file that is a user's lock."""
     return LOCK.name if uid == 0 else f"ajuste-{uid}.lock"
 
 

@@ -107,7 +107,7 @@ def prepared_for(
     *,
     wait_s: float = 0,
 ) -> PreparedHost:
-    """This machine, made ready for that study; ``first`` is called before anything is changed."""
+    """Return this machine, made ready for that study; ``first`` is called before anything is changed."""
     return PreparedHost(
         home,
         say,
@@ -127,9 +127,9 @@ REAL_TIME_NOTE = "a real-time process that never sleeps blocks every other proce
 
 
 def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_risk: bool, dry: bool = False) -> None:
-    """Raises RequestError for what needs root if there is none, for a tunable or control groups that this machine lacks
-    or locks, for a kernel module, and for what can hang the machine unless the person has accepted that. A study that
-    is ``dry`` is only planned, which needs no root.
+    """Raise RequestError for missing root rights, for a tunable or control groups that this machine lacks or locks, for
+    a kernel module, and for what can hang the machine unless the person has accepted that. A study that is ``dry`` is
+    only planned, which needs no root.
     """
     _refuse_modules(resolved)
     once = Plan(id="once", before=resolved.setup, after=resolved.cleanup)
@@ -253,7 +253,7 @@ def disk_for_run(chosen: str | None, size_mib: int, *, accept_risk: bool) -> Ite
 
 
 def disk_in_plan(chosen: str | None) -> str:
-    """The name that ``disk_for_run`` would most likely give; nothing is made or opened."""
+    """Return the name that ``disk_for_run`` would most likely give; nothing is made or opened."""
     if chosen is not None:
         return whole_disk(chosen)
     numbers = (number for number in range(1 << 20) if not (DISKS / f"loop{number}" / "loop").exists())
@@ -261,7 +261,7 @@ def disk_in_plan(chosen: str | None) -> str:
 
 
 def whole_disk(chosen: str) -> str:
-    """The kernel's name of the disk ``sdb`` or ``/dev/sdb``. Raises RequestError for what is none."""
+    """Return the kernel's name of the disk ``sdb`` or ``/dev/sdb``. Raises RequestError for what is none."""
     name = Path(os.path.realpath(f"/dev/{chosen.removeprefix('/dev/')}")).name
     if (DISKS / name).is_dir():
         return name

@@ -79,12 +79,12 @@ class Addresses(BaseModel):
 
 
 def suites_of(source: KernelSource) -> tuple[str, ...]:
-    """All that its repositories have, each once."""
+    """Return all suites that the source's repositories have, each once."""
     return tuple(dict.fromkeys(suite for repository in source.repositories for suite in repository.suites))
 
 
 def find_addresses(source: KernelSource, environment: Mapping[str, str] = os.environ) -> Addresses:
-    """Of all suites of ``source``. Raises RequestError for a mirror that a setting names and that can be none."""
+    """Return the addresses of all suites of ``source``. Raises RequestError for an invalid mirror in a setting."""
     settings = chosen_mirrors(source, environment)
     has_apt = shutil.which("apt-get") is not None and shutil.which("apt-config") is not None
     configured = {} if not has_apt or len(settings) == len(source.repositories) else _apt_mirrors(source)
@@ -107,7 +107,7 @@ def find_addresses(source: KernelSource, environment: Mapping[str, str] = os.env
 
 
 def chosen_mirrors(source: KernelSource, environment: Mapping[str, str]) -> dict[str, str]:
-    """The mirrors that settings name, by the repository. Raises RequestError for one that can be none."""
+    """Return the mirrors that settings name, by repository. Raises RequestError for an invalid one."""
     chosen = {}
     for repository in source.repositories:
         if mirror := environment.get(repository.setting, ""):
@@ -208,10 +208,8 @@ class Archive:
         self._stamp = directory / "refreshed.json"
 
     def refresh(self, suites: Iterable[str] = (), *, force: bool = False) -> None:
-        """Fetch the package lists of ``suites`` (default, all) unless they are recent. A suite that is missing is
-        named, and does no harm.
-
-        Raises RunError where no list could be fetched and there is no older one.
+        """Fetch the package lists of ``suites`` (default: all) unless they are recent, and name suites that are
+        missing. Raises RunError where no list could be fetched and no older one exists.
         """
         wanted = [suite for suite in self.suites if suite in set(suites)] or list(self.suites)
         with keeping_in(self.directory, "package lists"), self._lock(shared=False):
@@ -241,7 +239,7 @@ class Archive:
             self._stamp.write_text(stamp.model_dump_json(), encoding="utf-8")
 
     def lacking(self, suites: Iterable[str]) -> str:
-        """Of which ``suites`` there is no list, and why: what follows "could not fetch". Empty if there are all."""
+        """Return which of ``suites`` have no list, and why, to follow "could not fetch"; empty if none."""
         missing, stamp = self._missing(suites), self._read_stamp()
         why = [stamp.failures[suite] for suite in missing if suite in stamp.failures] if stamp else []
         return f"the lists of {', '.join(missing)}" + (f": {why[0]}" if why else "") if missing else ""
@@ -250,20 +248,20 @@ class Archive:
         return sorted(suite for suite in set(suites).intersection(self.suites) if not self._file(suite).is_file())
 
     def names(self, prefix: str) -> list[str]:
-        """All package names that begin with ``prefix``."""
+        """Return all package names that begin with ``prefix``."""
         names = self._ask(lambda file, _: find_names(file, prefix))
         return sorted(set().union(*names))
 
     def providers(self, name: str) -> set[str]:
-        """The names of packages that provide ``name``."""
+        """Return the names of packages that provide ``name``."""
         return set().union(*self._ask(lambda file, _: find_providers(file, name)))
 
     def essential(self, suite: str) -> list[str]:
-        """The names of packages that every system of ``suite`` has."""
+        """Return the names of packages that every system of ``suite`` has."""
         return sorted(set().union(*self._ask(lambda file, other: find_essential(file) if other == suite else set())))
 
     def packages(self, names: Iterable[str]) -> list[Package]:
-        """All versions of the packages that have one of ``names``, each once, with all the suites that have it."""
+        """Return all versions of packages called one of ``names``, each once, with all suites that have it."""
         wanted = sorted(set(names))
         merged: dict[tuple[str, str, str], Package] = {}
         for packages in self._ask(lambda file, suite: find_packages(file, wanted, suite)):
@@ -274,9 +272,8 @@ class Archive:
         return list(merged.values())
 
     def download(self, packages: Iterable[Package], into: Path) -> list[Path]:
-        """Fetch the package files into a directory: exactly those that the signed lists name.
-
-        Raises PackageGone where one of them is not, or not as listed, on the mirror; RunError for other failures.
+        """Fetch package files into a directory, exactly as the signed lists name them. Raises PackageGone where the
+        mirror has one not, or not as listed; RunError for other failures.
         """
         wanted = list(packages)
         known = self._read_stamp()

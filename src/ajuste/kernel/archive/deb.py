@@ -40,9 +40,8 @@ _OF_THE_DISK: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno
 
 
 def unpack(packages: Iterable[Path], into: Path) -> None:
-    """Extract the files of packages with their modes (without setuid and the like) and times.
-
-    Raises RunError for a file that is no package, or that has names which lead out of the directory.
+    """Extract package files with their modes (without setuid and the like) and times. Raises RunError for a file that
+    is no package, or with names that lead out of the directory.
     """
     tree = _Tree(into)
     into.mkdir(exist_ok=True)
@@ -67,8 +66,8 @@ class PackedFile:
 
 
 def read_package(package: Path, wanted: Callable[[PurePosixPath], bool]) -> Iterator[PackedFile]:
-    """What a package has at the ``wanted`` paths, in its own order; nothing is written. Modes are without setuid and
-    the like. Raises RunError as ``unpack``.
+    """Return what a package has at the ``wanted`` paths, in its order, without setuid and the like. Raises RunError as
+    ``unpack``.
     """
     size_bytes = 0
     with _reading(package, _DATA) as tar:
@@ -94,9 +93,7 @@ def read_package(package: Path, wanted: Callable[[PurePosixPath], bool]) -> Iter
 
 
 def postinst(package: Path) -> str:
-    """The text of a package's ``postinst``, which is never run; empty where it has none. Raises RunError
-    as ``unpack``.
-    """
+    """Return the text of a package's ``postinst``, empty if it has none. Raises RunError as ``unpack``."""
     with _reading(package, _CONTROL) as tar:
         for member in tar:
             if _inside(member.name) == PurePosixPath("postinst") and member.isfile() and member.size <= _LARGEST_SCRIPT:

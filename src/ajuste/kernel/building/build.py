@@ -99,7 +99,7 @@ class BuildRequest:
 
 
 class BuildWatcher(Protocol):
-    """Told what happens; ``compiling`` before the first object, with about how many there will be, if that is known."""
+    """Receives messages; ``compiling`` comes before the first object, with their expected number, if known."""
 
     def say(self, text: str) -> None: ...
 
@@ -147,16 +147,15 @@ class _Recipe:
 
 
 def build_kernel(request: BuildRequest, home: Home, watcher: BuildWatcher) -> BuiltKernel:
-    """The kernel that ``request`` asks for, under its name. Raises as ``build_kernels``."""
+    """Build the kernel that ``request`` asks for, under its name. Raises as ``build_kernels``."""
     return build_kernels([request], home, watcher)[0]
 
 
 def build_kernels(requests: Sequence[BuildRequest], home: Home, watcher: BuildWatcher) -> list[BuiltKernel]:
-    """The kernels that ``requests`` ask for, under their names. Sources, patches and names of options of all of them
-    are checked before the first is built.
+    """Build the kernels that ``requests`` ask for, under their names.
 
-    Raises RequestError for what cannot be built as it is asked for, RunError where building fails; then no kernel has
-    changed, and objects that were compiled are kept for the next time.
+    Sources, patches and option names of all are checked before the first is built. Raises RequestError for what cannot
+    be built as requested, RunError where building fails; then no kernel has changed, and compiled objects are kept.
     """
     for name in filter(None, (request.name for request in requests)):
         check_name(name)
@@ -169,10 +168,8 @@ def build_kernels(requests: Sequence[BuildRequest], home: Home, watcher: BuildWa
 
 
 def check_request(request: BuildRequest, home: Home) -> str:
-    """The version of the kernel that ``request`` asks for, such as ``6.1.192``; of a package that is not here what the
-    request says of it. Nothing is fetched or built.
-
-    Raises RequestError for all that is known to be wrong without that: sources, patches, names of options.
+    """Return the version of the kernel that ``request`` asks for, such as ``6.1.192``, or of a package that is not here
+    the requested one. Fetches and builds nothing. Raises RequestError for invalid sources, patches and option names.
     """
     source = parse_source(request.source)
     settings = dict(read_options(request.settings))
@@ -409,19 +406,16 @@ _NEWEST: Final = 99
 
 @cache  # A request asks several times, and reading a source takes seconds.
 def version_to_build(spec: KernelToBuild, home: Home) -> KernelVersion:
-    """The version that the kernel will have. Nothing is fetched or built.
-
-    Raises RequestError for all that is known to be wrong without that: sources, patches, names of options.
+    """Return the version that the kernel will have. Fetches and builds nothing. Raises RequestError for invalid
+    sources, patches and option names.
     """
     version = check_request(_request(spec), home)
     return KernelVersion.parse(f"{version}.{_NEWEST}" if version.isdigit() else version)
 
 
 def build_specified(texts: Iterable[str], home: Home, watcher: BuildWatcher) -> dict[str, BuiltKernel]:
-    """The kernels to be built among the specifications ``texts``, by their text. What is wrong with any of ``texts`` is
-    found before the first kernel is built, and the others are fetched by then.
-
-    Raises RequestError for kernels that cannot be had as they are asked for, RunError where fetching or building fails.
+    """Return the kernels to be built among the specifications ``texts``, by their text. All ``texts`` are checked, and
+    the other kernels fetched, before the first is built. Raises RequestError or RunError.
     """
     specs = {text: parse_spec(text) for text in dict.fromkeys(texts)}
     wanted = specs_to_build(specs)
@@ -438,7 +432,7 @@ def build_specified(texts: Iterable[str], home: Home, watcher: BuildWatcher) -> 
 
 
 def require_different(built: dict[str, BuiltKernel]) -> None:
-    """Raises RequestError where two specifications give the same kernel."""
+    """Raise RequestError where two specifications give the same kernel."""
     first: dict[str, str] = {}
     for text, kernel in built.items():
         if (other := first.setdefault(kernel.key, text)) != text:

@@ -42,27 +42,27 @@ _VALUES: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class OptionsConflict(RequestError):
-    """Kconfig has no configuration with the options that were asked for."""
+    """Kconfig has no configuration with the requested options."""
 
 
 def read_options(text: str) -> dict[str, str]:
-    """The options of a ``.config`` or a fragment of one. The last line on an option counts."""
+    """Read the options of a ``.config`` or a fragment of one; the last line on an option counts."""
     return dict(filter(None, (split_line(line.strip()) for line in text.splitlines())))
 
 
 def written(options: Options) -> str:
-    """As a fragment of a ``.config``."""
+    """Return the options as a fragment of a ``.config``."""
     return "".join(option_line(name, value) for name, value in options.items())
 
 
 def bundled_fragment(name: str) -> str:
-    """The text of ``catalogue/kernels/options/NAME.config``."""
+    """Return the text of ``catalogue/kernels/options/NAME.config``."""
     return (files("ajuste.catalogue") / "kernels" / "options" / f"{name}.config").read_text(encoding="utf-8")
 
 
 def symbols_of(origin: SourceOrigin, edits: Edits) -> dict[str, str]:
-    """All options that the Kconfig files of ``origin``, as patches leave them, define for any machine, with their
-    types (``bool``, ``tristate``, ``int``, ``hex``, ``string``); an empty one where it is not always the same.
+    """Return all options that the Kconfig files of ``origin`` with ``edits`` define for any machine, with their types
+    (``bool``, ``tristate``, ``int``, ``hex``, ``string``), empty where they differ.
     """
     kept = [path for path in origin.manifest if _is_kconfig(path) and path not in edits]
     patched = [edit.content for path, edit in edits.items() if _is_kconfig(path) and edit.content is not None]
@@ -80,7 +80,7 @@ def _is_kconfig(path: str) -> bool:
 
 
 def require_known(asked: Options, symbols: Mapping[str, str], origin: SourceOrigin) -> None:
-    """Raises RequestError for names that there are not, with the nearest, and for values of another type."""
+    """Raise RequestError for unknown names, with the nearest, and for values of another type."""
     for name, value in asked.items():
         if name not in symbols:
             near = nearest_names(name, sorted(symbols), most=3, likeness=70, parts=False)
@@ -97,12 +97,12 @@ def require_known(asked: Options, symbols: Mapping[str, str], origin: SourceOrig
 
 
 def missed(asked: Options, came: Options) -> dict[str, str]:
-    """What was asked for and is otherwise, with what it is."""
+    """Return the requested options that have another value, with that value."""
     return {name: came.get(name, "n") for name, value in asked.items() if came.get(name, "n") != value}
 
 
 def read_config_file(path: Path) -> str:
-    """Raises RequestError for a file that is no ``.config``."""
+    """Read a ``.config``. Raises RequestError for a file that is none."""
     try:
         if path.exists() and not path.is_file():  # A FIFO would make its reader wait.
             raise ValueError
@@ -133,7 +133,7 @@ class Start:
 
 
 def start_of(config: str, version: str, home: Home, say: Say) -> Start:
-    """The start that ``config`` names, for a kernel of ``version`` (``6.1.192``). Raises RequestError, RunError."""
+    """Return the start that ``config`` names, for a kernel of ``version``. Raises RequestError, RunError."""
     if config in _FRAGMENTS:
         return Start("fragment", "\n".join(bundled_fragment(name) for name in _FRAGMENTS[config]))
     if config != DISTRO:
@@ -152,7 +152,7 @@ def start_of(config: str, version: str, home: Home, say: Say) -> Start:
 
 
 def configure(tree: Workspace, home: Home, start: Start, settings: Options) -> dict[str, str]:
-    """Make the ``.config`` of the tree, and say what it has. Raises RequestError for what did not come out."""
+    """Make the ``.config`` of the tree and return its options. Raises RequestError for missed options."""
     wanted = {name: value for name, value in read_options(start.text).items() if name not in settings}
     text = written({**wanted, **settings})
     if start.kind == "fragment":
@@ -166,7 +166,7 @@ def configure(tree: Workspace, home: Home, start: Start, settings: Options) -> d
 
 
 def fallen(start: Start, settings: Options, came: Options, symbols: Collection[str]) -> dict[str, str]:
-    """What a fragment names and this kernel knows, but did not get: because of the ``settings``, or by itself."""
+    """Return what a fragment names and this kernel did not get, because of the ``settings`` or by itself."""
     if start.kind == "file":
         return {}
     asked = {name: value for name, value in read_options(start.text).items() if name in symbols}
@@ -192,14 +192,14 @@ _READ: Final = re.compile(rb"\(wildcard include/config/([\w/]+)")
 
 @dataclass(frozen=True)
 class OptionChange:
-    """Of ``objects`` that there are, make will compile ``affected`` again for other options."""
+    """Of ``objects`` existing ones, make compiles ``affected`` again for other options."""
 
     objects: int
     affected: int
 
     @property
     def wide(self) -> bool:
-        """Whether it is much of the whole."""
+        """Whether most must be compiled again."""
         return self.affected > _WIDE * self.objects
 
     @property
@@ -208,8 +208,8 @@ class OptionChange:
 
 
 def turn_to(tree: Workspace, options: Options) -> OptionChange:
-    """Let ``tree.objects``, whose ``.config`` has ``options``, be those that need the least compiling for them; where
-    that is much all the same, what they are now stays aside.
+    """Exchange ``tree.objects``, made with ``options``, for those that need the least compiling; where much must be
+    compiled anyway, the present ones are put aside.
     """
     change = _change(tree.objects, options)
     if change.objects and not change.wide:

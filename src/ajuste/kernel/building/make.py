@@ -54,11 +54,10 @@ def run_make(
     watch: Watch = lambda _: None,
     cached: bool = False,
 ) -> None:
-    """Make ``targets`` (and ``NAME=VALUE``) of the tree's sources in its ``objects``; what make says is in its log.
-    ``cached`` if ccache is to be asked for each file, which costs a quarter of the time for those it does not have.
+    """Make ``targets`` (and ``NAME=VALUE``) of the tree's sources in its ``objects``, with a log.
 
-    However this process ends, make ends too. Raises RunError with the first error of the compiler, RequestError where
-    the disk is full.
+    ``cached`` asks ccache for each file, which costs a quarter of the time for those it does not have. Make ends with
+    this process. Raises RunError with the compiler's first error, RequestError where the disk is full.
     """
     words = [f"O={tree.objects}", "LOCALVERSION=", "DEPMOD=true", *targets]
     run_make_in(tree.source, tree, home, words, "the kernel does not build", jobs=jobs, watch=watch, cached=cached)
@@ -75,7 +74,7 @@ def run_make_in(
     watch: Watch = lambda _: None,
     cached: bool = False,
 ) -> None:
-    """As ``run_make``, with nothing but ``words`` and in a directory of the sources; ``complaint`` begins its error."""
+    """Run make as ``run_make``, with only ``words``, in a directory of the sources; ``complaint`` begins errors."""
     command = ["setpriv", "--pdeathsig", "TERM", "--", "make", f"-j{jobs}", "--output-sync=target", *words]
     with tree.log.open("wb") as log:
         process = subprocess.Popen(
@@ -156,9 +155,7 @@ def _failure(tree: Workspace, words: Sequence[str], complaint: str) -> RunError 
 
 
 def first_error(lines: Sequence[str]) -> list[str]:
-    """The first error of a compiler or, if there is none, of a linker, of make, …, with the lines below it that are
-    about it.
-    """
+    """Return the first error of a compiler, or else of a linker, of make, …, with its further lines."""
     for pattern in _ERRORS:
         for number, line in enumerate(lines):
             if pattern.match(line):
@@ -168,7 +165,7 @@ def first_error(lines: Sequence[str]) -> list[str]:
 
 
 def jobs_here() -> int:
-    """How many compilers at once."""
+    """Return the number of compilers to run at once."""
     return len(os.sched_getaffinity(0)) + 1
 
 
@@ -202,14 +199,14 @@ _HEADERS_FOR: Final = {
 
 
 def require_tools() -> None:
-    """What every kernel takes, its configuration too. Raises RequestError that names the packages."""
+    """Raise RequestError, with the packages, for missing programs that every kernel takes."""
     lacking = {program: package for program, package in _PROGRAMS.items() if shutil.which(program) is None}
     lacking |= {header: package for header, package in _HEADERS.items() if not _has_header(header)}
     require_none(lacking, "a kernel")
 
 
 def require_tools_for(options: Mapping[str, str]) -> None:
-    """What these options take besides. Raises RequestError that names the packages."""
+    """Raise RequestError, with the packages, for missing programs that these options take besides."""
     lacking = {
         program: package
         for name, (program, package) in _PROGRAMS_FOR.items()
@@ -224,7 +221,7 @@ def require_tools_for(options: Mapping[str, str]) -> None:
 
 
 def compiler() -> str:
-    """What compiles and links, with their versions."""
+    """Return what compiles and links, with their versions."""
     return "; ".join(_first_line(program) for program in ("gcc", "ld"))
 
 
@@ -242,7 +239,7 @@ def _has_header(name: str) -> bool:
 
 
 def require_none(lacking: dict[str, str], what: str) -> None:
-    """Raises RequestError where something is ``lacking`` for building ``what``: programs or headers, by package."""
+    """Raise RequestError if programs or headers, by package, are ``lacking`` for ``what``."""
     if lacking:
         raise RequestError(
             f"building {what} requires {', '.join(sorted(lacking))}, not found on this machine",

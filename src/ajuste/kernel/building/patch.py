@@ -44,7 +44,9 @@ class PatchFile:
 
 
 def read_patches(paths: Sequence[Path]) -> tuple[PatchFile, ...]:
-    """Raises RequestError for files that cannot be read, are no patches, or name files outside of the tree."""
+    """Read patches. Raises RequestError for files that cannot be read, are no patches, or name files outside of the
+    tree.
+    """
     return tuple(_read(path) for path in paths)
 
 
@@ -136,9 +138,8 @@ def _name(patch: Path, line: int, text: bytes, *, strip: int) -> str:
 
 
 def try_patches(patches: Sequence[PatchFile], origin: SourceOrigin) -> tuple[Edits, list[str]]:
-    """What the files of ``origin`` are after the whole series, and words on what did not fit exactly.
-
-    Raises RequestError with the hunks that were rejected.
+    """Return the files of ``origin`` after the whole series, and notes on what did not fit exactly. Raises RequestError
+    with the rejected hunks.
     """
     if not patches:
         return {}, []

@@ -61,7 +61,7 @@ class OwnScheduler:
 
 
 def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
-    """Raises RequestError for what is no program with a scheduler's name."""
+    """Read programs of schedulers. Raises RequestError for any other file."""
     schedulers: dict[str, OwnScheduler] = {}
     # What can be a level of the tunable, and nothing else; loaded only where it is needed.
     names = catalogue().find_tunable(_TUNABLE).also if files else ""
@@ -87,7 +87,7 @@ def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
 
 
 def require_loadable(schedulers: Sequence[OwnScheduler], options: Options) -> None:
-    """Raises RequestError where a kernel with these options cannot load what it would be given."""
+    """Raise RequestError where a kernel with these options cannot load its schedulers."""
     lacking = [f"{name}=y" for name in _OPTIONS if options.get(name) != "y"]
     if schedulers and lacking:
         raise RequestError(
@@ -97,7 +97,7 @@ def require_loadable(schedulers: Sequence[OwnScheduler], options: Options) -> No
 
 
 def schedulers_of(config: str, origin: SourceOrigin) -> tuple[str, ...]:
-    """The names of those that are to be built where ``config`` was asked for: all that the sources have."""
+    """Return the names of the schedulers to build with ``config``: all that the sources have."""
     if config != CONFIG:
         return ()
     paths = map(PurePosixPath, origin.manifest)
@@ -105,7 +105,7 @@ def schedulers_of(config: str, origin: SourceOrigin) -> tuple[str, ...]:
 
 
 def require_llvm() -> Llvm:
-    """The newest LLVM here that is whole. Raises RequestError that names the packages."""
+    """Return the newest complete LLVM here. Raises RequestError that names the packages."""
     for suffix in _SUFFIXES:
         if all(shutil.which(f"{program}{suffix}") for program in _PROGRAMS):
             process = subprocess.run([f"clang{suffix}", "--version"], capture_output=True, text=True, check=False)
@@ -119,10 +119,8 @@ def require_llvm() -> Llvm:
 def build_schedulers(
     tree: Workspace, home: Home, names: Sequence[str], options: Options, llvm: Llvm
 ) -> dict[Path, str]:
-    """The programs of ``names`` for the kernel that was built in ``tree``, each with what strips it; none for a kernel
-    that cannot load them.
-
-    Raises RunError with the first error of the compiler.
+    """Build the programs of ``names`` for the kernel that was built in ``tree``, each with what strips it; none for a
+    kernel that cannot load them. Raises RunError with the compiler's first error.
     """
     if any(options.get(name) != "y" for name in _OPTIONS):
         return {}
@@ -141,8 +139,8 @@ def build_schedulers(
 
 
 def keep_schedulers(programs: Mapping[Path, str], folder: Path) -> None:
-    """Put ``programs`` into ``folder``, without what only a debugger reads; with each comes what strips it. Raises
-    RunError for one that is none after all.
+    """Put ``programs``, each with what strips it, into ``folder``, without debugging data. Raises RunError for a file
+    that is no program.
     """
     folder.mkdir()
     for program, strip in programs.items():

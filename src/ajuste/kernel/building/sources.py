@@ -58,7 +58,7 @@ _KINDS: Final = {b"100644": PLAIN, b"100755": PROGRAM, b"120000": LINK}
 
 @dataclass(frozen=True)
 class RevisionSource:
-    """``commit`` and ``tree`` are git's names of what ``revision`` stood for."""
+    """A git commit; ``commit`` and ``tree`` are git's names of what ``revision`` stood for."""
 
     repository: Path
     revision: str
@@ -92,7 +92,7 @@ class RevisionSource:
         return _git_in(self.repository, "cat-file", "blob", self._blob(path))
 
     def read_all(self, paths: Iterable[str]) -> Iterator[bytes]:
-        """By one process of git, which takes a list: it would wait for its reader."""
+        """Read many files by one process of git, which takes a list: it would wait for its reader."""
         wanted = list(paths)
         with subprocess.Popen(
             ["git", "-C", self.repository, "cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -118,7 +118,7 @@ class RevisionSource:
 
 
 def revision_source(directory: Path, revision: str) -> RevisionSource:
-    """Raises RequestError where ``directory`` is no repository or has no such ``revision``."""
+    """Open a revision. Raises RequestError where ``directory`` is no repository or has no such ``revision``."""
     repository = directory.expanduser().absolute()
     if shutil.which("git") is None:
         raise RequestError("git was not found", hint=install_hint("git"))
@@ -162,7 +162,7 @@ _BUILT: Final = (".config", "include/config/auto.conf", "include/generated/autoc
 
 @dataclass(frozen=True)
 class DirectorySource:
-    """``known`` is a file that remembers the sums of files, so that only what changed is read again."""
+    """A directory; ``known`` is a file that remembers checksums, so that only changed files are read again."""
 
     directory: Path
     known: Path
@@ -182,7 +182,7 @@ class DirectorySource:
 
     @cached_property
     def manifest(self) -> Manifest:
-        """What building in the directory made is left out: what its ``.gitignore`` names, if it was built there."""
+        """Files without those that building made: those that ``.gitignore`` names, if it was built there."""
         remembered = _remembered(self.known)
         now: dict[str, list[str]] = {}
         marks = {}
@@ -253,7 +253,7 @@ def _git(*arguments: str, cwd: Path | None = None) -> bytes:
 
 
 def directory_source(directory: Path, known: Path, say: Say) -> DirectorySource:
-    """Raises RequestError where directory not found."""
+    """Open a directory. Raises RequestError if it does not exist."""
     absolute = directory.expanduser().absolute()
     if not absolute.is_dir():
         kind, colon, rest = str(directory).partition(":")
@@ -266,7 +266,7 @@ def directory_source(directory: Path, known: Path, say: Say) -> DirectorySource:
 
 
 def open_source(text: str, home: Home, say: Say, *, refresh: bool = False) -> SourceOrigin:
-    """Raises RequestError for sources that there are not, RunError where fetching fails."""
+    """Open the sources that ``text`` names. Raises RequestError for missing ones, RunError where fetching fails."""
     wanted = parse_source(text)
     if isinstance(wanted, PackagedKernel):
         return packaged_source(wanted, home, say, refresh=refresh)
@@ -349,9 +349,8 @@ class PackagedSource(BaseModel):
 
 
 def packaged_source(wanted: PackagedKernel, home: Home, say: Say, *, refresh: bool = False) -> PackagedSource:
-    """The source package for ``wanted``: of a series the newest that the cache has or else the mirror.
-
-    Raises RequestError for one that there is not or a disk that is too full, RunError where fetching fails.
+    """Return the source package for ``wanted``: of a series the newest that the cache or else the mirror has. Raises
+    RequestError for a missing one or a full disk, RunError where fetching fails.
     """
     source = kernel_sources()[wanted.source]
     root = home.cache / "sources"

@@ -38,7 +38,7 @@ def remove_durably(path: Path) -> None:
 
 
 def content_of(path: Path) -> bytes | None:
-    """The content; ``None`` where there is no such file. Raises OSError for anything else."""
+    """Return the content, ``None`` where the file is missing. Raises OSError for anything else."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -63,7 +63,7 @@ class MountPoint(NamedTuple):
 
 
 def mount_of(path: Path, root: Path = Path("/")) -> MountPoint | None:
-    """The file system that ``path`` is on, as the machine below ``root`` sees it."""
+    """Return the file system that ``path`` is on, as the machine below ``root`` sees it."""
     try:
         lines = (root / "proc/mounts").read_text().splitlines()
     except OSError:
@@ -82,8 +82,8 @@ def mount_of(path: Path, root: Path = Path("/")) -> MountPoint | None:
 
 
 def why_not_written_by_grub(directory: Path, root: Path = Path("/")) -> str:
-    """Why GRUB could not write to a file of ``directory``; empty if it can. Source: GRUB manual 2.06, 15.2 "The GRUB
-    environment block": no diskfilter (LVM, RAID), no ZFS or btrfs.
+    """Return why GRUB cannot write to a file of ``directory``, empty if it can. Source: GRUB manual 2.06, 15.2 "The
+    GRUB environment block": no diskfilter (LVM, RAID), no ZFS or btrfs.
     """
     mount = mount_of(directory, root)
     if mount is None:
@@ -96,7 +96,7 @@ def why_not_written_by_grub(directory: Path, root: Path = Path("/")) -> str:
 
 
 def require_lasting(directory: Path, what: str, root: Path = Path("/")) -> None:
-    """Whether what is written to ``directory`` is there after a reboot. Raises RequestError."""
+    """Raise RequestError if what is written to ``directory`` is gone after a reboot."""
     there = next(parent for parent in (directory, *directory.parents) if parent.exists())
     mount = mount_of(there, root)
     if mount is not None and mount.kind in _IN_MEMORY:
@@ -108,7 +108,7 @@ def require_lasting(directory: Path, what: str, root: Path = Path("/")) -> None:
 
 
 def require_room(directory: Path, what: str, root: Path = Path("/")) -> None:
-    """Whether a file can be added to ``directory``. Raises RequestError."""
+    """Raise RequestError if no file can be added to ``directory``."""
     _require_writable(directory, what, mount_of(directory, root))
     free = os.statvfs(directory)
     if free.f_bavail * free.f_frsize < LEAST_FREE or (free.f_files and not free.f_favail):
@@ -151,8 +151,8 @@ _WANTED: Final = {_RESUME: "multi-user.target", _EARLY: "sysinit.target", _TIMER
 
 
 def install_units(root: Path, kept: Path, command: Sequence[str], environment: Mapping[str, str]) -> bool:
-    """Write and link the units; ``kept`` is the directory of the experiment, ``command`` what goes on with it, with
-    that ``environment``. Whether anything was changed. May be done twice. Raises OSError.
+    """Write and link the units; ``kept`` is the directory of the experiment, ``command`` continues it with that
+    ``environment``. Return whether anything changed. May be done twice. Raises OSError.
     """
     directory, changed = root / DIRECTORY, False
     for name, text in _texts(kept, command, environment).items():
@@ -170,7 +170,7 @@ def install_units(root: Path, kept: Path, command: Sequence[str], environment: M
 
 
 def delete_units(root: Path) -> bool:
-    """Remove the units. Whether there were any. May be done twice. Raises OSError."""
+    """Remove the units; return whether there were any. May be done twice. Raises OSError."""
     directory = root / DIRECTORY
     links = [directory / f"{target}.wants" / name for name, target in _WANTED.items()]
     units = [
@@ -254,20 +254,18 @@ ExecStart=systemctl --force reboot
 
 
 def unit_assignment(name: str, value: str) -> str:
-    """As one word of ``Environment=`` (systemd.exec(5)), in which a dollar sign is only itself."""
+    """Return one word of ``Environment=`` (systemd.exec(5)), in which a dollar sign is only itself."""
     return f'"{_inside(f"{name}={value}")}"'
 
 
 def unit_word(text: str) -> str:
-    """As one word of a unit's command (systemd.service(5), systemd.syntax(7)): no variable and no specifier in it is
-    replaced.
-    """
+    """Return one word of a unit's command (systemd.service(5), systemd.syntax(7)) without variables and specifiers."""
     inside = _inside(text).replace("$", "$$")
     return f'"{inside}"' if inside != text or not text or any(c.isspace() or c in "'\";" for c in text) else text
 
 
 def unit_path(text: str) -> str:
-    """As a path that is no word of a list."""
+    """Return a path that is no word of a list."""
     return text.replace("%", "%%")
 
 

@@ -51,11 +51,11 @@ class BootEntry:
 
     @property
     def mark(self) -> str:
-        """The word by which a boot of it is known."""
+        """The word that identifies a boot of it."""
         return f"{MARK}={self.experiment}.{self.index}"
 
     def command_line(self, words: Sequence[str], *, watchdog: bool) -> tuple[str, ...]:
-        """``words``, those of an entry of this machine, as this one has them: a kernel that panics reboots."""
+        """Return ``words`` of an entry of this machine for this one: a kernel that panics reboots."""
         plain = [word for word in words if not word.startswith((f"{MARK}=", "panic=", "BOOT_IMAGE="))]
         guard = (f"panic={PANIC_SECONDS}", *(("systemd.watchdog_sec=60s",) if watchdog else ()))
         return (*self.state.applied_to(plain), *guard, self.mark)
@@ -74,16 +74,16 @@ class BootLoader(ABC):
 
     @abstractmethod
     def why_not(self) -> str:
-        """Why this machine cannot boot once by it; empty if it can."""
+        """Return why this machine cannot boot once by it, empty if it can."""
 
     @property
     @abstractmethod
     def files(self) -> tuple[Path, ...]:
-        """All that it changes. They are as before at the end, or are not there again."""
+        """All files that it changes. They are as before at the end, or gone again."""
 
     @abstractmethod
     def check(self, entries: Sequence[BootEntry]) -> None:
-        """Whether it has what ``entries`` need. Changes nothing. Raises RequestError."""
+        """Check, without any change, that it has what ``entries`` need. Raises RequestError."""
 
     @abstractmethod
     def prepare(self, entries: Sequence[BootEntry]) -> None:
@@ -91,12 +91,12 @@ class BootLoader(ABC):
 
     @abstractmethod
     def arm(self, entry: BootEntry) -> None:
-        """The next boot, and only that one, is of ``entry``. Raises OSError, RunError."""
+        """Make ``entry`` the next boot, and only that one. Raises OSError, RunError."""
 
     @abstractmethod
     def restore(self, originals: dict[str, bytes | None]) -> tuple[str, ...]:
-        """Take everything away that was written, and the one boot back; ``originals`` are ``files`` as they were. What
-        somebody else changed meanwhile stays, and is said. May be done twice. Raises OSError, RunError.
+        """Remove everything that was written, and the one boot; ``originals`` are ``files`` as they were. Return what
+        somebody else changed meanwhile, which stays. May be done twice. Raises OSError, RunError.
         """
 
     def kernel_file(self, release: str) -> Path:
@@ -109,7 +109,7 @@ class BootLoader(ABC):
 
 
 def installed_kernels(root: Path = Path("/")) -> tuple[str, ...]:
-    """The releases of the kernels in /boot that have modules, newest first."""
+    """Return the releases of the kernels in /boot that have modules, newest first."""
     releases = [file.name.removeprefix("vmlinuz-") for file in (root / "boot").glob("vmlinuz-*")]
     return tuple(
         sorted(
@@ -119,7 +119,7 @@ def installed_kernels(root: Path = Path("/")) -> tuple[str, ...]:
 
 
 def installed_kernel(named: str, root: Path = Path("/")) -> str:
-    """The release that ``named`` means: itself, or the newest that begins with it. Raises RequestError."""
+    """Return the release that ``named`` means: itself, or the newest that begins with it. Raises RequestError."""
     known = installed_kernels(root)
     if named in known:
         return named
@@ -137,7 +137,7 @@ def _by_number(release: str) -> list[tuple[int, str]]:
 
 
 def run_tool(words: Sequence[str]) -> str:
-    """What a program of this machine says. Raises RunError where it fails."""
+    """Run a program of this machine and return its output. Raises RunError where it fails."""
     program = shutil.which(words[0], path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/bin:/bin")
     if program is None:
         raise RunError(f"program {words[0]} not found")
@@ -152,7 +152,7 @@ def run_tool(words: Sequence[str]) -> str:
 
 
 def program_of(*names: str) -> str | None:
-    """The first of these programs that this machine has."""
+    """Return the first of these programs that this machine has."""
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/bin:/bin"
     return next((name for name in names if shutil.which(name, path=path)), None)
 

@@ -67,7 +67,7 @@ Step = Callable[[str], None]
 
 
 class RebootWanted(Exception):
-    """This machine must boot something else before the experiment goes on. Everything for it is on the disk."""
+    """This machine must boot something else before the experiment continues. All state is on the disk."""
 
 
 class BootPlan(ClosedModel):
@@ -107,7 +107,7 @@ class BootPlan(ClosedModel):
 
 
 def entries_of(states: Sequence[BootState], machine: RebootableMachine) -> tuple[BootEntry, ...]:
-    """As those of a plan, before there is one. Raises RequestError for a kernel that is not installed."""
+    """Return the entries of a plan to be. Raises RequestError for a kernel that is not installed."""
     kernels = [installed_kernel(state.kernel, machine.root) if state.kernel else machine.release for state in states]
     return tuple(
         BootEntry(i, kernel, state, "0", machine.command_line)
@@ -128,7 +128,7 @@ class BootSession:
 
     @classmethod
     def kept(cls, directory: Path, machine: RebootableMachine, step: Step = lambda _: None) -> BootSession | None:
-        """The one that goes on, if any. Raises RunError where it cannot be read."""
+        """Return the unfinished experiment, if any. Raises RunError where it cannot be read."""
         content = content_of(directory / _STATE)
         if content is None:
             return None
@@ -144,7 +144,7 @@ class BootSession:
     def begin(
         cls, directory: Path, plan: BootPlan, machine: RebootableMachine, step: Step = lambda _: None
     ) -> BootSession:
-        """A new one, on the disk. What it needs was checked. Raises OSError, RunError."""
+        """Begin an experiment, whose needs were checked, on the disk. Raises OSError, RunError."""
         make_directory(directory)
         files = machine.loader(plan.loader).files
         kept = {str(file): content_of(file) for file in files}
@@ -169,13 +169,13 @@ class BootSession:
 
     @property
     def kept_boots(self) -> KeptBoots:
-        """Its boots, as a run keeps them."""
+        """Its boots, as a run records them."""
         plan = self.plan
         return KeptBoots(each=plan.each, warm_up=plan.warm_up, loader=plan.loader, boots=plan.boots)
 
     def take_up(self) -> None:
-        """Begin or go on in this boot: what became of the last one is noted, and what may be missing is written.
-        Raises OSError, RunError.
+        """Begin or continue in this boot: record what became of the last one, and write what may be missing. Raises
+        OSError, RunError.
         """
         self._settle()
         self._step("entries")
@@ -186,12 +186,12 @@ class BootSession:
             self.machine.run(("systemctl", "daemon-reload"))
 
     def keep_run(self, run: str) -> None:
-        """Which run it is."""
+        """Record which run it is."""
         if self.plan.run != run:
             self._save("run", run=run)
 
     def begin_trials(self, places: Sequence[tuple[int, int, int]]) -> None:
-        """Trials (block, position, attempt) begin in this boot. Raises OSError."""
+        """Record that trials (block, position, attempt) begin in this boot. Raises OSError."""
         last = self.plan.boots[-1]
         known = tuple(dict.fromkeys((*last.trials, *places)))
         if known != last.trials:
@@ -215,8 +215,8 @@ class BootSession:
         self._save("armed", armed=True)
 
     def end(self) -> tuple[str, ...]:
-        """Everything as it was, but for the running kernel: returns what was changed by others meanwhile and stays.
-        May be done twice. Raises OSError, RunError.
+        """Restore everything except the running kernel; return what others changed meanwhile, which stays. May be done
+        twice. Raises OSError, RunError.
         """
         self._save("ending", phase="ending")
         self._step("restore")
@@ -233,7 +233,7 @@ class BootSession:
         return notes
 
     def reboot(self) -> None:
-        """Boot what was asked for. Raises RunError."""
+        """Boot the requested entry. Raises RunError."""
         self._step("reboot")
         self.machine.run(self.loader.reboot)
 
@@ -284,25 +284,25 @@ class BootSession:
 
 
 def remove_units(machine: RebootableMachine) -> None:
-    """Remove what goes on after a boot. May be done twice. Raises OSError."""
+    """Remove the units that continue after a boot. May be done twice. Raises OSError."""
     if delete_units(machine.root):
         with suppress(RunError):  # They are gone after the next boot in any case.
             machine.run(("systemctl", "daemon-reload"))
 
 
 def last_boots(directory: Path) -> KeptBoots | None:
-    """The boots of the last experiment that ended."""
+    """Return the boots of the last experiment that ended."""
     content = content_of(directory / _LAST)
     return None if content is None else KeptBoots.model_validate_json(content)
 
 
 def resumed(machine: RebootableMachine) -> None:
-    """Say that the experiment goes on in this boot, so that it is not given up."""
+    """Record that the experiment continues in this boot, so that it is not given up."""
     (machine.root / RESUMED).touch()
 
 
 def kept_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """What of an environment a command needs after a reboot."""
+    """Return the part of an environment that a command needs after a reboot."""
     wanted = ("HOME", "PATH", "LANG", "LC_ALL", "SUDO_UID", "SUDO_GID", "SUDO_USER", "TZ")
     return {
         name: value
@@ -326,7 +326,7 @@ _SECURITY: Final = 4  # the directory of certificates
 
 
 def is_secure_boot(root: Path = Path("/")) -> bool:
-    """Whether the firmware starts only what is signed. The value follows four bytes of attributes."""
+    """Whether the firmware starts only signed programs. The value follows four bytes of attributes."""
     try:
         return (root / _VARIABLE).read_bytes()[4:5] == b"\x01"
     except OSError:
@@ -334,7 +334,7 @@ def is_secure_boot(root: Path = Path("/")) -> bool:
 
 
 def is_signed(kernel: Path) -> bool:
-    """Whether a kernel, an EFI program, has a signature; by whom is the firmware's to judge."""
+    """Whether a kernel, an EFI program, has a signature; the firmware judges whose."""
     with kernel.open("rb") as file:
         head = file.read(4096)
     try:
@@ -350,7 +350,7 @@ def is_signed(kernel: Path) -> bool:
 
 
 def require_signed(kernel: Path, release: str, root: Path = Path("/")) -> None:
-    """Raises RequestError for a kernel that the firmware would refuse."""
+    """Raise RequestError for a kernel that the firmware would refuse."""
     if is_secure_boot(root) and not is_signed(kernel):
         raise RequestError(
             f"Secure Boot is on, and the kernel {release} is not signed, so the firmware refuses it",
@@ -382,20 +382,20 @@ class RebootableMachine:
 
     @property
     def release(self) -> str:
-        """Of the running kernel."""
+        """The release of the running kernel."""
         return (self.root / "proc/sys/kernel/osrelease").read_text().strip()
 
     @property
     def mark(self) -> str:
-        """The word by which the running boot is known to be of an experiment; empty where it is not."""
+        """The word that identifies the running boot as one of an experiment, or empty."""
         return next((word for word in self.command_line if word.startswith(f"{MARK}=")), "")
 
     def loader(self, name: str) -> BootLoader:
-        """Raises KeyError."""
+        """Return the boot loader of that name. Raises KeyError."""
         return {kind.name: kind for kind in LOADERS}[name](self.root, self.run)
 
     def choose(self, name: str = "") -> BootLoader:
-        """The boot loader of that name, or the first that can boot once. Raises RequestError where there is none."""
+        """Return the boot loader of that name, or the first that can boot once. Raises RequestError."""
         reasons = []
         for kind in LOADERS:
             if name in ("", kind.name):
@@ -409,8 +409,8 @@ class RebootableMachine:
         )
 
     def require_able(self, kept: Path) -> None:
-        """Whether an experiment can reboot this machine and go on; ``kept`` is where its state is. Changes nothing.
-        Raises RequestError.
+        """Check, without any change, that an experiment with its state in ``kept`` can reboot this machine and
+        continue. Raises RequestError.
         """
         if os.geteuid() != 0:
             raise RequestError("rebooting this machine requires root", hint=f"run {as_root()}")
@@ -425,7 +425,7 @@ class RebootableMachine:
         require_lasting(self.root / DIRECTORY, "the unit that resumes the experiment", self.root)
 
     def require_bootable(self, loader: BootLoader, entries: Sequence[BootEntry]) -> None:
-        """Whether ``loader`` can boot these. Changes nothing. Raises RequestError."""
+        """Check, without any change, that ``loader`` can boot these. Raises RequestError."""
         loader.check(entries)
         if loader.files:
             require_room(self.root / "boot", "the boot entries of the experiment", self.root)

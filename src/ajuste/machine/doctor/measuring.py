@@ -221,7 +221,7 @@ class Counters:
 
 
 def read_counters(source: InventorySource) -> Counters:
-    """What the counters are now; 0 for what is not there."""
+    """Return the present counters, 0 for missing ones."""
     ticks: list[int] = []
     single = {"intr": 0, "ctxt": 0}
     for line in source.lines("/proc/stat", 1 << 20):
@@ -244,7 +244,7 @@ def read_counters(source: InventorySource) -> Counters:
 
 
 def running_tasks(source: InventorySource) -> int | None:
-    """How many tasks run or wait for a CPU at this moment, ourselves among them."""
+    """Return how many tasks run or wait for a CPU now, including this one."""
     for line in source.lines("/proc/stat", 1 << 20):
         match = re.fullmatch(r"procs_running ([0-9]{1,9})", line)
         if match:
@@ -253,7 +253,7 @@ def running_tasks(source: InventorySource) -> int | None:
 
 
 def fastest_khz(source: InventorySource) -> int | None:
-    """The highest frequency that any CPU has at this moment; ``None`` where it is not visible."""
+    """Return the highest present frequency of any CPU, ``None`` where it is not visible."""
     place = f"{_CPUS}/cpufreq"
     frequencies = [source.whole(f"{place}/{name}/scaling_cur_freq") for name in source.names(place)]
     return max((khz for khz in frequencies if khz), default=None)
@@ -310,7 +310,7 @@ Snapshot = Mapping[tuple[int, int], Process]
 
 
 def read_processes(source: InventorySource) -> Snapshot:
-    """All processes now. One that ends while it is read is left out."""
+    """Return all processes now, without those that end while they are read."""
     processes: dict[tuple[int, int], Process] = {}
     for name in source.names("/proc"):
         if not (name.isascii() and name.isdecimal()):
@@ -326,7 +326,7 @@ def read_processes(source: InventorySource) -> Snapshot:
 
 
 def family(snapshot: Snapshot, ancestor: int) -> set[tuple[int, int]]:
-    """``ancestor`` and all its descendants."""
+    """Return ``ancestor`` and all its descendants."""
     children: dict[int, list[tuple[int, int]]] = {}
     for key, process in snapshot.items():
         children.setdefault(process.parent, []).append(key)
@@ -341,14 +341,13 @@ def family(snapshot: Snapshot, ancestor: int) -> set[tuple[int, int]]:
 
 
 def family_ticks(snapshot: Snapshot, ancestor: int) -> int:
-    """All CPU time of a process and its descendants, those that have ended among them."""
+    """Return all CPU time of a process and its descendants, also of ended ones."""
     return sum(snapshot[key].all_ticks for key in family(snapshot, ancestor))
 
 
 def used_between(snapshots: Iterable[Snapshot], ancestor: int) -> dict[str, int]:
-    """Ticks that others used from the first to the last of ``snapshots``, by name, the most first.
-
-    What was not there in the first counts from its start. One that came and went between two looks is not seen.
+    """Return ticks that others used from the first to the last of ``snapshots``, by name, the most first. A new process
+    counts from its start; one that came and went between two looks is not seen.
     """
     first: Snapshot | None = None
     used: dict[tuple[int, int], tuple[str, int]] = {}

@@ -67,9 +67,8 @@ class Disk(InventorySection):
 
 
 def take_disks(source: InventorySource) -> dict[str, Disk]:
-    """By the kernel's names, without RAM disks, and without loop devices that nothing is attached to.
-
-    From Documentation/ABI/stable/sysfs-block.
+    """Read disks by the kernel's names, without RAM disks and loop devices that nothing is attached to. Source:
+    Documentation/ABI/stable/sysfs-block.
     """
     return {name: _disk(source, name) for name in source.names(_BLOCK) if _is_in_use(source, name)}
 
@@ -179,9 +178,8 @@ class Mount(InventorySection):
 
 
 def take_mounts(source: InventorySource) -> dict[str, Mount]:
-    """By mount point, as far as such points are on every machine. From /proc/self/mountinfo (proc_pid_mountinfo(5)).
-
-    What is mounted on top of another hides it, and only that is named.
+    """Read mounts by mount point, as far as such points are on every machine; of those on top of each other the last.
+    Source: /proc/self/mountinfo (proc_pid_mountinfo(5)).
     """
     last: dict[str, Mount] = {}
     for line in source.lines("/proc/self/mountinfo", 1 << 20):
@@ -267,9 +265,8 @@ class Nic(InventorySection):
 
 
 def take_nics(source: InventorySource, ethtool: Ethtool | None) -> dict[str, Nic]:
-    """Interfaces with a device, and the loopback; of the other virtual ones nothing but ``count_virtual``.
-
-    Without ``ethtool`` what only the kernel knows is missing with that reason.
+    """Read interfaces with a device, and the loopback. Without ``ethtool``, what only the kernel knows is missing with
+    that reason.
     """
     nics: dict[str, Nic] = {}
     for name in source.names(_NET):
@@ -280,7 +277,7 @@ def take_nics(source: InventorySource, ethtool: Ethtool | None) -> dict[str, Nic
 
 
 def count_virtual(source: InventorySource) -> int:
-    """How many interfaces without a device there are besides the loopback: bridges, tunnels, containers' ends."""
+    """Count interfaces without a device besides the loopback: bridges, tunnels, containers' ends."""
     return sum(
         name != "lo" and source.is_there(f"{_NET}/{name}/uevent") and not source.is_there(f"{_NET}/{name}/device")
         for name in source.names(_NET)
@@ -382,12 +379,12 @@ class KernelEthtool:
         self._socket.close()
 
     def driver(self, name: str) -> str | None:
-        """The driver's name (ETHTOOL_GDRVINFO)."""
+        """Return the driver's name (ETHTOOL_GDRVINFO)."""
         answer = self._ask(name, struct.pack("I", _GDRVINFO).ljust(_DRIVER_BYTES, b"\0"))
         return answer[4:36].partition(b"\0")[0].decode(errors="replace") or None if answer else None
 
     def features(self, name: str) -> dict[str, str] | None:
-        """``on``, ``off``, and whether it is ``fixed``, by feature (ETHTOOL_GFEATURES)."""
+        """Return ``on``, ``off``, and whether it is ``fixed``, by feature (ETHTOOL_GFEATURES)."""
         names = self._feature_names(name)
         blocks = -(-len(names) // 32)
         answer = self._ask(name, struct.pack("II", _GFEATURES, blocks) + bytes(16 * blocks)) if names else None
@@ -403,17 +400,17 @@ class KernelEthtool:
         return states
 
     def rings(self, name: str) -> tuple[int, int, int, int] | None:
-        """Descriptors: most for receiving and sending, now for receiving and sending (ETHTOOL_GRINGPARAM)."""
+        """Return descriptors: most for receiving and sending, now for both (ETHTOOL_GRINGPARAM)."""
         words = self._words(name, _GRINGPARAM, 9)
         return (words[1], words[4], words[5], words[8]) if words else None
 
     def channels(self, name: str) -> tuple[int, int, int, int] | None:
-        """Channels: most combined ones, and now for receiving, sending, both (ETHTOOL_GCHANNELS)."""
+        """Return channels: most combined ones, and now for receiving, sending, both (ETHTOOL_GCHANNELS)."""
         words = self._words(name, _GCHANNELS, 9)
         return (words[4], words[5], words[6], words[8]) if words else None
 
     def coalescing(self, name: str) -> tuple[int, int, int, int] | None:
-        """Microseconds and frames before an interrupt, for receiving and for sending (ETHTOOL_GCOALESCE)."""
+        """Return microseconds and frames before an interrupt, receiving and sending (ETHTOOL_GCOALESCE)."""
         words = self._words(name, _GCOALESCE, _COALESCE_WORDS)
         return (words[1], words[2], words[5], words[6]) if words else None
 

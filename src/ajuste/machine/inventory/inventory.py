@@ -84,10 +84,8 @@ class Inventory(BaseModel):
 
 
 def take_inventory(root: Path = Path("/"), *, programs: bool = False) -> Inventory:
-    """The inventory of the machine whose files are below ``root``. Never raises for what it finds there.
-
-    Nothing is written and, without ``programs``, nothing is started. The kernel is asked about network interfaces only
-    for ``/``.
+    """Take the inventory of the machine whose files are below ``root``. Never raises for what it reads. Nothing is
+    written and, without ``programs``, nothing is started. The kernel is asked about network interfaces only for ``/``.
     """
     source = InventorySource(root)
     with ExitStack() as stack:
@@ -122,7 +120,7 @@ def _kernel_ethtool(stack: ExitStack) -> Ethtool | None:
 
 
 def summary_of(inventory: Inventory) -> dict[str, str]:
-    """For people: processor, memory, system, kernel, Python."""
+    """Summarise for people: processor, memory, system, kernel, Python."""
     memory = inventory.memory.total_bytes
     return {
         "processor": f"{inventory.cpu.model or platform.machine()}, {inventory.cpu.cpus or '?'} CPUs",
@@ -175,7 +173,7 @@ class _Unknown(BaseModel):
 
 
 def compare(a: Inventory, b: Inventory) -> InventoryComparison:
-    """What differs between ``a`` and ``b``."""
+    """Return what differs between ``a`` and ``b``."""
     differences: list[InventoryDifference] = []
     not_compared: list[NotCompared] = []
     pairs = _pairs(
@@ -280,12 +278,12 @@ _UNHEARD: Final = ImportanceRule(fields=("*",), importance="low", why="Not known
 
 @cache
 def rules() -> tuple[ImportanceRule, ...]:
-    """In the order of the file: the first that fits counts."""
+    """Return the rules in the order of the file: the first that fits counts."""
     table = tomllib.loads(files(__package__).joinpath("importance.toml").read_text())
     return tuple(ImportanceRule.model_validate(rule) for rule in table["rule"])
 
 
 @cache
 def rule_of(path: str) -> ImportanceRule:
-    """The rule for the dotted ``path`` of a field."""
+    """Return the rule for the dotted ``path`` of a field."""
     return next((rule for rule in rules() if any(fnmatchcase(path, field) for field in rule.fields)), _UNHEARD)

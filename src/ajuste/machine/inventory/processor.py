@@ -46,7 +46,7 @@ class Cpu(InventorySection):
 
 
 def take_cpu(source: InventorySource) -> Cpu:
-    """From /proc/cpuinfo (proc(5)) and the topology in sysfs (Documentation/admin-guide/cputopology.rst)."""
+    """Read /proc/cpuinfo (proc(5)) and the topology in sysfs (Documentation/admin-guide/cputopology.rst)."""
     reading = SourceReading(source, absent="not offered by this kernel")
     fields = _first_processor(source)
 
@@ -82,7 +82,7 @@ def take_cpu(source: InventorySource) -> Cpu:
 
 
 def online_cpus(source: InventorySource) -> list[int]:
-    """The numbers of the CPUs that are in use."""
+    """Return the numbers of the CPUs in use."""
     listed = cpus_said(source.line(f"{_CPUS}/online"))
     if listed:
         return listed
@@ -165,7 +165,7 @@ _FILES = {
 
 
 def take_frequency(source: InventorySource) -> Frequency:
-    """From Documentation/admin-guide/pm/cpufreq.rst and intel_pstate.rst."""
+    """Read frequencies. Source: Documentation/admin-guide/pm/cpufreq.rst and intel_pstate.rst."""
     policies = [name for name in source.names(_CPUFREQ) if name.startswith("policy")]
     reading = SourceReading(source, absent="not offered by this driver" if policies else _HIDDEN)
     words = {field: _together(source, reading, policies, field, name) for field, name in _FILES.items()}
@@ -230,7 +230,7 @@ class Idle(InventorySection):
 
 
 def take_idle(source: InventorySource) -> Idle:
-    """From Documentation/admin-guide/pm/cpuidle.rst."""
+    """Read idle states. Source: Documentation/admin-guide/pm/cpuidle.rst."""
     reading = SourceReading(source, absent="not offered by this kernel")
     states: dict[str, IdleState] = {}
     for number in source.names(_STATES):
@@ -279,7 +279,7 @@ class Memory(InventorySection):
 
 
 def take_memory(source: InventorySource) -> Memory:
-    """From /proc/meminfo (proc(5)) and sysfs."""
+    """Read /proc/meminfo (proc(5)) and sysfs."""
     reading = SourceReading(source, absent="not offered by this kernel")
     pages = f"{_PAGES}/transparent_hugepage"
     lines = source.lines("/proc/meminfo")
@@ -351,7 +351,7 @@ class NumaNode(InventorySection):
 
 
 def take_nodes(source: InventorySource) -> dict[str, NumaNode]:
-    """By the kernel's names: node0, node1 … Empty for a kernel without NUMA."""
+    """Read nodes by the kernel's names: node0, node1 … Empty for a kernel without NUMA."""
     return {name: _node(source, name) for name in source.names(_NODES) if re.fullmatch(r"node[0-9]{1,4}", name)}
 
 
@@ -383,7 +383,7 @@ class Cache(InventorySection):
 
 
 def take_caches(source: InventorySource) -> dict[str, Cache]:
-    """By the names of lscpu(1): L1d, L1i, L2, L3; a second size of one level (of a hybrid processor) as ``L2 (2)``."""
+    """Read caches by the names of lscpu(1): L1d, L1i, L2, L3; a second size of one level as ``L2 (2)``."""
     groups: dict[tuple[str, int | None, int], int] = {}
     covered: set[tuple[str, int]] = set()
     for cpu in online_cpus(source):

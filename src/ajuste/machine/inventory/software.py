@@ -57,7 +57,7 @@ class Kernel(InventorySection):
 
 
 def take_kernel(source: InventorySource) -> Kernel:
-    """From proc(5) and sysfs; the preemption model and the scheduler's features need debugfs, and so root."""
+    """Read proc(5) and sysfs; the preemption model and the scheduler's features need debugfs, and so root."""
     reading = SourceReading(source, absent="not offered by this kernel")
     release = reading.text("release", "/proc/sys/kernel/osrelease")
     options_from, options = _options(source, release or "")
@@ -189,7 +189,7 @@ _PLACE = "/sys/devices/system/cpu/vulnerabilities"
 
 
 def take_mitigations(source: InventorySource) -> dict[str, str]:
-    """By the kernel's names, in its words (Documentation/ABI/testing/sysfs-devices-system-cpu)."""
+    """Read mitigations by the kernel's names, in its words (Documentation/ABI/testing/sysfs-devices-system-cpu)."""
     texts = {name: source.text(f"{_PLACE}/{name}") for name in source.names(_PLACE)}
     return {name: f"unknown: {text.reason}" if isinstance(text, Missing) else text for name, text in texts.items()}
 
@@ -218,7 +218,7 @@ class SystemLimits(InventorySection):
 
 
 def take_limits(source: InventorySource) -> SystemLimits:
-    """From proc_pid_limits(5) and Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/."""
+    """Read limits. Source: proc_pid_limits(5) and Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/."""
     reading = SourceReading(source, absent="not offered by this kernel")
     version, groups = _groups(source)
     v2 = version == "2"
@@ -328,8 +328,8 @@ class Software(InventorySection):
 
 
 def take_software(source: InventorySource, *, programs: bool) -> Software:
-    """Of the system below the source's root; C library and Python are those that run now. ``programs`` are started
-    only if asked for.
+    """Read the software of the system below the source's root; C library and Python are those that run now.
+    ``programs`` are started only if asked for.
     """
     reading = SourceReading(source)
     return Software(
@@ -413,7 +413,7 @@ class Virtualisation(InventorySection):
 
 
 def take_virtualisation(source: InventorySource) -> Virtualisation:
-    """What of this machine is virtual."""
+    """Read what of this machine is virtual."""
     reading = SourceReading(source, absent="not offered by this machine")
     return Virtualisation(
         machine=_machine(source),

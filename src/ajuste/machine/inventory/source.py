@@ -51,7 +51,7 @@ class InventorySource:
         return self.root == Path("/")
 
     def bytes_of(self, path: str, most: int = _MOST_BYTES) -> bytes | Missing:
-        """The first ``most`` bytes of the file ``path`` (absolute), or why there are none."""
+        """Return the first ``most`` bytes of the file ``path`` (absolute), or why there are none."""
         try:
             # A pipe in its place must not stop us.
             handle = os.open(self._prefix + path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -67,26 +67,26 @@ class InventorySource:
             os.close(handle)
 
     def text(self, path: str, most: int = _MOST_BYTES) -> str | Missing:
-        """As ``bytes_of``, as text without the white space around it."""
+        """Return ``bytes_of`` as text without the white space around it."""
         content = self.bytes_of(path, most)
         return content if isinstance(content, Missing) else content.decode(errors="replace").strip("\0 \t\r\n")
 
     def line(self, path: str) -> str:
-        """The text of a file of one line; empty where there is none."""
+        """Return the text of a file of one line, or empty."""
         text = self.text(path)
         return "" if isinstance(text, Missing) else text.partition("\n")[0].rstrip()
 
     def lines(self, path: str, most: int = _MOST_BYTES) -> list[str]:
-        """The lines of a file; none where it cannot be read."""
+        """Return the lines of a file, none where it cannot be read."""
         text = self.text(path, most)
         return [] if isinstance(text, Missing) else text.splitlines()
 
     def whole(self, path: str) -> int | None:
-        """The whole number that a file is, if it is one."""
+        """Return the whole number that a file is, if it is one."""
         return whole_number(self.line(path))
 
     def names(self, path: str) -> list[str]:
-        """What a directory has, in natural order (cpu2 before cpu10); nothing where it cannot be read."""
+        """Return what a directory has, in natural order (cpu2 before cpu10), or nothing."""
         try:
             with os.scandir(self._prefix + path) as entries:
                 names = [entry.name for entry, _ in zip(entries, range(_MOST_NAMES), strict=False)]
@@ -101,14 +101,14 @@ class InventorySource:
             return False
 
     def link(self, path: str) -> str:
-        """The last name of what a symbolic link points to, such as the driver of a device; empty if it is none."""
+        """Return the last name of a symbolic link's target, such as the driver of a device, or empty."""
         try:
             return _printable(os.path.basename(os.readlink(self._prefix + path)))  # noqa: PTH115, PTH119 - speed
         except (OSError, ValueError):
             return ""
 
     def target(self, path: str) -> str:
-        """The whole text of a symbolic link; empty if it is none."""
+        """Return the whole text of a symbolic link, or empty."""
         try:
             return _printable(os.readlink(self._prefix + path))  # noqa: PTH115 - speed
         except (OSError, ValueError):
@@ -124,27 +124,27 @@ class SourceReading:
         self._absent = absent
 
     def text(self, field: str, path: str) -> str | None:
-        """The first line of a file. An empty one is no value."""
+        """Return the first line of a file. An empty one is no value."""
         text = self.source.text(path)
         if isinstance(text, Missing):
             return self.lacks(field, self._absent if text.reason == NOT_THERE else text.reason)
         return text.partition("\n")[0].rstrip() or self.lacks(field, self._absent)
 
     def whole(self, field: str, path: str, scale: int = 1) -> int | None:
-        """The whole number that a file is, times ``scale``."""
+        """Return the whole number that a file is, times ``scale``."""
         value = self._parsed(field, path, whole_number)
         return None if value is None else value * scale
 
     def switch(self, field: str, path: str) -> bool | None:
-        """A file of 0 or 1, or of N or Y."""
+        """Read a file of 0 or 1, or of N or Y."""
         return self._parsed(field, path, {"0": False, "1": True, "N": False, "Y": True}.get)
 
     def choice(self, field: str, path: str) -> str | None:
-        """The marked word of a file such as ``none [mq-deadline] kyber``; a single word needs no mark."""
+        """Return the marked word of a file such as ``none [mq-deadline] kyber``; a single word needs no mark."""
         return self._parsed(field, path, chosen)
 
     def lacks(self, field: str, reason: str) -> T | None:
-        """``None``, and why ``field`` has no value."""
+        """Return ``None``, and record why ``field`` has no value."""
         self.unknown[field] = reason
         return None
 
@@ -159,12 +159,12 @@ class SourceReading:
 
 
 def whole_number(text: str) -> int | None:
-    """The decimal number that ``text`` is, if it fits 64 bits."""
+    """Return the decimal number that ``text`` is, if it fits 64 bits."""
     return int(text) if re.fullmatch(r"-?[0-9]{1,19}", text) else None
 
 
 def chosen(text: str) -> str | None:
-    """The word in brackets, or the only word."""
+    """Return the word in brackets, or the only word."""
     marked = re.findall(r"\[([^\[\]\s]+)\]", text)
     words = text.split()
     if len(marked) == 1:
@@ -173,7 +173,7 @@ def chosen(text: str) -> str | None:
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
-    """A key that sorts numbers within names by their size."""
+    """Return a key that sorts numbers within names by their size."""
     parts = re.findall(r"[0-9]{1,18}|[^0-9]+|[0-9]+", name)
     return [
         (0, int(part), "") if part.isascii() and part.isdigit() and len(part) <= 18 else (1, 0, part) for part in parts
@@ -245,9 +245,8 @@ def is_publishable(kind: str, name: str) -> bool:
 
 
 def published_value(kind: str, name: str, value: str) -> str:
-    """``value`` if the name is on the list or it is a switch or a small number; else ``…``.
-
-    Never anything that looks like an address or an identifier, whatever the name.
+    """Return ``value`` if the name is on the list or it is a switch or a small number, else ``…``. Never anything that
+    looks like an address or an identifier, whatever the name.
     """
     if re.fullmatch(r"[0-9]{1,6}|0x[0-9a-f]{1,4}|[yYnN]|on|off|auto|yes|no|true|false|force|none|default", value):
         return value
@@ -255,7 +254,7 @@ def published_value(kind: str, name: str, value: str) -> str:
 
 
 def published_mount_point(path: str) -> str:
-    """``path`` if such a place is on every machine; else the last of those that it is below, and ``…``."""
+    """Return ``path`` if every machine has such a place, else the last one above it with ``…`` behind."""
     known: list[str] = _lists()["mount_points"]
     if path in known:
         return path
@@ -264,7 +263,7 @@ def published_mount_point(path: str) -> str:
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
-    """``name``, or the first of ``name (2)``, ``name (3)`` … that is not taken."""
+    """Return ``name``, or the first of ``name (2)``, ``name (3)`` … that is free."""
     used = set(taken)
     number = 2
     free = name

@@ -43,8 +43,8 @@ _PATHS: Final = re.compile(
 
 
 def frames(output: str) -> dict[str, float]:
-    """``frames.rate`` a second, ``frames.missed`` in percent of those that were due, and the times from when a frame
-    was due to when it was ready, in milliseconds: ``frames.p50``, ``.p99``, ``.p999`` and ``.max``.
+    """Return ``frames.rate`` a second, ``frames.missed`` in percent of those due, and the times from when a frame was
+    due to when it was ready, in milliseconds: ``frames.p50``, ``.p99``, ``.p999`` and ``.max``.
     """
     due, drawn, in_time, elapsed, *times = (figure(text, "frames") for text in _only("frames", _FRAMES, output))
     if not in_time <= drawn <= due or not due or not elapsed:
@@ -57,23 +57,21 @@ def frames(output: str) -> dict[str, float]:
 
 
 def jitter(output: str) -> dict[str, float]:
-    """``jitter.min``, ``.p50``, ``.p90``, ``.p99``, ``.p999`` and ``.max``: how late sleeps ended, in microseconds."""
+    """Return how late sleeps ended, in µs: ``jitter.min``, ``.p50``, ``.p90``, ``.p99``, ``.p999`` and ``.max``."""
     names = (f"jitter.{name}" for name in ("min", "p50", "p90", "p99", "p999", "max"))
     values = zip(names, _only("jitter", _JITTER, output), strict=True)
     return {name: figure(value, name) / 1000 for name, value in values}
 
 
 def matrix(output: str) -> dict[str, float]:
-    """No figure: the product is the same every time. Raises ParseError unless it was finished, with a finite
-    checksum.
-    """
+    """Return no figure: the product is always the same. Raises ParseError unless it ended with a finite checksum."""
     figure(_only("matrix", _MATRIX, output)[2], "the checksum")
     return {}
 
 
 def pages(output: str) -> dict[str, float]:
-    """``pages.nodes``; ``pages.local`` in percent of all pages, where the kernel tells where they are; ``pages.fill``
-    and ``pages.read`` in milliseconds.
+    """Return ``pages.nodes``; ``pages.local`` in percent of all pages, where the kernel tells where they are;
+    ``pages.fill`` and ``pages.read`` in milliseconds.
     """
     groups = _only("pages", _PAGES, output)
     nodes, count, local, remote, unknown, fill_ns, read_ns = (figure(text, "pages") for text in groups)
@@ -84,7 +82,7 @@ def pages(output: str) -> dict[str, float]:
 
 
 def paths(output: str) -> dict[str, float]:
-    """``paths.goodput`` in Mbit/s of what the receiver got, ``paths.stall`` in milliseconds, ``paths.second`` in
+    """Return ``paths.goodput`` in Mbit/s of what the receiver got, ``paths.stall`` in milliseconds, ``paths.second`` in
     percent of all that arrived by the links (0 where there is one).
     """
     groups = _only("paths", _PATHS, output)
@@ -119,8 +117,8 @@ _GLXGEARS_LINE = re.compile(
 
 
 def parse_glxgears(output: str) -> dict[str, float]:
-    """``glxgears.rate``: frames a second, over all lines. The time of each is its frames by their rate: that has more
-    digits than the time.
+    """Return ``glxgears.rate``: frames a second, over all lines. The time of each is its frames by their rate: that has
+    more digits than the time.
     """
     samples = [
         (figure(frames, "frames"), figure(rate, "the frame rate")) for frames, rate in _GLXGEARS_LINE.findall(output)
@@ -167,10 +165,8 @@ _RESIDUAL = re.compile(r"^Residual[ \t]+(\S{1,40})[ \t]+normalised[ \t]+(\S{1,40
 
 
 def parse_linpack(output: str) -> dict[str, float]:
-    """``linpack.kflops``: thousands of floating-point operations a second in the row with the most repetitions.
-
-    ``linpack.residual``: the normalised residual, a few units where the machine calculates rightly.
-    ``linpack.interrupts``, where it counted them: those of the CPU that it began on.
+    """Return ``linpack.kflops`` of the row with the most repetitions, ``linpack.residual``, a few units where the
+    machine calculates rightly, and ``linpack.interrupts`` of the CPU that it began on, if counted.
     """
     rows = [(int(repetitions), kflops) for repetitions, kflops in _ROW.findall(output)]
     if not rows:
@@ -211,8 +207,8 @@ SPEED: Final = Metric(
 
 
 def read_linpack(source: ResultSource) -> MeasuredTable:
-    """Every row is a value. Rows of a table repeat ever more work, and so are not quite alike; where several tables
-    are in one file, rows of as many repetitions are too.
+    """Read every row as a value. Rows of a table repeat ever more work, and so are not quite alike, except rows of as
+    many repetitions in several tables.
     """
     collector = Collector(LINPACK_FORMAT, source.file)
     inside = False
@@ -319,7 +315,7 @@ _AVERAGE: Final = re.compile(r"^average:(\d{1,18})$", re.ASCII | re.MULTILINE)
 
 
 def parse_will_it_scale(output: str) -> dict[str, float]:
-    """Means of all samples. Raises ParseError for a run that is not complete."""
+    """Return means of all samples. Raises ParseError for an incomplete run."""
     _, marker, measured = output.partition("\nmeasurement\n")
     samples, average = _SAMPLE.findall(measured), _AVERAGE.findall(measured)
     if not marker or not samples or len(average) != 1:

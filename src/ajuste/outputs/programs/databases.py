@@ -214,13 +214,13 @@ _QUANTILES: Final = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9)
 
 
 def recognise_log(text: str) -> bool:
-    """Whether a text is a log of transactions: its first lines are such."""
+    """Whether the first lines of a text are those of a log of transactions."""
     lines = text[:LOOKED_AT].split("\n", _LOOKED_AT_LINES)[:_LOOKED_AT_LINES]
     return _LINE.fullmatch(lines[0].rstrip()) is not None and not text.lstrip().startswith("{")
 
 
 def read_log(source: ResultSource) -> MeasuredTable:
-    """One value of each figure: the mean, the quantiles and the extremes of all latencies."""
+    """Return the mean, the quantiles and the extremes of all latencies."""
     collector = Collector(LOG, source.file)
     latencies: list[float] = []
     lost = 0
@@ -292,7 +292,7 @@ REDIS_BENCHMARK: Final = PrintedReport(
 
 
 def parse_redis_benchmark(output: str) -> dict[str, float]:
-    """The figures of a live run; names of commands are in lower case. Raises ParseError without any command."""
+    """Return the figures of a live run, with commands in lower case. Raises ParseError without any command."""
     metrics = {name.lower(): value for name, value in REDIS_BENCHMARK.parse(output).items()}
     if not metrics:
         raise ParseError(f"redis-benchmark measured no command: {excerpt(output)}")

@@ -42,7 +42,7 @@ def recognise_asv(document: DocumentNode) -> bool:
 
 
 def read_asv(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
-    """Each benchmark is a metric for each of its parameters' values."""
+    """Read each benchmark as a metric for each of its parameters' values."""
     collector = Collector(ASV_FORMAT, file)
     columns = [column.text() for column in document.need("result_columns").items()]
     failed = 0
@@ -101,7 +101,7 @@ def recognise_criterion(document: DocumentNode) -> bool:
 
 
 def read_criterion(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
-    """The metric is called after the benchmark: as ``benchmark.json`` beside the file says, or after its folder."""
+    """Read samples of one metric, called as ``benchmark.json`` beside the file says, or after its folder."""
     collector = Collector(CRITERION_FORMAT, file, level="process")
     _criterion_add(
         collector,
@@ -142,7 +142,7 @@ def _criterion_benchmark(file: Path) -> str:
 
 
 def read_messages(source: ResultSource) -> MeasuredTable:
-    """Each benchmark is a metric; other lines are of the tests that ran too."""
+    """Read each benchmark as a metric; other lines are of tests that ran too."""
     collector = Collector(CRITERION_FORMAT, source.file, level="process")
     runs: Counter[str] = Counter()
     for number, line in enumerate(source.text.split("\n"), 1):
@@ -223,7 +223,7 @@ class _Result:
 
 
 def read_go_test(source: ResultSource) -> MeasuredTable:
-    """Each benchmark is a metric for each of its units, called as benchstat does; with its package if there are
+    """Read each benchmark as a metric for each of its units, named as benchstat does, with its package if there are
     several.
     """
     collector = Collector(GO_TEST_FORMAT, source.file, level="process")
@@ -277,7 +277,7 @@ _GOOGLE_BENCHMARK_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def read_google_benchmark(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
-    """Each benchmark is two metrics of the configuration ``name``, in seconds: its real time and its CPU time."""
+    """Read each benchmark as two metrics of the configuration ``name``, in seconds: real time and CPU time."""
     collector = Collector(GOOGLE_BENCHMARK_FORMAT, file, level="process")
     aggregates = False
     for benchmark in document.need("benchmarks").items():
@@ -316,7 +316,7 @@ TIME = Metric(name="time", title="Time", unit="s", direction="lower", what="Wall
 
 
 def read_hyperfine(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
-    """``name`` is the configuration if the file has a single command; several are named after themselves."""
+    """Read a single command as the configuration ``name``, several as configurations of their own names."""
     collector = Collector(HYPERFINE_FORMAT, file)
     results = document.need("results").items()
     for result in results:
@@ -363,7 +363,7 @@ def recognise_jmh(document: DocumentNode) -> bool:
 
 
 def read_jmh(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
-    """Each benchmark is a metric, with its parameters, and with its mode where it ran in several."""
+    """Read each benchmark as a metric, with its parameters, and with its mode where it ran in several."""
     collector = Collector(JMH_FORMAT, file, level="fork")
     results = document.items()
     modes: dict[str, set[str]] = defaultdict(set)
@@ -450,7 +450,7 @@ _PYPERF_UNITS = {"second": "s", "byte": "bytes", "integer": ""}
 
 
 def read_pyperf(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
-    """Each benchmark of the file is a metric of the configuration ``name``."""
+    """Read each benchmark of the file as a metric of the configuration ``name``."""
     collector = Collector(PYPERF_FORMAT, file, level="process")
     common = document.get("metadata")
     for number, benchmark in enumerate(document.need("benchmarks").items(), start=1):
@@ -490,7 +490,7 @@ def recognise_pytest_benchmark(document: DocumentNode) -> bool:
 
 
 def read_pytest_benchmark(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
-    """Each test is a metric of the configuration ``name``; with its file where two have the same name."""
+    """Read each test as a metric of the configuration ``name``, with its file where two have the same name."""
     collector = Collector(PYTEST_BENCHMARK_FORMAT, file, level="process")
     benchmarks = document.need("benchmarks").items()
     counted = Counter(benchmark.need("name").text() for benchmark in benchmarks)

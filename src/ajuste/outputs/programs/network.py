@@ -99,8 +99,8 @@ _MBIT: Final = 1e6
 
 
 def parse_iperf3(output: str) -> dict[str, float]:
-    """``iperf3.received`` and ``.sent`` in Mbit/s, ``.retransmits``, ``.rtt`` in seconds, ``.client-cpu`` and
-    ``.server-cpu`` in per cent. Raises ParseError, also for what iperf3 says went wrong.
+    """Return ``iperf3.received`` and ``.sent`` in Mbit/s, ``.retransmits``, ``.rtt`` in seconds, ``.client-cpu`` and
+    ``.server-cpu`` in per cent. Raises ParseError, also for errors that iperf3 reports.
     """
     try:
         document = json.loads(output)

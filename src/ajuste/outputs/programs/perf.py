@@ -112,8 +112,8 @@ def recognise_text(text: str) -> bool:
 
 
 def read_text(source: ResultSource) -> MeasuredTable:
-    """Each block of the text is one value of each event, or with ``-r N`` a summary of N runs (what the person says is
-    believed rather than what perf printed).
+    """Read each block of the text as one value of each event, or with ``-r N`` as a summary of N runs, whose number the
+    person's word overrides.
     """
     if _INTERVALS.search(source.text):
         raise RequestError(
@@ -193,7 +193,7 @@ def _decimal_comma(lines: list[str]) -> bool:
 
 
 def parse_number(text: str, comma: bool, place: Place) -> float:
-    """The number that a locale wrote. Raises RequestError for what is none."""
+    """Return the number that a locale wrote. Raises RequestError."""
     plain = re.sub(r"['\u00a0\u202f\u2009 ]", "", text)
     plain = plain.replace(".", "").replace(",", ".") if comma else plain.replace(",", "")
     try:
@@ -222,7 +222,7 @@ def recognise_lines(text: str) -> bool:
 
 
 def read_lines(source: ResultSource) -> MeasuredTable:
-    """A value of each event; perf does not print here of how many runs."""
+    """Read a value of each event; perf does not print here of how many runs."""
     events = _Events(source)
     separator = _separator(source.text) or ","
     for line_number, line in enumerate(source.text.splitlines(), start=1):
@@ -282,7 +282,7 @@ def recognise_json(text: str) -> bool:
 
 
 def read_json(source: ResultSource) -> MeasuredTable:
-    """A value of each event; perf does not print here of how many runs."""
+    """Read a value of each event; perf does not print here of how many runs."""
     events = _Events(source)
     for number, line in enumerate(source.text.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):

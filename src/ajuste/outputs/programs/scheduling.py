@@ -36,10 +36,9 @@ _MOST_US = 10**9
 
 
 def parse_cyclictest(output: str) -> dict[str, float]:
-    """``cyclictest.min``, ``.avg``, ``.max`` and, from the histogram, ``.p50``, ``.p99``, ``.p999``, in microseconds.
-
-    A percentile is the smallest latency that so many wake-ups do not exceed; the longest one where it is beyond the
-    histogram's end.
+    """Return ``cyclictest.min``, ``.avg``, ``.max`` and, from the histogram, ``.p50``, ``.p99``, ``.p999``, in
+    microseconds. A percentile is the smallest latency that so many wake-ups do not exceed; the longest one where it is
+    beyond the histogram's end.
     """
     thread = _cyclictest_thread(output)
     cycles = _count(thread.get("cycles"), output)
@@ -96,7 +95,7 @@ _TIME = re.compile(r"^Time:[ \t]*(\S{1,40})[ \t]*$", re.MULTILINE)
 
 
 def parse_hackbench(output: str) -> dict[str, float]:
-    """``hackbench.time``: seconds from the first message to the last, as hackbench measures it itself."""
+    """Return ``hackbench.time``: seconds from the first message to the last, as hackbench measures it itself."""
     times = _TIME.findall(output)
     if len(times) != 1:
         raise ParseError(
@@ -121,7 +120,7 @@ TIME: Final = Metric(
 
 
 def read_hackbench(source: ResultSource) -> MeasuredTable:
-    """Every line with a time is a value of the configuration."""
+    """Read every line with a time as a value of the configuration."""
     collector = Collector(HACKBENCH_FORMAT, source.file)
     for number, line in enumerate(source.text.splitlines(), start=1):
         if time := _HACKBENCH_RUN.match(line[:200]):
@@ -142,7 +141,7 @@ _RT_APP_US: Final = 1e-6
 
 
 def parse_rt_app(output: str) -> dict[str, float]:
-    """Of the rounds of all threads. Raises ParseError for an output without any."""
+    """Return figures of the rounds of all threads. Raises ParseError for an output without any."""
     rows = [[float(word) for word in line.split()[:11]] for line in _ROUND.findall(output)]
     if not rows:
         raise ParseError(f"rt-app logged no round: {excerpt(output)}")
@@ -230,7 +229,7 @@ def recognise_schbench(document: DocumentNode) -> bool:
 
 
 def read_schbench(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
-    """The members of ``int``, named as the text calls them."""
+    """Read the members of ``int``, named as the text calls them."""
     collector = Collector("schbench JSON", file)
     for metric, value in _json_figures(document):
         collector.add(name, metric, value)
@@ -249,7 +248,7 @@ def _json_figures(document: DocumentNode) -> Iterator[tuple[Metric, float]]:
 
 
 def parse_schbench(output: str) -> dict[str, float]:
-    """The figures of its JSON on standard output (``-j -``), or of its report, which it prints to standard error."""
+    """Return the figures of its JSON on standard output (``-j -``), or of its report on standard error."""
     if not output.lstrip().startswith("{"):
         return SCHBENCH.parse(output)
     try:

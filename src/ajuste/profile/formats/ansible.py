@@ -12,7 +12,7 @@ NAME: Final = "ansible"
 
 
 def render(export: Export) -> Rendered:
-    """``NAME.yml``; with ``-e ajuste_state=absent`` it goes back."""
+    """Return ``NAME.yml``; with ``-e ajuste_state=absent`` it goes back."""
     made = systemd.render(export)
     files = [part for part in made.files if not part.place.endswith(f".d/{part.name}")]
     left_out = (*made.left_out, *without_process(export.attributes))

@@ -97,7 +97,7 @@ esac
 
 
 def render(export: Export) -> Rendered:
-    """``NAME``, a script with ``apply``, ``undo`` and ``show``."""
+    """Return ``NAME``, a script with ``apply``, ``undo`` and ``show``."""
     calls, left_out = [], []
     for setting in export.settings:
         call = _call(setting.location, plain(setting.became))

@@ -22,7 +22,7 @@ NAME: Final = "sysctl.d"
 
 
 def render(export: Export) -> Rendered:
-    """``NN-NAME.conf`` with the sysctls among the settings."""
+    """Return ``NN-NAME.conf`` with the sysctls among the settings."""
     named = [(sysctl_of(setting), setting) for setting in export.settings]
     left_out = [without_words(setting) for name, setting in named if not name]
     left_out += beside_settings(export)

@@ -26,7 +26,7 @@ _NUMBER: Final = re.compile(r"[0-9]+")
 
 
 def render(export: Export) -> Rendered:
-    """The script of ``--format shell`` with a unit for it, and ``NAME.conf`` for what belongs to a process."""
+    """Return the script of ``--format shell`` with a unit for it, and ``NAME.conf`` for what belongs to a process."""
     script = shell.render(export)
     process_lines, unknown = _drop_in(export.attributes)
     left_out = [setting for setting in script.left_out if setting.why not in (PROCESS, BOOT)]

@@ -31,7 +31,9 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:+/ -]*")
 
 
 def render(export: Export) -> Rendered:
-    """``NAME/tuned.conf``: sysctls, files of sysfs, what ethtool sets, and words of the kernel's command line."""
+    """Return ``NAME/tuned.conf``: sysctls, files of sysfs, what ethtool sets, and words of the
+    kernel's command line.
+    """
     sections: dict[str, list[str]] = {}
     left_out = [*export.left_out, *without_process(export.attributes)]
     for setting in export.settings:
