@@ -18,7 +18,7 @@ from debian.debian_support import Version
 from ajuste.kernel.archive.archive import Archive
 from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.cache import require_space, write_record
-from ajuste.kernel.source import KernelSeries, KernelSource
+from ajuste.kernel.spec import KernelSeries, KernelSource
 from ajuste.machine.files import sha256_of
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage, KernelVersion

@@ -13,8 +13,15 @@ from ajuste.kernel.archive.archive import Archive, PackageGone
 from ajuste.kernel.building.built import find_built
 from ajuste.kernel.cache import CachedKernel, cached_entries, directory_of, keeping_in, put_in_place, read_entry
 from ajuste.kernel.candidate import TREE, Candidate, arrange, find_candidates, read_release, unpacked, upstream_of
-from ajuste.kernel.source import KernelSource, kernel_sources
-from ajuste.kernel.spec import KernelFile, KernelToBuild, OwnKernel, PackagedKernel, parse_spec
+from ajuste.kernel.spec import (
+    KernelFile,
+    KernelSource,
+    KernelToBuild,
+    OwnKernel,
+    PackagedKernel,
+    kernel_sources,
+    parse_spec,
+)
 from ajuste.machine.cache import KERNELS, make_room
 from ajuste.machine.files import hold, locked, sha256_of
 from ajuste.machine.home import Home

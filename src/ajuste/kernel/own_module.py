@@ -20,7 +20,7 @@ from ajuste.kernel.building.make import REPRODUCIBLE, compiler, first_error, req
 from ajuste.kernel.cache import find_any_damage, find_damage, keeping_in, put_in_place, write_inventory
 from ajuste.kernel.candidate import TREE, unpacked
 from ajuste.kernel.fetch import package_lists
-from ajuste.kernel.source import kernel_sources
+from ajuste.kernel.spec import kernel_sources
 from ajuste.machine.cache import HEADERS, MODULES, make_room
 from ajuste.machine.files import hold, locked, read_kept
 from ajuste.machine.home import Home, module_source

@@ -21,7 +21,7 @@ from ajuste.kernel.archive.archive import Archive
 from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.cache import require_space
 from ajuste.kernel.fetch import package_lists
-from ajuste.kernel.source import kernel_sources, package_source
+from ajuste.kernel.spec import kernel_sources, package_source
 from ajuste.machine.files import make_directory, sha256_of
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel

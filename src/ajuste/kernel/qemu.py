@@ -24,7 +24,7 @@ from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.cache import find_any_damage, keeping_in, put_in_place, write_inventory
 from ajuste.kernel.candidate import TREE, unpacked
 from ajuste.kernel.fetch import package_lists
-from ajuste.kernel.source import QemuSource, kernel_sources, qemu_source
+from ajuste.kernel.spec import QemuSource, kernel_sources, qemu_source
 from ajuste.machine.cache import QEMU as CACHED
 from ajuste.machine.cache import make_room
 from ajuste.machine.files import hold, locked, read_kept, sha256_of

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
-from ajuste.outputs.collector import LARGEST, MOST_METRICS, Collector, require_computable, require_possible
-from ajuste.outputs.format import ResultSource
+from ajuste.outputs.format import LARGEST, MOST_METRICS, Collector, ResultSource, require_computable, require_possible
 
 FORMAT: Final = "CSV"
 CONFIGURATION: Final = "configuration"

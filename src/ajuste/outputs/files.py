@@ -13,8 +13,16 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs import comma_separated
-from ajuste.outputs.collector import apart, joined, utf8
-from ajuste.outputs.format import DocumentFormat, ResultSource, TextFormat, parse_document, require_runs
+from ajuste.outputs.format import (
+    DocumentFormat,
+    ResultSource,
+    TextFormat,
+    apart,
+    joined,
+    parse_document,
+    require_runs,
+    utf8,
+)
 from ajuste.outputs.programs import document_formats, text_formats
 
 # The formats that are known, and which of them a file is in.

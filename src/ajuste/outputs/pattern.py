@@ -18,8 +18,7 @@ from pydantic import ConfigDict
 
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
-from ajuste.outputs.base import ParseError, excerpt, finite
-from ajuste.outputs.units import amount
+from ajuste.outputs.base import ParseError, amount, excerpt, finite
 
 if TYPE_CHECKING:
     import socket

@@ -13,10 +13,8 @@ from typing import Final, NoReturn
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
-from ajuste.outputs.base import ParseError, excerpt
-from ajuste.outputs.collector import LOOKED_AT, Collector
-from ajuste.outputs.format import ResultSource, TextFormat
-from ajuste.outputs.units import amount
+from ajuste.outputs.base import ParseError, amount, excerpt
+from ajuste.outputs.format import LOOKED_AT, Collector, ResultSource, TextFormat
 
 NUMBER: Final = r"\d{1,18}(?:\.\d{1,18})?"
 QUANTITY: Final = rf"{NUMBER}[A-Za-z]{{0,3}}"

@@ -27,8 +27,7 @@ from ajuste.kernel.archive.archive import PackageGone
 from ajuste.kernel.cache import find_any_damage, keeping_in, put_in_place, write_inventory
 from ajuste.kernel.candidate import TREE, unpacked
 from ajuste.kernel.fetch import fetch_kernel, package_lists
-from ajuste.kernel.source import kernel_sources
-from ajuste.kernel.spec import PackagedKernel, parse_spec, specs_to_build
+from ajuste.kernel.spec import PackagedKernel, kernel_sources, parse_spec, specs_to_build
 from ajuste.machine.files import hold, locked, read_kept
 from ajuste.machine.home import Home
 from ajuste.machine.inventory.software import take_virtualisation

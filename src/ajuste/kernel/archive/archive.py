@@ -54,7 +54,7 @@ from ajuste.kernel.archive.lists import (
     write_list,
 )
 from ajuste.kernel.cache import keeping_in, out_of_space, require_space
-from ajuste.kernel.source import KernelSource
+from ajuste.kernel.spec import KernelSource
 from ajuste.machine.files import locked, make_directory, read_kept
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, RunError

@@ -41,8 +41,7 @@ from ajuste.kernel.cache import (
 )
 from ajuste.kernel.candidate import TREE, unpacked, upstream_of
 from ajuste.kernel.fetch import package_lists
-from ajuste.kernel.source import kernel_sources
-from ajuste.kernel.spec import SOURCE_FORMS, PackagedKernel, parse_source
+from ajuste.kernel.spec import SOURCE_FORMS, PackagedKernel, kernel_sources, parse_source
 from ajuste.machine.cache import SOURCES, make_room
 from ajuste.machine.files import hold, locked, read_kept, sealed, unsealed
 from ajuste.machine.home import Home

@@ -16,9 +16,8 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
-from ajuste.outputs.collector import Collector, utf8
 from ajuste.outputs.comma_separated import CONFIGURATION, MOST_COLUMNS, metric_of, number, rows_of
-from ajuste.outputs.format import DocumentFormat, DocumentNode, ResultSource, TextFormat
+from ajuste.outputs.format import Collector, DocumentFormat, DocumentNode, ResultSource, TextFormat, utf8
 
 _RESULTS: Final = frozenset({"schema_version", "run", "digest", "metrics", "trials"})
 _TRIAL: Final = frozenset({"slot", "attempt", "status", "metrics"})

@@ -12,8 +12,7 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs.base import ParseError, excerpt, figure
-from ajuste.outputs.collector import Collector
-from ajuste.outputs.format import Parser, ResultSource, TextFormat, in_beginning
+from ajuste.outputs.format import Collector, Parser, ResultSource, TextFormat, in_beginning
 from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow, printed_metric
 
 # The bundled workloads: each prints one line of results, ``NAME key=value …``, which their readers know by heart.

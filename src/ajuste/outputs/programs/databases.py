@@ -11,8 +11,7 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.base import ParseError, excerpt
-from ajuste.outputs.collector import LOOKED_AT, Collector
-from ajuste.outputs.format import Parser, ResultSource, TextFormat
+from ajuste.outputs.format import LOOKED_AT, Collector, Parser, ResultSource, TextFormat
 from ajuste.outputs.printed import LONGEST_LINE, NUMBER, PrintedReport, PrintedRow, printed_metric
 
 # Source: libmemcached-awesome 1.1, src/bin/memslap.cc (main).

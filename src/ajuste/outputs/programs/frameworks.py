@@ -16,15 +16,18 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs.base import excerpt
-from ajuste.outputs.collector import MOST_METRICS, Collector, number_at, utf8
 from ajuste.outputs.format import (
+    MOST_METRICS,
+    Collector,
     DocumentFormat,
     DocumentNode,
     ResultSource,
     TextFormat,
     in_beginning,
     lists,
+    number_at,
     parse_document,
+    utf8,
 )
 
 # Source: asv 0.6, asv/results.py: result_columns, results (version 2); ``asv run --record-samples`` keeps the

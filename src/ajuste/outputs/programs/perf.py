@@ -11,8 +11,7 @@ from typing import Final
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable, Summarised
 from ajuste.model.metric import Direction, Metric
-from ajuste.outputs.collector import Collector, utf8
-from ajuste.outputs.format import DocumentNode, Parser, ResultSource, TextFormat, parse_document
+from ajuste.outputs.format import Collector, DocumentNode, Parser, ResultSource, TextFormat, parse_document, utf8
 from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow, printed_metric
 
 FORMAT: Final = "perf stat"

@@ -16,8 +16,8 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
 from ajuste.outputs.base import ParseError, excerpt, figure, finite
-from ajuste.outputs.collector import Collector
 from ajuste.outputs.format import (
+    Collector,
     DocumentFormat,
     DocumentNode,
     Parser,

@@ -17,8 +17,16 @@ from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs.base import ParseError, excerpt
-from ajuste.outputs.collector import LOOKED_AT, Collector
-from ajuste.outputs.format import DocumentFormat, DocumentNode, Parser, ResultSource, TextFormat, parse_document
+from ajuste.outputs.format import (
+    LOOKED_AT,
+    Collector,
+    DocumentFormat,
+    DocumentNode,
+    Parser,
+    ResultSource,
+    TextFormat,
+    parse_document,
+)
 from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow, printed_metric
 
 # Source: dbench 4.0, dbench.c (show_one_latency, report_latencies, main). Its MB are 10^6 bytes.

@@ -15,8 +15,18 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable, Summarised
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs.base import excerpt
-from ajuste.outputs.collector import LOOKED_AT, Collector, number_at, utf8
-from ajuste.outputs.format import DocumentFormat, DocumentNode, Parser, ResultSource, TextFormat, in_beginning
+from ajuste.outputs.format import (
+    LOOKED_AT,
+    Collector,
+    DocumentFormat,
+    DocumentNode,
+    Parser,
+    ResultSource,
+    TextFormat,
+    in_beginning,
+    number_at,
+    utf8,
+)
 from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow, printed_metric
 
 # Source: lkp-tests, lib/compare.rb (show_group_header, show_perf_change, show_failure_change), lib/matrix.rb: the
