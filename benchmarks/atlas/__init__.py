@@ -24,8 +24,9 @@ ROOT: Final = Path(__file__).parents[2]
 SHIPPED: Final = ROOT / "src" / "ajuste" / "catalogue" / "atlas.json"
 PLACE: Final = ROOT / "target" / "atlas"
 AJUSTE: Final = Path(sys.executable).with_name("ajuste")
+CPUS: Final = min(os.cpu_count() or 1, 8)
 SIDES: Final = {
-    "guest": ("--kernel", "debian:6.12", "--blocks", "6..60", "--max-time", "4m"),
+    "guest": ("--kernel", "debian:6.12", "--topology", f"cores={CPUS}", "--blocks", "6..60", "--max-time", "10m"),
     "host": ("--max-time", "40s", "--wait", "10m"),
 }
 SIGNS: Final = frozenset({"priority", "scheduling policy", "affinity", "scheduler core", "the work itself"})
