@@ -83,8 +83,9 @@ def _share(difference: float, size: float) -> float:
 
 @dataclass(frozen=True)
 class Expectation:
-    """``what`` is expected, and what was ``found``."""
+    """``what`` is expected of its ``subject``, and what was ``found``."""
 
+    subject: str
     what: str
     found: str
     holds: bool
@@ -102,7 +103,7 @@ def expectations(expected: ExpectTable, results: Results, *, changed: bool) -> t
         meant = [one for one in results.configurations if (one.name == named if named else not one.baseline)]
         if not meant:
             what = f"{figure.metric} of {named or 'alternatives'}"
-            compared.append(Expectation(what, "no such configuration", holds=False))
+            compared.append(Expectation(what, what, "no such configuration", holds=False))
         for configuration in meant:
             compared.extend(_of_figure(figure, configuration, results))
     return tuple(compared)
@@ -127,7 +128,7 @@ def _of_digest(expected: ExpectTable, results: Results) -> Expectation:
     found = results.digest
     if found != expected.digest and expected.ajuste not in ("", results.ajuste):
         found += f", by Ajuste {results.ajuste}; {expected.ajuste} wrote the file"
-    return Expectation(f"digest {expected.digest}", found, expected.digest == results.digest)
+    return Expectation("digest", f"digest {expected.digest}", found, expected.digest == results.digest)
 
 
 def _of_failures(most: int, results: Results) -> Expectation:
@@ -135,7 +136,7 @@ def _of_failures(most: int, results: Results) -> Expectation:
     failed = results.tally.failed
     reasons = "; ".join(list(results.tally.reasons)[:_MOST_REASONS])
     what = f"at most {count_of(most, 'failed trial')}" if most else "no failed trial"
-    return Expectation(what, f"{failed}: {reasons}" if failed else "0", failed <= most)
+    return Expectation("failed trials", what, f"{failed}: {reasons}" if failed else "0", failed <= most)
 
 
 def _of_figure(figure: ExpectedFigure, own: Measured, results: Results) -> Iterator[Expectation]:
@@ -143,14 +144,14 @@ def _of_figure(figure: ExpectedFigure, own: Measured, results: Results) -> Itera
     if figure.verdict:
         verdicts = [one for one in results.verdicts if (one.configuration, one.metric) == (own.name, figure.metric)]
         word = verdicts[0].verdict if verdicts else "no verdict"
-        yield Expectation(f"{name}: {' or '.join(figure.verdict)}", word, word in figure.verdict)
+        yield Expectation(name, f"{name}: {' or '.join(figure.verdict)}", word, word in figure.verdict)
     if figure.least is None and figure.most is None:
         return
     limits = {"at least": figure.least, "at most": figure.most}
     what = f"mean {name}: {' and '.join(f'{word} {limit:g}' for word, limit in limits.items() if limit is not None)}"
     if figure.metric not in own.metrics:
-        yield Expectation(what, "not measured", holds=False)
+        yield Expectation(f"mean {name}", what, "not measured", holds=False)
         return
     mean = own.metrics[figure.metric].mean
     holds = (figure.least is None or figure.least <= mean) and (figure.most is None or mean <= figure.most)
-    yield Expectation(what, f"{mean:g}", holds)
+    yield Expectation(f"mean {name}", what, f"{mean:g}", holds)
