@@ -89,3 +89,46 @@ def test_tests_are_of_a_study_that_expects_something(ajuste: Shell) -> None:
     _, complained = ajuste("run", "small.toml", "--tap", "small.tap", expect=2)
     assert "[expect]" in complained
     assert not (ajuste.directory / "small.tap").exists()
+
+
+@pytest.mark.vm
+def test_a_trial_that_fails_breaks_an_expectation(ajuste: Shell) -> None:
+    study = SMALL.replace('kind = "matrix"\nparameters = { size = 100, repetitions = 2 }', 'command = ["false"]')
+    (ajuste.directory / "stall.toml").write_text(f"{study}\n[expect]\nstalls = 0\n")
+    said, complained = ajuste("run", "stall.toml", "--quiet", "--junit", "stall.xml", expect=3)
+    assert "the study failed: " in complained
+    assert "expected no failed trial; found " in said
+    assert said.splitlines()[-1] == "0 of 1 expectation met; exit code 3"
+    assert len(fromstring((ajuste.directory / "stall.xml").read_text()).findall(".//failure")) == 1
+
+
+def test_a_reproducer_of_another_version_is_refused(ajuste: Shell) -> None:
+    (ajuste.directory / "later.toml").write_text(SMALL.replace("schema = 1", "schema = 2"))
+    _, complained = ajuste("run", "later.toml", expect=2)
+    assert "later.toml:1: schema: " in complained
+    (ajuste.directory / "more.toml").write_text(f"{SMALL}\n[expect]\nejections = 0\n")
+    _, complained = ajuste("run", "more.toml", expect=2)
+    assert "expect.ejections: unknown field" in complained
+
+
+STRANGER = """
+[[patch]]
+name = "x.patch"
+text = "--- a/Makefile\\n+++ b/Makefile\\n@@ -1 +1,2 @@\\n # x\\n+$(shell touch MARK)\\n"
+
+[[scheduler]]
+name = "scx_x"
+program = "scx_x"
+build = ["touch", "MARK"]
+source = { x = "" }
+"""
+
+
+@pytest.mark.parametrize("kernel", ["build:debian:6.1.192+x.patch", "debian:6.18"])
+def test_what_a_stranger_wrote_is_built_only_with_permission(ajuste: Shell, kernel: str) -> None:
+    mark = ajuste.directory / "mark"
+    text = SMALL.replace("debian:5.10", kernel) + STRANGER.replace("MARK", str(mark))
+    (ajuste.directory / "x.toml").write_text(text)
+    _, complained = ajuste("run", "x.toml", expect=2)
+    assert "--build" in complained
+    assert not mark.exists()

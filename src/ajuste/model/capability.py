@@ -170,6 +170,8 @@ class Asked:
         if self.may(kind, value):
             return
         message, hint = _REFUSED[rule(self.asker, kind)], _HINTS.get(kind, "see `ajuste help capabilities`")
+        if rule(self.asker, kind) == "--build":
+            hint = "it runs on this machine: read the file, then add --build to ajuste run"
         if rule(self.asker, kind) == "named" and self.named:
             hint = f"allowed here: {', '.join(sorted(self.named)[:10])}"
         place = f"{where}: " if where else ""
