@@ -116,7 +116,8 @@ class RevisionGate:
             results, found = bench.reproduce(test, SIDES[1])
         except AjusteError as failure:
             self.request.failed(test.name, failure)
-            yield GateFigure(name=test.name, metric=test.study, verdict="failed", line=line, reason=failure.message)
+            reason = str(failure).replace(f"{bench.trees.directory / bench.trees.place(SIDES[1])}/", "")
+            yield GateFigure(name=test.name, metric=test.study, verdict="failed", line=line, reason=reason)
             return
         for one in found:
             yield GateFigure(
