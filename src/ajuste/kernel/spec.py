@@ -200,7 +200,7 @@ def parse_study_spec(text: str, asked: Asked = Asked("study file")) -> KernelSpe
         raise RequestError(
             f"{text!r}: {code} is not allowed in a study file without --build, because building runs it on this "
             "machine; expected build:debian:VERSION+NAME=VALUE, with y, m, n or a number as VALUE",
-            hint="read the file first; then add --build, or give this kernel with --kernel",
+            hint="give this kernel on the command line, with --kernel; or read the file, then add --build",
         )
     return spec
 
