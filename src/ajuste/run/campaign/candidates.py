@@ -52,9 +52,8 @@ class Candidates:
         return digest
 
     def place(self, digest: str) -> str:
-        """Where that candidate is, relative to the study file."""
-        (only,) = sorted(self._own(digest).iterdir())
-        return str(only.relative_to(self._directory))
+        """Where that candidate is, relative to the study file. Raises RunError if it is not what was taken."""
+        return "/".join(Path(self.files(digest)[0]).parts[:3])
 
     def files(self, digest: str) -> list[str]:
         """All its files, relative to the study file. Raises RunError if they are not what was taken."""

@@ -24,6 +24,7 @@ from ajuste.model.capability import Asked, asked_here
 from ajuste.model.error import RequestError
 from ajuste.model.trial import Configuration, Trial
 from ajuste.model.verdict import Verdict
+from ajuste.outputs.trial import why_lost
 from ajuste.run.campaign.kept import KeptCampaign
 from ajuste.run.campaign.parts import (
     checked_settings,
@@ -219,7 +220,7 @@ def _is_better(verdict: Verdict) -> bool:
 def _why_not(verdicts: Sequence[Verdict], trials: Sequence[Trial]) -> str:
     worse = next(one for one in verdicts if not _is_better(one))
     if worse.estimate is None:
-        said = next((one.reason for one in trials if one.status != "ok" and one.reason), worse.reason)
+        said = next((why_lost(one) for one in trials if one.status != "ok"), worse.reason)
         return f"{worse.metric} could not be measured: {said}"[:500]
     return f"{worse.metric} does not look better; no test was spent"
 

@@ -15,6 +15,7 @@ from ajuste.machine.files import make_directory, replace_file, sha256_of
 from ajuste.machine.home import Home
 from ajuste.model.campaign import CANDIDATE, Campaign, RefereeAnswer, Refereed
 from ajuste.model.error import RequestError, RunError
+from ajuste.outputs.trial import why_lost
 from ajuste.run.campaign.candidates import Candidates
 from ajuste.run.campaign.evaluator import Evaluator, SealedBench
 from ajuste.run.campaign.kept import STUDY, KeptCampaign, campaign_directory, new_campaign
@@ -85,7 +86,7 @@ def _begun(
     for file in place.glob("tried.sqlite*"):
         file.unlink()
     if not any(one.status == "ok" for one in tried):
-        raise _unmeasured(next((one.reason for one in tried if one.reason), "no trial ended"))
+        raise _unmeasured(next(map(why_lost, tried), "no trial ended"))
     return new_campaign(home, campaign, (), known)
 
 
