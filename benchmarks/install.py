@@ -16,7 +16,7 @@ from ajuste.machine.installation import EXTRAS
 from benchmarks.comparison import Comparison, seconds
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-MOST_MB: Final = 120
+MOST_MB: Final = 300
 LONGEST_S: Final = 60
 _BIN: Final = Path(sys.executable).parent
 

@@ -117,4 +117,4 @@ def test_so_does_a_live_experiment(ajuste: Shell) -> None:
     metric = ("--metric", "dirty,B,lower=proc:meminfo.Dirty")
     screen = ajuste.on_a_terminal("live", *words, *metric)
     assert screen.code == 0
-    require_clean(screen, "Measuring vm.dirty_background_ratio=", "after 4 slices: ")
+    require_clean(screen, "Measuring vm.dirty_background_ratio = ", "after 4 slices")

@@ -169,7 +169,7 @@ def test_memory_is_where_the_policy_says(run: Run) -> None:
 
 
 def test_a_kernel_without_nodes_has_one_place_for_all_memory(run: Run) -> None:
-    results = run("numa-kernel", ("mib = 32", "mib = 8"), ("min_blocks = 4", "min_blocks = 1"))
+    results = run("numa-kernel", ("mib = 32", "mib = 8"))
     assert means(results, "pages.nodes") == {"nodes=known": 2, "nodes=off": 1}
     fill = means(results, "pages.fill")
     assert 0.95 < fill["nodes=off"] / fill["nodes=known"] < 1.05

@@ -161,8 +161,8 @@ class _Subject:
         if self.metric.direction == "none":
             return self._say(self._without_direction(verdicts))
         better = [one for one in verdicts if one.verdict == "improves" and one.estimate is not None]
-        worse = [one for one in verdicts if one.verdict == "worsens"]
-        undecided = [one for one in verdicts if one.verdict == "undecided"]
+        undecided = [one for one in verdicts if one.verdict == "undecided" and self._may_be_better(one)]
+        worse = [one for one in verdicts if one.verdict in ("worsens", "undecided") and one not in undecided]
         if better:
             return self._of_best(self._best(better), verdicts)
         if len(verdicts) == 1:
@@ -185,8 +185,9 @@ class _Subject:
         rivals = self._rivals(best, verdicts)
         if not rivals:
             return self._say(f"{self._use(best)} {self._change(best)}.", best.configuration)
-        first = f"{self._name(best)}, which {self._change(best, briefly=True)},"
-        return self._say(f"Not settled between {first} and {self._count_or_name(rivals)}.", best.configuration)
+        first = f"{self._name(best)} {self._change(best, briefly=True)}"
+        sentence = f"Not settled: {first}, but {self._count_or_name(rivals)} may be better."
+        return self._say(sentence, best.configuration)
 
     def _best(self, better: Sequence[Verdict]) -> Verdict:
         """The winner of the ranking or of the surface: nothing that is shown is better than what is called best."""
@@ -199,11 +200,18 @@ class _Subject:
     def _rivals(self, best: Verdict, verdicts: Sequence[Verdict]) -> list[str]:
         """The configurations that may be better than ``best`` by more than what matters."""
         if (ranking := self._ranking) is not None and ranking.winner == best.configuration:
-            return [one.configuration for one in ranking.others if one.verdict == "undecided"]
+            rivals = set(ranking.contenders)  # Others are worse for certain, be it by less than matters.
+            return [o.configuration for o in ranking.others if o.verdict == "undecided" and o.configuration in rivals]
         if (surface := self._surface) is not None and surface.best == best.configuration:
             return [name for name in surface.best_set if name != surface.best]
         others = (one for one in verdicts if one is not best and one.verdict in ("improves", "undecided"))
         return [one.configuration for one in others if self._reaches(one, best)]
+
+    def _may_be_better(self, verdict: Verdict) -> bool:
+        """Whether the interval reaches to the better side of no effect."""
+        bound = verdict.low if self.metric.direction == "lower" else verdict.high
+        none = 1.0 if verdict.scale == "ratio" else 0.0
+        return bound is None or (bound < none if self.metric.direction == "lower" else bound > none)
 
     def _reaches(self, other: Verdict, best: Verdict) -> bool:
         """Whether ``other`` may be as good as ``best`` is by its estimate, both against the baseline."""

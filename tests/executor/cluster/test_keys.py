@@ -151,6 +151,12 @@ def test_a_key_of_no_use_is_named(keys: Path, tmp_path: Path, harm: Any, reason:
         Cluster("tls://h:1", "h", 1, path).security()
 
 
+def test_a_key_that_expired_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ajuste.executor.cluster.keys.DAYS", -0.5)
+    with pytest.raises(RequestError, match="expired on"):
+        Cluster("tls://h:1", "h", 1, make_key(tmp_path / "old")).security()
+
+
 @pytest.mark.parametrize(
     ("address", "insecure", "root", "reason"),
     [

@@ -172,7 +172,7 @@ def test_lines_of_another_nodes_memory_are_as_many_as_the_kernel_has_pages_there
 def test_threads_of_a_core_drive_each_others_lines_out_and_cores_do_not(
     place: Home, kernel: Callable[[str], KernelImage], accesses: Path
 ) -> None:
-    """L1 has room for the 48 lines of one program. Turns of 5 µs are some dozens of its rounds."""
+    """L1 has room for the 48 lines of one program. Turns of 1 µs are some dozens of its rounds."""
     cores = {"cores": 2, "llc": TEXTBOOK.llc.model_copy(update={"cores": 2}) if TEXTBOOK.llc else None}
     machine = TEXTBOOK.model_copy(update=cores)
     shape = Topology(cores=2, threads=2)
@@ -194,7 +194,7 @@ def test_threads_of_a_core_drive_each_others_lines_out_and_cores_do_not(
         clock="virtual",
         cpus=shape.cpus,
         topology=shape,
-        turn_us=5,
+        turn_us=1,
         files=files,
         home=place,
     ) as guest:

@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -232,6 +232,15 @@ def test_logs_are_followed_also_when_they_are_rotated(tmp_path: Path) -> None:
 
     assert between(numbers, write) == 2
     assert pointers.read() == (5.0,)
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir], ids=["fifo", "directory"])
+def test_only_a_regular_file_is_followed(make: Callable[[Path], None], tmp_path: Path) -> None:
+    place = tmp_path / "x.log"
+    make(place)
+    with pytest.raises(RequestError, match="not a regular file"):
+        opened("regex", f"{place}#(.)")
 
 
 @pytest.mark.timeout(30)

@@ -45,8 +45,9 @@ class Cluster:
         """Return what Dask needs to connect and to listen.
 
         Raises:
-            RequestError: The key is missing, damaged, or can be read by others.
+            RequestError: The key is missing, damaged, expired, or can be read by others.
         """
+        from cryptography import x509
         from distributed.security import Security
 
         if self.key is None:
@@ -74,6 +75,12 @@ class Cluster:
                 f"the key {self.key} is damaged: {error.strerror or error}",
                 hint="copy it again, or make a new one: ajuste cluster keys DIRECTORY",
             ) from error
+        end = x509.load_pem_x509_certificate(self.key.read_bytes()).not_valid_after_utc
+        if end < datetime.now(UTC):
+            raise RequestError(
+                f"the key {self.key} expired on {end:%Y-%m-%d}",
+                hint="make a new one with `ajuste cluster keys DIRECTORY` and copy it to each machine",
+            )
         return security
 
     def require_reachable(self) -> Security:

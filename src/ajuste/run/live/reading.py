@@ -5,10 +5,12 @@ What a source is, too, and how it reads files, logs and pages: each kind is one 
 
 from __future__ import annotations
 
+import errno
 import logging
 import math
 import os
 import ssl
+import stat
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -263,6 +265,15 @@ _MOST_BYTES: Final = 8 << 20
 """Of what came at once; the rest is left out."""
 
 
+def _open_regular(path: Path) -> int:
+    """Only a regular file has a place to go on from."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return descriptor
+
+
 class FollowedLog:
     """``path`` from its present end on."""
 
@@ -271,7 +282,7 @@ class FollowedLog:
             raise RequestError(f"{path} is not an absolute path", hint=f"give {path.absolute()}")
         self._path = path
         try:
-            self._file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            self._file = _open_regular(path)
         except OSError as error:
             raise RequestError(
                 f"cannot read {path}: {error.strerror}", hint="check its name and who may read it"
@@ -296,7 +307,7 @@ class FollowedLog:
     def _follow(self) -> None:
         """Go on with the file that took the place of this one."""
         try:
-            new = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            new = _open_regular(self._path)
         except OSError:
             return
         os.close(self._file)
