@@ -15,10 +15,9 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.saving import save_study
-from ajuste.kernel.building.build import BuildRequest, build_kernel
+from ajuste.kernel.building.build import BuildRequest, build_kernel, build_specified
 from ajuste.kernel.building.built import find_built
 from ajuste.kernel.building.patch import read_patches
-from ajuste.kernel.building.specified import build_specified
 from ajuste.kernel.spec import KernelToBuild, parse_spec, parse_study_spec
 from ajuste.machine.home import Home
 from ajuste.model.capability import Asked

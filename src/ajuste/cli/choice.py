@@ -82,7 +82,7 @@ def _kernels(text: str) -> tuple[str, ...]:
     place = Place(f"--kernel {text}")
     specs = kernels_between_commas(text, place)
     for wanted in specs_to_build(specs).values():
-        from ajuste.kernel.building.specified import version_to_build
+        from ajuste.kernel.building.build import version_to_build
 
         try:
             version_to_build(wanted, home())

@@ -133,7 +133,7 @@ def check_report(path: Path | None, option: str = "--report") -> None:
 def means_of_boots(means: RunOptions, loader: str | None, *, reboots: bool) -> RunOptions:
     """``means`` with what was said of reboots. Raises RequestError."""
     if loader is not None:
-        from ajuste.machine.boot.machine import LOADER_NAMES  # few experiments name one
+        from ajuste.machine.boot.session import LOADER_NAMES  # few experiments name one
 
         if loader not in LOADER_NAMES:
             raise RequestError(f"expected {', '.join(LOADER_NAMES)}", place=Place(f"--loader {loader}"))

@@ -13,8 +13,8 @@ from ajuste.cli.choice import chosen_study, require_disk_wanted
 from ajuste.cli.options import example
 from ajuste.executor.host.availability import current_values
 from ajuste.executor.host.caller import user_here
-from ajuste.executor.host.disk import disk_in_plan
 from ajuste.executor.host.host import HostExecutor
+from ajuste.executor.host.prepared import disk_in_plan
 from ajuste.machine.home import home
 from ajuste.model.capability import Asked
 from ajuste.report.console import Console
@@ -90,7 +90,7 @@ def _packages(study: Study, means: RunOptions) -> PlannedPackageSet | None:
     """Those that the guests would have."""
     if not study.target.packages:
         return None
-    from ajuste.executor.guest.packages import plan_packages
+    from ajuste.executor.guest.root import plan_packages
 
     found = plan_packages(study.target.packages, means.home, means.say)
     return PlannedPackageSet(

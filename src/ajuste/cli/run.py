@@ -15,7 +15,7 @@ from ajuste.cli import options
 from ajuste.cli.choice import chosen_cluster, chosen_study, require_disk_wanted
 from ajuste.cli.measuring import Expected, Showing, check_report, means_of_boots, measure
 from ajuste.cli.options import example, option
-from ajuste.executor.host.disk import disk_for_run
+from ajuste.executor.host.prepared import disk_for_run
 from ajuste.kernel.spec import is_to_build
 from ajuste.machine.home import home
 from ajuste.model.capability import Asked

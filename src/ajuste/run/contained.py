@@ -21,9 +21,8 @@ from ajuste.executor.host.caller import LAST_LINES, Caller, finished, invoking_u
 from ajuste.kernel.building.configuration import read_options
 from ajuste.kernel.building.schedulers import read_schedulers, require_loadable
 from ajuste.kernel.spec import specs_to_build
-from ajuste.machine.files import make_directory, replace_file, sha256_of
+from ajuste.machine.files import hold, make_directory, replace_file, sha256_of
 from ajuste.machine.home import Home
-from ajuste.machine.lock import hold
 from ajuste.model.capability import Asked
 from ajuste.model.error import Place, RequestError, RunError
 from ajuste.model.kernel import KernelImage

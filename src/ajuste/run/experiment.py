@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.design.search.goal import Search
 from ajuste.executor.executor import NOTES, Executor
-from ajuste.executor.host.kept_state import keeper
+from ajuste.executor.host.journals import keeper
 from ajuste.kernel.spec import WITH_SCHEDULERS, KernelToBuild, kernel_kind, specs_to_build
 from ajuste.machine.cache import remove_leftovers
 from ajuste.machine.installation import ajuste_version
@@ -72,7 +72,7 @@ def built_kernels(
     wanted = specs_to_build(study.kernels)
     if not wanted:
         return {}
-    from ajuste.kernel.building.specified import build_specified, require_different
+    from ajuste.kernel.building.build import build_specified, require_different
     from ajuste.run.proofs.prove import check_claims
 
     if search is None:
@@ -355,7 +355,7 @@ def _kernel_options(experiment: Experiment, means: RunOptions) -> dict[str, Any]
     compared = next((factor for factor in study.factors if factor.name == KERNEL_FACTOR), None)
     if compared is None or len(experiment.images) < 2:
         return {}
-    from ajuste.kernel.difference.named import compared_options
+    from ajuste.kernel.difference import compared_options
 
     found = compared_options(compared.baseline_level, experiment.images, means.home, means.say)
     return {spec: options.model_dump(mode="json") for spec, options in found.items()}

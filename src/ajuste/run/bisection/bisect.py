@@ -12,8 +12,14 @@ from typing import Final
 from ajuste.design.bisection import Changes, Outcome, minimal_changes, steps_needed
 from ajuste.kernel.building.build import BuildRequest, BuildWatcher, build_kernel
 from ajuste.kernel.building.sources import source_of
-from ajuste.kernel.difference.difference import KernelDifference
-from ajuste.kernel.difference.named import NamedConfig, compare, kconfig_sources, named_by_kernel, named_config
+from ajuste.kernel.difference import (
+    KernelDifference,
+    NamedConfig,
+    compare,
+    kconfig_sources,
+    named_by_kernel,
+    named_config,
+)
 from ajuste.kernel.spec import BUILT, PackagedKernel, is_to_build, parse_spec
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
