@@ -82,6 +82,7 @@ def run(
     build: Annotated[
         bool,
         typer.Option(
+            "--build",
             help="Allow STUDY to build patches and BPF schedulers on this machine: read it first.",
             rich_help_panel=options.RARE,
         ),
