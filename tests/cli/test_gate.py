@@ -457,7 +457,8 @@ def test_a_study_that_a_gate_cannot_measure_is_named(ajuste: Shell, study: str, 
 
 def test_reproducers_alone_have_no_history(ajuste: Shell) -> None:
     project = Project(ajuste)
-    project.commit("one", ajuste_toml=REPRODUCER, study_txt=SMALL)
-    for command in (("history", "--last", "1"), ("gate", "--noop", "5")):
+    for commit in ("one", "two", "three"):
+        project.commit(commit, ajuste_toml=REPRODUCER, study_txt=SMALL)
+    for command in (("history", "--last", "3"), ("gate", "--noop", "5")):
         _, complained = ajuste(*command, expect=2)
         assert "no [[benchmark]] found" in complained

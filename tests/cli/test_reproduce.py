@@ -36,12 +36,12 @@ def test_a_run_is_its_own_reproducer(reproduced: Shell) -> None:
     said, _ = reproduced(
         "run", "test.toml", "--quiet", "--junit", "test.xml", "--tap", "test.tap", "--ktap", "test.ktap"
     )
-    assert said.splitlines()[-1] == "3 of 3 expectations met; exit code 0"
+    assert said.splitlines()[-1] == "4 of 4 expectations met; exit code 0"
     suite = fromstring((reproduced.directory / "test.xml").read_text())
-    assert (suite.get("tests"), suite.get("failures"), len(suite.findall(".//testcase"))) == ("3", "0", 3)
+    assert (suite.get("tests"), suite.get("failures"), len(suite.findall(".//testcase"))) == ("4", "0", 4)
     for name, version in (("test.tap", "TAP version 14"), ("test.ktap", "KTAP version 1")):
         lines = (reproduced.directory / name).read_text().splitlines()
-        assert lines[:2] == [version, "1..3"]
+        assert lines[:2] == [version, "1..4"]
         assert all(line.startswith(f"ok {number}") for number, line in enumerate(lines[2:], start=1))
 
 
@@ -50,12 +50,12 @@ def test_another_kernel_is_judged_by_verdicts_and_means_alone(reproduced: Shell)
     text = (reproduced.directory / "test.toml").read_text()
     (reproduced.directory / "wrong.toml").write_text(text.replace('["differs"]', '["equivalent", "improves"]'))
     said, _ = reproduced("run", "wrong.toml", "--quiet", "--blocks", "6..7", "--ktap", "wrong.ktap", expect=3)
-    assert said.splitlines()[-1] == "1 of 2 expectations met; exit code 3"
+    assert said.splitlines()[-1] == "2 of 3 expectations met; exit code 3"
     assert f"expected {METRIC} of {OTHER}: equivalent or improves; found differs" in said
-    assert "2 of 2 expectations met" in reproduced("run", "test.toml", "--quiet", "--kernel", "debian:5.10")[0]
+    assert "3 of 3 expectations met" in reproduced("run", "test.toml", "--quiet", "--kernel", "debian:5.10")[0]
     ktap = (reproduced.directory / "wrong.ktap").read_text()
-    assert "not ok 1 " in ktap
-    assert "ok 2 " in ktap
+    assert "not ok 2 " in ktap
+    assert "ok 3 " in ktap
 
 
 @pytest.mark.vm

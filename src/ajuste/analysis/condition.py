@@ -132,10 +132,12 @@ def _of_digest(expected: ExpectTable, results: Results) -> Expectation:
 
 
 def _of_failures(most: int, results: Results) -> Expectation:
-    """Trials that were repeated count as often as they failed."""
+    """Trials that were repeated count as often as they failed. A study that failed has more than any number."""
     failed = results.tally.failed
     reasons = "; ".join(list(results.tally.reasons)[:_MOST_REASONS])
     what = f"at most {count_of(most, 'failed trial')}" if most else "no failed trial"
+    if results.stopped == "failed":
+        return Expectation("failed trials", what, results.stopped_because, holds=False)
     return Expectation("failed trials", what, f"{failed}: {reasons}" if failed else "0", failed <= most)
 
 

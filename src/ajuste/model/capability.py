@@ -97,6 +97,7 @@ _RULES: Final[Mapping[Asker, Mapping[Kind, Rule]]] = {
     "study file": {**_OF_A_STUDY, "kernel source": "--build"},
     "project file": {
         "host": "yes",
+        "parameter": "yes",
         "path": "yes",
         "command": "yes",
         "guest command": "yes",
