@@ -15,7 +15,7 @@ from ajuste.analysis.condition import Checked, checked, expectations, renamed
 from ajuste.catalogue.loader import Catalogue
 from ajuste.cli.choice import built_for
 from ajuste.cli.showing import show_results
-from ajuste.machine.files import write_text
+from ajuste.machine.files import require_no_foreign_link, write_text
 from ajuste.model.error import Place, RequestError, RunError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.results import Results
@@ -128,6 +128,8 @@ def check_report(path: Path | None, option: str = "--report") -> None:
     """Whether a report can be written to the file of ``option``. Raises RequestError."""
     if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
         raise RequestError(f"{option} {path}: expected a file in an existing directory")
+    if path is not None:
+        require_no_foreign_link(path.parent)
 
 
 def means_of_boots(means: RunOptions, loader: str | None, *, reboots: bool) -> RunOptions:
