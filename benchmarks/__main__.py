@@ -47,6 +47,7 @@ from benchmarks import (
     verdicts,
     viewers,
 )
+from benchmarks.campaigns import referee
 from benchmarks.comparison import Comparison, show
 from benchmarks.live import chaos, guards, redis
 
@@ -58,6 +59,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "orders": orders.measure,
     "boot": boot.measure,
     "campaigns": campaigns.measure,
+    "referee": referee.measure,
     "bundle": bundle.measure,
     "next-trial": next_trial.measure,
     "sampler-overhead": sampler_overhead.measure,

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ajuste.machine.lock import locked
+from ajuste.machine.files import locked
 from benchmarks.comparison import Comparison
 from benchmarks.kills import TESTS_LOCK
 

@@ -17,7 +17,7 @@ from statistics import median
 
 from ajuste.kernel.building.build import BuildRequest, build_kernel
 from ajuste.kernel.building.built import BuiltKernel, remove_built
-from ajuste.kernel.building.packaged import packaged_source
+from ajuste.kernel.building.sources import packaged_source
 from ajuste.kernel.spec import PackagedKernel, parse_spec
 from ajuste.machine.home import Home
 from benchmarks import cold_start

@@ -32,8 +32,8 @@ from ajuste.cli.edge import exit_code
 from ajuste.cli.main import application
 from ajuste.cli.restore import restore
 from ajuste.executor.host.journals import journals_in, scope_of
+from ajuste.machine.files import locked
 from ajuste.machine.home import Home
-from ajuste.machine.lock import locked
 from ajuste.model.error import RunError
 from ajuste.report.progress import Progress
 from ajuste.run.experiment import conduct, prepare

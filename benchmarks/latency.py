@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from ajuste.machine.lock import locked
+from ajuste.machine.files import locked
 from benchmarks.comparison import Comparison, by_turns, seconds
 from benchmarks.kills import TESTS_LOCK
 from benchmarks.place import own_home

@@ -13,8 +13,7 @@ from typing import Final
 
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.executor.guest.packages import fetch_root
-from ajuste.executor.guest.root import root_arguments
+from ajuste.executor.guest.root import fetch_root, root_arguments
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import WORKLOADS, Home, native_program
 from ajuste.model.event import Exited

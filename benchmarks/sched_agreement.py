@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import median
 
 from ajuste.executor.host.host import HostExecutor
+from ajuste.machine.files import locked
 from ajuste.machine.home import WORKLOADS, Home, native_program
-from ajuste.machine.lock import locked
 from ajuste.model.event import Traced
 from ajuste.model.plan import Command, Plan, Trace
 from benchmarks.comparison import Comparison, by_turns

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from statistics import median
 
-from ajuste.machine.lock import locked
+from ajuste.machine.files import locked
 from ajuste.store.store import Store
 from benchmarks.comparison import Comparison, by_turns, seconds
 from benchmarks.kills import TESTS_LOCK

@@ -22,7 +22,7 @@ from typing import Any
 
 import httpx
 
-from ajuste.machine.lock import locked
+from ajuste.machine.files import locked
 from benchmarks.comparison import Comparison, by_turns
 from benchmarks.kills import TESTS_LOCK
 

@@ -15,7 +15,7 @@ from tests.debian_archive import Archive, archive_of_this_machine
 from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
-from ajuste.machine.lock import locked
+from ajuste.machine.files import locked
 from own_home import own_home
 from postgresql import Server, server
 from tiers import insist

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from writing.manual import write_share
 
+from ajuste.machine.files import locked
 from ajuste.machine.home import AGENT, native_program
-from ajuste.machine.lock import locked
 
 ROOT = Path(__file__).parents[1]
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 import pytest
 import tomlkit
 
-from ajuste.executor.cluster.bench import resolved_here
 from ajuste.executor.cluster.messages import HostJob
+from ajuste.executor.cluster.worker import resolved_here
 from ajuste.lab.agents.budget import AgentBudget, AgentLimits
 from ajuste.lab.agents.desk import AgentDesk
 from ajuste.lab.agents.protocol import answered

@@ -26,7 +26,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.executor.stream import read_boot, read_trial
 from ajuste.kernel.building.configuration import read_config_file
 from ajuste.kernel.building.patch import read_patches
-from ajuste.kernel.kconfig.config_file import parse_config
+from ajuste.kernel.kconfig import parse_config
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.model.plan import Command, Plan
 from ajuste.model.wording import shortened

@@ -28,5 +28,5 @@ def serving(profile: str) -> str:
         dbus-daemon --config-file=/run/bus.conf --fork
         tuned --daemon --log=/run/tuned.log --pid=/run/tuned.pid 2>/dev/null
         n=0 # It ends well without its daemon too, and then only says what was preset.
-        until tuned-adm active 2>&1 | grep -q "^Current active profile"; do n=$((n + 1)); [ $n -lt 100 ]; sleep 0.2; done
+        until tuned-adm active 2>&1 | grep -q "^Current active"; do n=$((n + 1)); [ $n -lt 100 ]; sleep 0.2; done
     """

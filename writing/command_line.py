@@ -13,7 +13,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.cli.command_line import FILE
 from ajuste.cli.main import COMMANDS, GROUPS, whole_application
 from ajuste.cli.options import examples_in, first_sentence
-from ajuste.kernel.source import kernel_sources
+from ajuste.kernel.spec import kernel_sources
 from ajuste.study.builtin import builtin_studies
 
 _METAVARS: Final = {"int": "N", "float": "NUMBER", "path": "FILE", "file": "FILE"}

@@ -11,15 +11,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, get_args
 
-import ajuste.outputs.programs
 import ajuste.run.live.sources
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.base import modules_of
 from ajuste.model.capability import ASKERS, KINDS, Asker, Kind, Rule, rule
 from ajuste.model.metric import Metric
+from ajuste.outputs.format import DocumentFormat, TextFormat
+from ajuste.outputs.programs import document_formats, text_formats
 from ajuste.outputs.services import service_metrics
 from ajuste.study.measures import MODELLED, PARTS_OF_INSTRUCTIONS
-from ajuste.study.project import BenchmarkTable
+from ajuste.study.project import BenchmarkTable, ReproducerTable
 from ajuste.study.suite import GuestTable, MemberTable, SuiteTable
 
 _SOURCE: Final = re.compile(r"(?:^|\s)Sources?: .*", re.DOTALL)
@@ -57,11 +58,10 @@ def metrics_page(note: str) -> str:
 
 def formats_page(note: str) -> str:
     """What `ajuste analyse` and `ajuste live` read."""
-    files = [
-        (kinds, module)
-        for module in modules_of(sys.modules[ajuste.outputs.programs.__name__]).values()
-        if (kinds := {one.name for one in (*getattr(module, "TEXTS", ()), *getattr(module, "DOCUMENTS", ()))})
-    ]
+    reads: dict[str, str] = {}
+    formats: list[TextFormat | DocumentFormat] = [*text_formats(), *document_formats()]
+    for name, text in sorted((kind.name, kind.reads) for kind in formats):
+        reads[name] = text or reads.get(name, "")
     sources = modules_of(sys.modules[ajuste.run.live.sources.__name__]).values()
     return "\n".join(
         [
@@ -71,7 +71,7 @@ def formats_page(note: str) -> str:
             "## Files\n\nA file is one configuration, unless it says otherwise.\n",
             "| `--format` | What is read |",
             "|---|---|",
-            *(f"| {', '.join(f'`{kind}`' for kind in sorted(kinds))} | {_said(module)} |" for kinds, module in files),
+            *(f"| `{name}` | {text} |" for name, text in sorted(reads.items())),
             "\n## Live sources\n",
             "\n".join(f"- {_said(module, whole=True)}" for module in sources) + "\n",
         ]
@@ -143,6 +143,7 @@ def file_tables() -> dict[str, dict[str, Any]]:
         "`[[member]]` of a suite": MemberTable.model_json_schema(),
         "`guest` of a suite or member": GuestTable.model_json_schema(),
         "ajuste.toml": BenchmarkTable.model_json_schema(),
+        "`[[reproducer]]` of ajuste.toml": ReproducerTable.model_json_schema(),
     }
 
 

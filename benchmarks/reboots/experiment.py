@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.executor.executor import Executor
-from ajuste.executor.host.rebooting import RebootingExecutor
+from ajuste.executor.host.host import RebootingExecutor
 from ajuste.machine.boot.session import BootPlan, BootSession, RebootWanted, Step, entries_of
 from ajuste.model.boot import BOOTS
 from ajuste.model.event import Accepted, End, Event, Exited, Hello, Started

@@ -10,7 +10,7 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import needed_options
-from ajuste.executor.host.machine import HostMachine
+from ajuste.executor.host.availability import HostMachine
 from ajuste.model.tunable import Tunable
 from looped import each
 

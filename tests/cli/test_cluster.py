@@ -17,7 +17,7 @@ import pytest
 
 from ajuste.executor.cluster.keys import make_key
 from ajuste.executor.cluster.messages import PLANS, Answer, Ask
-from ajuste.executor.cluster.workplace import Workplace
+from ajuste.executor.cluster.worker import Workplace
 from ajuste.executor.executor import LEFT_OUT
 from ajuste.machine.home import home
 from clusters import lab

@@ -76,7 +76,7 @@ def test_what_is_not_found_loads_no_tables_and_nothing_of_trials() -> None:
 
 def test_a_comparison_loads_nothing_of_profiles_reboots_recordings_and_surfaces() -> None:
     loaded = loaded_by("compare")
-    few = ("profile.placing", "machine.boot.machine", "model.explanation", "model.cost", "analysis.surface", "cli.plan")
+    few = ("profile.placing", "machine.boot.session", "model.explanation", "model.cost", "analysis.surface", "cli.plan")
     assert "ajuste.run.experiment" in loaded
     assert not loaded.intersection((*(f"ajuste.{name}" for name in few), "tomlkit"))
 

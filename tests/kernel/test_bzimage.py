@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ajuste.kernel.cache import cached_entries
+from ajuste.kernel.candidate import read_release
 from ajuste.kernel.fetch import fetch_kernel
-from ajuste.kernel.unpack import read_release
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 

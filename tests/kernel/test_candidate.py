@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.candidate import assemble, upstream_of
-from ajuste.kernel.source import kernel_sources
+from ajuste.kernel.spec import kernel_sources
 
 DEBIAN = kernel_sources()["debian"]
 

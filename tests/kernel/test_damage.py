@@ -18,7 +18,7 @@ from ajuste.kernel.building.built import find_built, give_name, kept_by, read_bu
 from ajuste.kernel.cache import find_any_damage, read_entry, write_inventory, write_record
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.qemu import fetch_qemu
-from ajuste.kernel.source import kernel_sources
+from ajuste.kernel.spec import kernel_sources
 from ajuste.machine.home import Home
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelImage

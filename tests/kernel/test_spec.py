@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.kernel.source import kernel_sources
-from ajuste.kernel.spec import KernelFile, KernelToBuild, PackagedKernel, parse_source, parse_spec, parse_study_spec
+from ajuste.kernel.spec import (
+    KernelFile,
+    KernelToBuild,
+    PackagedKernel,
+    kernel_sources,
+    parse_source,
+    parse_spec,
+    parse_study_spec,
+)
 from ajuste.model.error import RequestError
 from ajuste.model.wording import split_at
 

@@ -14,8 +14,8 @@ import pytest
 import warm
 from ajuste.machine import cache
 from ajuste.machine.cache import ASKED_FOR, KINDS, LEFTOVERS, clear, make_room, remove_leftovers, survey
+from ajuste.machine.files import holding, locked
 from ajuste.machine.home import Home
-from ajuste.machine.lock import holding, locked
 
 LONG_AGO = 1_000_000
 
@@ -78,7 +78,7 @@ def test_what_was_not_used_for_longest_goes_first_and_what_is_used_stays(
 def test_what_another_process_uses_is_not_cleared_and_what_it_used_is(place: Home) -> None:
     entry = add(place.kernels / "6.1")
     user = subprocess.Popen(
-        [sys.executable, "-c", "import sys; from pathlib import Path; from ajuste.machine.lock import hold; "
+        [sys.executable, "-c", "import sys; from pathlib import Path; from ajuste.machine.files import hold; "
          "hold(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()", entry],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip

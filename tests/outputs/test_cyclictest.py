@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.outputs.base import ParseError
-from ajuste.outputs.programs.cyclictest import parse
+from ajuste.outputs.programs.scheduling import parse_cyclictest
 
 
 def printed(histogram: dict[int, int], *, beyond: int = 0, longest: int | None = None) -> str:
@@ -32,14 +32,14 @@ def printed(histogram: dict[int, int], *, beyond: int = 0, longest: int | None =
 @given(st.dictionaries(st.integers(0, 20000), st.integers(1, 300), min_size=1, max_size=40))
 def test_percentiles_are_those_of_all_wake_ups(histogram: dict[int, int]) -> None:
     latencies = np.repeat(list(histogram), list(histogram.values()))
-    found = parse(printed(histogram))
+    found = parse_cyclictest(printed(histogram))
     for name, share in (("p50", 50), ("p99", 99), ("p999", 99.9)):
         assert found[f"cyclictest.{name}"] == np.percentile(latencies, share, method="inverted_cdf"), name
     assert (found["cyclictest.min"], found["cyclictest.max"]) == (latencies.min(), latencies.max())
 
 
 def test_what_is_beyond_the_histogram_counts_as_the_longest() -> None:
-    found = parse(printed({10: 98}, beyond=2, longest=70000))
+    found = parse_cyclictest(printed({10: 98}, beyond=2, longest=70000))
     assert (found["cyclictest.p50"], found["cyclictest.p99"]) == (10, 70000)
 
 
@@ -47,7 +47,7 @@ def test_what_is_beyond_the_histogram_counts_as_the_longest() -> None:
 def test_the_real_one_is_read() -> None:
     words = ["-q", "-t1", "--policy=other", "-i500", "-l100", "-h20000", "--histfile=/dev/null", "--json=-"]
     done = subprocess.run(["cyclictest", *words], capture_output=True, text=True, timeout=60, check=True)
-    found = parse(done.stdout)
+    found = parse_cyclictest(done.stdout)
     assert 0 < found["cyclictest.min"] <= found["cyclictest.p50"] <= found["cyclictest.p99"] <= found["cyclictest.max"]
 
 
@@ -73,4 +73,4 @@ GOOD = printed({5: 3, 9: 1})
 )
 def test_what_is_no_such_output_is_refused(output: str) -> None:
     with pytest.raises(ParseError):
-        parse(output)
+        parse_cyclictest(output)

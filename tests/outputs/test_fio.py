@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ajuste.catalogue.level import arguments
 from ajuste.catalogue.loader import catalogue
 from ajuste.outputs.base import ParseError
-from ajuste.outputs.programs.fio import jain, parse
+from ajuste.outputs.programs.storage import jain, parse_fio
 
 Values = list[int]
 
@@ -71,7 +71,7 @@ NANOSECONDS = st.lists(st.integers(1, 10**9), min_size=1, max_size=30)
 
 @given(st.lists(NANOSECONDS, min_size=1, max_size=5))
 def test_several_jobs_together_are_all_their_reads(jobs: list[Values]) -> None:
-    found = parse(printed(*(job("job", values) for values in jobs)))
+    found = parse_fio(printed(*(job("job", values) for values in jobs)))
     every = np.array([value for values in jobs for value in values]) / 1e3
     assert found["fio.read.latency"] == pytest.approx(every.mean())
     assert found["fio.read.latency-sd"] == pytest.approx(every.std(ddof=1) if len(every) > 1 else 0, abs=1e-3)
@@ -81,27 +81,27 @@ def test_several_jobs_together_are_all_their_reads(jobs: list[Values]) -> None:
 
 
 def test_rates_are_over_the_time_of_the_longest_job() -> None:
-    found = parse(printed(job("job", [1] * 10, runtime=100), job("job", [1] * 10, runtime=400)))
+    found = parse_fio(printed(job("job", [1] * 10, runtime=100), job("job", [1] * 10, runtime=400)))
     assert found["fio.read.iops"] == found["fio.read.bandwidth"] == 50
     assert found["fio.fairness"] == pytest.approx(jain([100, 25]))
     assert (found["fio.cpu-user"], found["fio.depth-1"], found["fio.depth-8"], found["fio.depth-64"]) == (10, 25, 0, 75)
 
 
 def test_jobs_of_different_names_are_told_apart() -> None:
-    found = parse(printed(job("reader", [1000]), job("writer", [], [3000, 5000])))
+    found = parse_fio(printed(job("reader", [1000]), job("writer", [], [3000, 5000])))
     assert (found["fio.reader.read.latency"], found["fio.writer.write.latency"]) == (1, 4)
     assert (found["fio.read.latency"], found["fio.write.latency"]) == (1, 4)
     assert not any(name.startswith(("fio.reader.write", "fio.writer.read")) for name in found)
 
 
 def test_jobs_after_one_another_have_no_figures_together() -> None:
-    found = parse(printed(job("first", [1000]), job("second", [3000], groupid=1)))
+    found = parse_fio(printed(job("first", [1000]), job("second", [3000], groupid=1)))
     assert {name.split(".")[1] for name in found} == {"first", "second"}
 
 
 def test_percentiles_of_jobs_without_bins_are_not_guessed() -> None:
-    several = parse(printed(*(job("job", values, bins=False) for values in ([1000, 2000], [3000, 9000]))))
-    alone = parse(printed(job("job", [1000, 2000], bins=False)))
+    several = parse_fio(printed(*(job("job", values, bins=False) for values in ([1000, 2000], [3000, 9000]))))
+    alone = parse_fio(printed(job("job", [1000, 2000], bins=False)))
     assert "fio.read.latency-p50" not in several
     assert several["fio.read.latency-max"] == 9
     assert alone["fio.read.latency-p50"] == 1
@@ -146,20 +146,20 @@ HOSTILE = [
 def test_what_is_no_such_output_is_refused(output: str) -> None:
     assert output != GOOD
     with pytest.raises(ParseError):
-        parse(output)
+        parse_fio(output)
 
 
 @given(st.text(max_size=60), st.integers(0, len(GOOD)), st.integers(0, 60))
 def test_whatever_is_read_is_read_or_refused(noise: str, start: int, length: int) -> None:
     try:
-        found = parse(GOOD[:start] + noise + GOOD[start + length :])
+        found = parse_fio(GOOD[:start] + noise + GOOD[start + length :])
     except ParseError:
         return
     assert all(np.isfinite(value) for value in found.values())
 
 
 def test_names_of_jobs_that_could_be_anything_else_are_left_out() -> None:
-    found = parse(printed(job("<b>a.read</b>", [1000]), job("b", [3000])))
+    found = parse_fio(printed(job("<b>a.read</b>", [1000]), job("b", [3000])))
     assert {name for name in found if "<" in name} == set()
     assert found["fio.b.read.latency"] == 3
 
@@ -177,7 +177,7 @@ def test_all_jobs_together_are_what_fio_says_of_the_same_run(tmp_path: Path) -> 
     kind = catalogue().find_workload("fio")
     given = {"pattern": "mixed", "block_kib": "16", "size_mib": "1", "jobs": "3", "direct": "0", "engine": "psync"}
     output = run_fio(tmp_path, *arguments(kind, given), "--output-format=json+,normal,terse")
-    found = parse(output)
+    found = parse_fio(output)
     terse = [line.split(";") for line in output.splitlines() if line.startswith("3;")]
     assert len(terse) == 3
     # fio(1), "TERSE OUTPUT": the 7th field is what was read in KiB, from the 38th on are the mean latencies in µs.
@@ -200,6 +200,6 @@ def test_percentiles_from_bins_are_those_that_fio_prints(tmp_path: Path) -> None
     given = {"pattern": "write", "block_kib": "4", "size_mib": "4", "jobs": "1", "direct": "0", "engine": "psync"}
     output = run_fio(tmp_path, *arguments(kind, given))
     percentiles = json.loads(output[output.index("{") :])["jobs"][0]["write"]["lat_ns"]["percentile"]
-    found = parse(output)
+    found = parse_fio(output)
     for name, share in (("p50", "50"), ("p90", "90"), ("p95", "95"), ("p99", "99"), ("p999", "99.9")):
         assert found[f"fio.write.latency-{name}"] == percentiles[f"{float(share):.6f}"] / 1e3, name

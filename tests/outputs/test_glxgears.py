@@ -3,17 +3,17 @@ from __future__ import annotations
 import pytest
 
 from ajuste.outputs.base import ParseError
-from ajuste.outputs.programs.glxgears import parse
+from ajuste.outputs.programs.compute import parse_glxgears
 
 
 def test_the_rate_is_all_frames_by_all_time() -> None:
     lines = "300 frames in 5.0 seconds = 60.000 FPS\n1000 frames in 10.0 seconds = 100.000 FPS\n"
-    assert parse(lines)["glxgears.rate"] == pytest.approx(1300 / 15)
+    assert parse_glxgears(lines)["glxgears.rate"] == pytest.approx(1300 / 15)
 
 
 def test_what_mesa_says_beside_it_does_not_matter() -> None:
     output = "Running synchronized to the vertical refresh.\n2508 frames in 5.0 seconds = 501.541 FPS\nGL_VENDOR = x\n"
-    assert parse(output)["glxgears.rate"] == pytest.approx(501.541)
+    assert parse_glxgears(output)["glxgears.rate"] == pytest.approx(501.541)
 
 
 @pytest.mark.parametrize(
@@ -30,4 +30,4 @@ def test_what_mesa_says_beside_it_does_not_matter() -> None:
 )
 def test_what_is_no_such_output_is_refused(output: str) -> None:
     with pytest.raises(ParseError):
-        parse(output)
+        parse_glxgears(output)

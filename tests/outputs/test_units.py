@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.model.wording import amount as said
-from ajuste.outputs.base import ParseError
+from ajuste.outputs.base import ParseError, amount
 from ajuste.outputs.pattern import Pattern, Pointer, pointed, search
-from ajuste.outputs.units import amount
 
 SECONDS = {
     "ns": 1e-9,

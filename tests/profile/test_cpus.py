@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.model.topology import cpu_list, cpu_mask
-from ajuste.profile.functions import of_mask, read_cpus, written
+from ajuste.profile.tuned import of_mask, read_cpus, written
 
 CPUS = st.lists(st.integers(0, 300), unique=True).map(sorted)
 

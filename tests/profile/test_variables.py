@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.profile.functions import CannotCompute, Refused, expand, unknown
 from ajuste.profile.profile import MachineFacts
+from ajuste.profile.tuned import CannotCompute, Refused, expand, unknown
 
 FACTS = MachineFacts((0, 1, 2, 3), cpuinfo="vendor_id\t: GenuineIntel\n", virtual=True)
 BARE = MachineFacts((0,), cpuinfo=None)

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.machine.inventory.cpu import Cpu
 from ajuste.machine.inventory.inventory import Inventory
+from ajuste.machine.inventory.processor import Cpu
 from ajuste.model.results import Results
 from ajuste.report.html import render_html, write_report
 from ajuste.report.results import report_of

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from ajuste.machine.inventory.cpu import Cpu, Frequency
+from ajuste.machine.inventory.devices import Disk, Nic
 from ajuste.machine.inventory.inventory import Inventory
-from ajuste.machine.inventory.network import Nic
-from ajuste.machine.inventory.storage import Disk
+from ajuste.machine.inventory.processor import Cpu, Frequency
 from ajuste.report.document import Fact
 from ajuste.report.inventory_page import inventory_page, value_text
 

@@ -55,10 +55,8 @@ class WrongStep(ValueError):
 
 
 def whole_number(text: str, unit: str) -> int | None:
-    """How many ``unit`` the quantity ``text`` is (``64MiB``, ``1.5ms``, ``20%``); a bare number is in ``unit``.
-
-    ``None`` for what is no number, or has a unit that does not fit. Raises WrongStep for what is no whole number of
-    ``unit``.
+    """Return how many ``unit`` the quantity ``text`` is (``64MiB``, ``1.5ms``, ``20%``; a bare number is in ``unit``),
+    ``None`` for what is no number or has another unit. Raises WrongStep for what is no whole number of ``unit``.
     """
     match = _QUANTITY.fullmatch(text)
     if not match:
@@ -75,20 +73,20 @@ def whole_number(text: str, unit: str) -> int | None:
 
 
 def real_number(text: str, unit: str) -> float | None:
-    """As ``whole_number``, but any number will do."""
+    """Return any number as ``whole_number`` does."""
     match = _QUANTITY.fullmatch(text)
     factor = _factor(match[2], unit) if match else None
     return float(Fraction(match[1]) * factor) if match and factor is not None else None
 
 
 def unit_of(text: str) -> str:
-    """The unit that a quantity was given; empty for a bare number, and for what is none."""
+    """Return the unit of a quantity, empty for a bare number and for what is none."""
     match = _QUANTITY.fullmatch(text)
     return (match[2] or "") if match else ""
 
 
 def step(unit: str) -> str:
-    """One ``unit`` in words: ``10 ms`` for centisecs."""
+    """Return one ``unit`` in words: ``10 ms`` for centisecs."""
     return "10 ms" if unit == "centisecs" else f"1 {unit}"
 
 
@@ -110,9 +108,8 @@ _FILE = re.compile(r"/?(?!-)[A-Za-z0-9_.+@-]{1,100}(/[A-Za-z0-9_.+@-]{1,100}){0,
 
 
 def check_level(tunable: Tunable, text: str, version: KernelVersion | None = None) -> str:
-    """``text`` as the kernel would show it: ``Y`` for ``on``, ``750000`` for ``0.75ms``, ``0-2`` for ``2,0,1``.
-
-    With a ``version`` a choice must be one that such kernels offer. Raises RequestError that says what would be right.
+    """Return ``text`` as the kernel would show it: ``Y`` for ``on``, ``750000`` for ``0.75ms``, ``0-2`` for ``2,0,1``.
+    With a ``version`` a choice must be one that such kernels offer. Raises RequestError that gives the valid values.
     """
     asked = text.strip()
     match tunable.type:
@@ -121,7 +118,7 @@ def check_level(tunable: Tunable, text: str, version: KernelVersion | None = Non
         case "cpu-list":
             return cpu_list(_cpus(tunable, asked))
         case "cpu-mask":
-            return _mask(tunable, asked)
+            return cpu_mask(parse_mask(asked) if _MASK.fullmatch(asked) else _cpus(tunable, asked))
         case "choice":
             if tunable.also and re.fullmatch(tunable.also, asked):
                 return asked
@@ -134,7 +131,7 @@ def check_level(tunable: Tunable, text: str, version: KernelVersion | None = Non
 
 
 def check_parameter(name: str, parameter: Parameter, text: str) -> str:
-    """``text`` as a workload's parameter ``name`` has it. Raises RequestError that says what would be right."""
+    """Return ``text`` as a workload's parameter ``name`` has it. Raises RequestError that gives the valid values."""
     asked = text.strip()
     if parameter.type == "flag":
         if asked.lower() in ON_WORDS | OFF_WORDS:
@@ -202,11 +199,6 @@ def _integers(tunable: Tunable, asked: str) -> str:
     return " ".join(_integer(tunable, word) for word in words)
 
 
-def _mask(tunable: Tunable, asked: str) -> str:
-    """A list of CPUs, or a mask with 0x or of 8 digits a group, as a mask of 8 digits a group."""
-    return cpu_mask(parse_mask(asked) if _MASK.fullmatch(asked) else _cpus(tunable, asked))
-
-
 def _cpus(tunable: Tunable, asked: str) -> tuple[int, ...]:
     try:
         return parse_cpus(",".join(part.strip() for part in asked.split(",")))
@@ -247,9 +239,8 @@ def _in(unit: str) -> str:
 
 
 def check_parameters(kind: WorkloadKind, given: Mapping[str, str]) -> dict[str, str]:
-    """All parameters of ``kind``: those ``given``, checked, and the defaults of the others.
-
-    Raises RequestError for an unknown parameter (with the nearest name) or a value that it cannot have.
+    """Return all parameters of ``kind``: those ``given``, checked, and the defaults of the others. Raises RequestError
+    for an unknown parameter (with the nearest name) or an invalid value.
     """
     for name in given:
         if name not in kind.parameters:
@@ -265,7 +256,7 @@ def check_parameters(kind: WorkloadKind, given: Mapping[str, str]) -> dict[str, 
 
 
 def arguments(kind: WorkloadKind, given: Mapping[str, str]) -> tuple[str, ...]:
-    """The program's arguments (without the program) with the parameters ``given``; no shell ever reads them."""
+    """Return the program's arguments (without the program) with the parameters ``given``; no shell ever reads them."""
     from ajuste.model.workload import PLACEHOLDER
 
     values = check_parameters(kind, given)
@@ -280,7 +271,7 @@ def arguments(kind: WorkloadKind, given: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def modules(kind: WorkloadKind, given: Mapping[str, str]) -> tuple[str, ...]:
-    """The kernel modules of Ajuste's own that the workload needs with the parameters ``given``, each once."""
+    """Return the bundled kernel modules that the workload needs with the parameters ``given``, each once."""
     values = check_parameters(kind, given)
     needed = (kind.parameters[name].modules.get(value) for name, value in values.items())
     return tuple(dict.fromkeys(name for name in needed if name))

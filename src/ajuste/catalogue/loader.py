@@ -62,38 +62,38 @@ class Catalogue:
     conditions: Mapping[str, RelevanceCondition] = field(default_factory=dict)
     guest_questions: Mapping[str, GuestQuestion] = field(default_factory=dict)
     there: Callable[[Catalogue, Tunable, KernelVersion], tuple[str, ...]] = lambda *_: ()
-    """Which of several the machine has that is spoken of; none where no machine is (see ``executor.host.machine``)."""
+    """The instances of a tunable; none where there is no machine (see ``executor.host.availability``)."""
 
     def find_tunable(self, text: str) -> Tunable:
-        """The tunable ``NAME``, or one of several: ``NAME[INSTANCE]``, as in ``block.scheduler[sda]``.
+        """Return the tunable ``NAME``, or one of several: ``NAME[INSTANCE]``, as in ``block.scheduler[sda]``.
 
-        NAME may also be what sysctl(8) calls it (``kernel.sched_rt_runtime_us``, ``net/ipv4/tcp_sack``), or its path.
-        Raises RequestError with the nearest names, or with the form of an instance.
+        NAME may also be that of sysctl(8) (``kernel.sched_rt_runtime_us``, ``net/ipv4/tcp_sack``), or its path. Raises
+        RequestError with the nearest names, or with the form of an instance.
         """
         name, chosen = place.split_name(text)
-        found = place.find(self.tunables, self.parts, name)
-        if found is None:
+        match = place.find(self.tunables, self.parts, name)
+        if match is None:
             raise _unknown("tunable", name, list(self.tunables), "list all with ajuste tunables")
-        tunable, said_by_path = found
+        tunable, said_by_path = match
         which = said_by_path if chosen is None else chosen
         return tunable if which is None else self.instance(tunable, which)
 
     def instance(self, tunable: Tunable, which: str) -> Tunable:
-        """One of several, such as ``sda`` or ``cpu0/state1``. Raises RequestError for what can be no such thing."""
+        """Return one of several, such as ``sda`` or ``cpu0/state1``. Raises RequestError for another form."""
         return place.instance(self.parts, tunable, which)
 
     def example(self, tunable: Tunable) -> Tunable:
-        """The tunable, or an instance that stands as an example for the many: ``block.scheduler[sda]``."""
+        """Return the tunable, or an instance as an example for the many: ``block.scheduler[sda]``."""
         return place.example(self.parts, tunable)
 
     def find_workload(self, name: str) -> WorkloadKind:
-        """The workload ``name``. Raises RequestError with the nearest names."""
+        """Return the workload ``name``. Raises RequestError with the nearest names."""
         if name in self.workloads:
             return self.workloads[name]
         raise _unknown("workload", name, list(self.workloads), f"use one of {', '.join(self.workloads)}")
 
     def find_machine(self, name: str, directory: Path) -> ModelledMachine:
-        """The modelled machine ``name``, or that of a file, which is relative to ``directory``. Raises RequestError."""
+        """Return the modelled machine ``name``, or that of a file relative to ``directory``. Raises RequestError."""
         if not is_machine_file(name):
             if name in self.machines:
                 return self.machines[name]
@@ -107,20 +107,19 @@ class Catalogue:
             # A FIFO would make its reader wait.
             if file.exists() and not (file.is_file() and file.stat().st_size <= _LARGEST_MACHINE):
                 raise RequestError(f"{file} is not a regular file of at most 1 MB", hint=_MACHINE_HINT)
-            found = list(load(file, "machine", ModelledMachine).values())
+            machines = list(load(file, "machine", ModelledMachine).values())
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "not UTF-8"
             raise RequestError(f"cannot read the machine {file}: {why}", hint="name a TOML file") from None
         except AjusteError as error:
             raise RequestError(error.message, hint=_MACHINE_HINT, place=error.place) from None
-        if len(found) != 1:
-            raise RequestError(f"{file} describes {len(found)} machines; expected one", hint=_MACHINE_HINT)
-        return found[0]
+        if len(machines) != 1:
+            raise RequestError(f"{file} describes {len(machines)} machines; expected one", hint=_MACHINE_HINT)
+        return machines[0]
 
     def search(self, words: list[str]) -> list[Tunable]:
-        """The tunables that have every one of ``words`` in name, title, subsystem or explanation, best first.
-
-        Where there are none, those with a similar word in the name or title.
+        """Return the tunables that have every one of ``words`` in name, title, subsystem or explanation, best first;
+        without any, those with a similar word in the name or title.
         """
         wanted = [word.lower() for word in words if word.strip()]
         every = list(self.tunables.values()) if wanted else []
@@ -132,10 +131,9 @@ class Catalogue:
         return [tunable for _, tunable in sorted(hits, key=lambda hit: (-hit[0], hit[1].name))]
 
     def locate(self, tunable: Tunable, version: KernelVersion) -> Location | Marker:
-        """Where to read and write ``tunable`` in a kernel of ``version``; a marker for what is of the trial's own.
-
-        Raises RequestError that says which kernels have it and what its successor or predecessor in this one is, or
-        how to name one of several.
+        """Return where to read and write ``tunable`` in a kernel of ``version``, or a marker for a part of the trial.
+        Raises RequestError that says which kernels have it and what its successor or predecessor in this one is, or how
+        to name one of several.
         """
         if tunable.parts and tunable.place_in(version):
             raise place.missing(self.parts, tunable, self.there(self, tunable, version))
@@ -148,7 +146,7 @@ class Catalogue:
         files: ListFiles = lambda _: (),
         can_change: CanChange = lambda _: True,
     ) -> tuple[Location, ...]:
-        """What the kernel changes along with ``tunable`` (one instance, where there are several).
+        """Return what the kernel changes along with ``tunable`` (one instance, where there are several).
 
         To put everything back, read these too before writing it, and restore them, in this order, after it. ``files``
         lists a directory of the machine, ``can_change`` leaves out what it lacks or locks.
@@ -156,11 +154,11 @@ class Catalogue:
         return place.companions(self.tunables, tunable, version, files, can_change)
 
     def counterpart(self, tunable: Tunable, version: KernelVersion) -> Tunable | None:
-        """The related but different tunable that a kernel of ``version`` has instead, if there is one."""
+        """Return the related but different tunable that a kernel of ``version`` has instead, if any."""
         return place.counterpart(self.tunables, tunable, version)
 
     def conditions_of(self, tunable: Tunable) -> tuple[RelevanceCondition, ...]:
-        """What must be met, or ``tunable`` cannot matter."""
+        """Return what must be met, or ``tunable`` cannot matter."""
         return tuple(self.conditions[name] for name in tunable.matters_if)
 
     def check_level(self, tunable: Tunable, text: str, version: KernelVersion | None = None) -> str:
@@ -190,8 +188,8 @@ class Later(Mapping[str, V]):
 
 @cache
 def catalogue() -> Catalogue:
-    """The catalogue that comes with Ajuste. What is wrong in it raises AjusteError that names file and field, when it
-    is first looked at.
+    """Return the catalogue that comes with Ajuste. A mistake in it raises AjusteError that names file and field, at the
+    first look at it.
     """
     return Catalogue(
         tunables=_later("tunables", "tunable", "tunable:Tunable"),
@@ -206,14 +204,15 @@ def catalogue() -> Catalogue:
 
 
 def _later(source: str, table: str, model: str) -> Mapping[str, Any]:
-    """What a file or folder of this package has, read with its ``model``, ``MODULE:NAME``."""
     module, _, name = model.partition(":")
     folder = files("ajuste.catalogue")
     return Later(lambda: load(folder / source, table, getattr(import_module(f"ajuste.model.{module}"), name)))
 
 
 def load(source: Traversable, table: str, model: type[M]) -> dict[str, M]:
-    """The entries ``[[table]]`` of a TOML file, or of all in a folder by name. Raises AjusteError naming the place."""
+    """Return the entries ``[[table]]`` of a TOML file, or of all in a folder, by name. Raises AjusteError naming the
+    place.
+    """
     entries: dict[str, M] = {}
     paths = sorted(source.iterdir(), key=lambda file: file.name) if source.is_dir() else [source]
     for path in (path for path in paths if path.name.endswith(".toml")):
@@ -234,13 +233,13 @@ def is_machine_file(name: str) -> bool:
 
 
 def absolute_machine(name: str) -> str:
-    """The same machine, wherever a study that names it is."""
+    """Return the same machine, wherever the study that names it is."""
     return str(Path(name).absolute()) if is_machine_file(name) else name
 
 
 @cache
 def _parsed() -> Mapping[str, str]:
-    """The content of TOML files as JSON, by their SHA-256; ``make setup`` writes it (``setup/catalogue.py``)."""
+    # The content of TOML files as JSON, by their SHA-256; `make setup` writes it (`setup/catalogue.py`).
     try:
         text = files("ajuste.catalogue").joinpath("parsed.txt").read_text(encoding="utf-8")
     except OSError:
@@ -256,10 +255,10 @@ def _tables(path: Traversable, written: bytes, table: str) -> list[object]:
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))
         raise AjusteError(f"not valid TOML: {error}", place=Place(file, int(line[1]) if line else None)) from error
-    found = content.pop(table, [])
-    if content or not isinstance(found, list):
+    tables = content.pop(table, [])
+    if content or not isinstance(tables, list):
         raise AjusteError(f"expected only [[{table}]] tables, found {', '.join(content)}", place=Place(file))
-    return found
+    return tables
 
 
 def _entry(path: Traversable, number: int, table: str, values: object, model: type[M]) -> M:
@@ -313,9 +312,9 @@ def _likeness(tunable: Tunable, words: list[str]) -> float:
 
 @cache
 def figure_sources() -> dict[SamplerSource, FigureSource]:
-    """Every source by name, in the order of the file."""
+    """Return every source by name, in the order of the file."""
     from ajuste.model.metric import FigureSource
 
     text = files("ajuste.catalogue").joinpath("samplers.toml").read_text(encoding="utf-8")
-    found = [FigureSource.model_validate(table) for table in tomllib.loads(text)["source"]]
-    return {source.name: source for source in found}
+    sources = [FigureSource.model_validate(table) for table in tomllib.loads(text)["source"]]
+    return {source.name: source for source in sources}

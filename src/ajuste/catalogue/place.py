@@ -29,7 +29,7 @@ ALWAYS_ON = {"SCHED_DEBUG": KernelVersion(major=6, minor=15)}
 
 
 def needed_options(where: Where, version: KernelVersion) -> tuple[str, ...]:
-    """The build options that a kernel of ``version`` must have on for the place to be there."""
+    """Return the build options that the place needs in a kernel of ``version``."""
     return tuple(option for option in where.needs.split() if option not in ALWAYS_ON or version < ALWAYS_ON[option])
 
 
@@ -42,7 +42,7 @@ def locate(tunables: Mapping[str, Tunable], tunable: Tunable, version: KernelVer
 
 
 def location(where: Where) -> Location | Marker:
-    """The place as the agent is told it; what is made for the trial is no place of its own but a part of the plan."""
+    """Return the place as the agent is told it; what is made for the trial is a part of the plan instead."""
     from ajuste.model.plan import Choice, Coalesce, CpuLatency, DeviceFeature, FileLocation, Flag, Qdisc, Ring
 
     match where.kind:
@@ -86,7 +86,7 @@ def counterpart(tunables: Mapping[str, Tunable], tunable: Tunable, version: Kern
 
 
 def kernels(tunable: Tunable) -> str:
-    """Which kernels have it, in words: ``all``, ``up to 6.5``, ``5.13 to 6.5``, ``6.12 and later``."""
+    """Return which kernels have it, in words: ``all``, ``up to 6.5``, ``5.13 to 6.5``, ``6.12 and later``."""
     spans: list[tuple[str | None, str | None]] = []
     for where in tunable.where:
         if spans and where.since is not None and spans[-1][1] == where.since:
@@ -97,7 +97,7 @@ def kernels(tunable: Tunable) -> str:
 
 
 def span(where: Where) -> str:
-    """For which kernels a place holds, in words like those of ``kernels``."""
+    """Return for which kernels a place holds, in words like those of ``kernels``."""
     return _words(where.since, where.before)
 
 
@@ -111,7 +111,7 @@ def _words(since: str | None, before: str | None) -> str:
 
 
 def _last_before(version: KernelVersion) -> str:
-    """The release before ``version``: 5.19 and 6.19 were the last of their majors."""
+    # 5.19 and 6.19 were the last of their majors.
     return f"{version.major}.{version.minor - 1}" if version.minor else f"{version.major - 1}.19"
 
 
@@ -143,10 +143,10 @@ def companions(
 
     named = (_same_instance(tunables[name], tunable) for name in tunable.companions)
     places = (location(where) for other in named if (where := other.place_in(version)) and can_change(other))
-    found = [place for place in places if not isinstance(place, Marker)]
+    locations = [place for place in places if not isinstance(place, Marker)]
     listed = chain.from_iterable(sorted(files(_of(path, tunable))) for path in tunable.companion_directories)
-    found += [FileLocation(path=path) for path in listed]
-    return tuple(dict.fromkeys(found))
+    locations += [FileLocation(path=path) for path in listed]
+    return tuple(dict.fromkeys(locations))
 
 
 def _same_instance(other: Tunable, tunable: Tunable) -> Tunable:
@@ -168,12 +168,12 @@ _SWAPPED: Final = str.maketrans("./", "/.")
 
 @lru_cache(4096)
 def sysctl_name(path: str) -> str | None:
-    """``vm.swappiness``, ``net.ipv4.conf.eth0/100.rp_filter``; ``None`` for what is no sysctl."""
+    """Return ``vm.swappiness``, ``net.ipv4.conf.eth0/100.rp_filter``; ``None`` for what is no sysctl."""
     return path.removeprefix(FOLDER).translate(_SWAPPED) if path.startswith(FOLDER) else None
 
 
 def sysctl_path(name: str) -> str:
-    """The file of a sysctl. A name whose first separator is a slash has dots that mean dots."""
+    """Return the file of a sysctl. A name whose first separator is a slash has dots that mean dots."""
     dot, slash = name.find("."), name.find("/")
     if slash >= 0 and (dot < 0 or slash < dot):
         return FOLDER + name
@@ -187,10 +187,8 @@ _COUNTED_CPUS = 8
 
 
 def initial_value(tunable: Tunable, version: KernelVersion, cpus: int) -> str | None:
-    """The value after boot of a kernel of ``version`` on a machine with ``cpus`` CPUs, where the catalogue can say it.
-
-    Scaled ones grow with 1 + ⌊log2(CPUs)⌋, CPUs counted up to 8.
-    Source: kernel/sched/fair.c, get_update_sysctl_factor.
+    """Return the value after boot of a kernel of ``version`` on a machine with ``cpus`` CPUs, if known. Scaled ones
+    grow with 1 + ⌊log2(CPUs)⌋, CPUs counted up to 8. Source: kernel/sched/fair.c, get_update_sysctl_factor.
     """
     where = tunable.place_in(version)
     if where is None or not where.initial:
@@ -207,7 +205,7 @@ _NAME = re.compile(r"([^\[\]]+)(?:\[([^\[\]]*)\])?")
 
 
 def split_name(text: str) -> tuple[str, str | None]:
-    """The name and what stands in brackets behind it (``None``: nothing). Raises RequestError for other brackets."""
+    """Return the name and what stands in brackets behind it, if any. Raises RequestError for other brackets."""
     match = _NAME.fullmatch(text.strip())
     if not match:
         raise RequestError(f"{text!r} is not the name of a tunable; expected NAME or NAME[INSTANCE]")
@@ -215,10 +213,7 @@ def split_name(text: str) -> tuple[str, str | None]:
 
 
 def instance(parts: Mapping[str, InstanceKind], tunable: Tunable, text: str) -> Tunable:
-    """The instance ``text`` of a tunable that there is several times.
-
-    Raises RequestError with an example for what can be no such thing.
-    """
+    """Return the instance ``text`` of a tunable. Raises RequestError with an example for another form."""
     if not tunable.parts:
         raise RequestError(f"{tunable.name} has no instances; remove [{text}]")
     words = [text] if len(tunable.parts) == 1 else text.split("/")
@@ -230,28 +225,28 @@ def instance(parts: Mapping[str, InstanceKind], tunable: Tunable, text: str) -> 
 
 
 def example(parts: Mapping[str, InstanceKind], tunable: Tunable) -> Tunable:
-    """The tunable, or the instance that stands as an example for the many."""
+    """Return the tunable, or an instance as an example for the many."""
     return tunable.instance({name: parts[name].example for name in tunable.parts}) if tunable.parts else tunable
 
 
 def kind(parts: Mapping[str, InstanceKind], tunable: Tunable) -> str:
-    """What there is one of it for: ``CPU``, ``idle state of a CPU``."""
+    """Return what there is one of it for: ``CPU``, ``idle state of a CPU``."""
     return " of a ".join(parts[name].title for name in reversed(tunable.parts))
 
 
 def one_of_several(parts: Mapping[str, InstanceKind], tunable: Tunable) -> str:
-    """How an instance is written, in words."""
+    """Return how an instance is written, in words."""
     return f"a name such as {example(parts, tunable).name}"
 
 
 def missing(parts: Mapping[str, InstanceKind], tunable: Tunable, there: tuple[str, ...] = ()) -> RequestError:
-    """The error for a tunable that there is several times where one must be named. ``there`` are those of the
-    machine.
-    """
-    said = f"{tunable.name} requires an instance, one for each {kind(parts, tunable)}: {tunable.name}[…]"
+    """Return the error for a tunable that requires an instance. ``there`` are those of the machine."""
+    requirement = f"{tunable.name} requires an instance, one for each {kind(parts, tunable)}: {tunable.name}[…]"
     if there:
-        return RequestError(f"{said}; this machine has {', '.join(there)}", hint=f"write {tunable.name}[{there[0]}]")
-    return RequestError(said, hint=f"name one, such as {example(parts, tunable).name}")
+        return RequestError(
+            f"{requirement}; this machine has {', '.join(there)}", hint=f"write {tunable.name}[{there[0]}]"
+        )
+    return RequestError(requirement, hint=f"name one, such as {example(parts, tunable).name}")
 
 
 # The names that a tunable goes by: its own, the one that sysctl(8) has for it, and its path.
@@ -263,7 +258,7 @@ _PLACEHOLDER = re.compile(r"\\\{([a-z]+)\\\}")
 def find(
     tunables: Mapping[str, Tunable], parts: Mapping[str, InstanceKind], name: str
 ) -> tuple[Tunable, str | None] | None:
-    """The tunable that ``name`` means, by any of its names, and the instance where the name is the path of one."""
+    """Return the tunable that ``name`` means, by any of its names, and the instance where it is the path of one."""
     if name in tunables:
         return tunables[name], None
     dotted = name.replace("/", ".").strip(".").removeprefix("proc.sys.")
@@ -278,7 +273,6 @@ def find(
 
 
 def _is_at(path: str, name: str, dotted: str) -> bool:
-    """Whether ``name`` is the path, or ``dotted`` (``net.ipv4.tcp_sack``) what sysctl(8) has for it."""
     return path == name or sysctl_name(path) == dotted
 
 
@@ -287,14 +281,14 @@ def _by_path(
 ) -> tuple[Tunable, str] | None:
     for tunable in tunables.values():
         for where in tunable.where:
-            found = named_parts(where.path, parts, path) if where.placeholders and where.path else None
-            if found:
-                return tunable, "/".join(found[part] for part in tunable.parts)
+            named = named_parts(where.path, parts, path) if where.placeholders and where.path else None
+            if named:
+                return tunable, "/".join(named[part] for part in tunable.parts)
     return None
 
 
 def named_parts(template: str, parts: Mapping[str, InstanceKind], path: str) -> dict[str, str] | None:
-    """The parts that ``path`` has where ``template`` has placeholders; ``None`` if it is no path of that form."""
+    """Return what ``path`` has where ``template`` has placeholders, ``None`` if it is no path of that form."""
     match = re.fullmatch(_PLACEHOLDER.sub(r"(?P<\1>[^/]+)", re.escape(template)), path)
     if not match:
         return None

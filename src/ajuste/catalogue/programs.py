@@ -23,7 +23,7 @@ class _Table(ClosedModel):
 
 
 def install_command(packages: Iterable[str]) -> str:
-    """The command that installs ``packages``, which are given by their names in Debian."""
+    """Return the command that installs ``packages``, given by their names in Debian."""
     names = list(dict.fromkeys(packages))
     manager = _manager()
     if manager is None:
@@ -34,12 +34,12 @@ def install_command(packages: Iterable[str]) -> str:
 
 
 def install_hint(*packages: str) -> str:
-    """A hint for one package or several, given by their names in Debian."""
+    """Return a hint for packages, given by their names in Debian."""
     return f"install {'it' if len(packages) == 1 else 'them'}: {install_command(packages)}"
 
 
 def search_hint(program: str) -> str:
-    """A hint for a program whose package is unknown."""
+    """Return a hint for a program whose package is unknown."""
     if "/" in program:
         return "correct its path, or install it"
     manager = _manager()
@@ -55,7 +55,9 @@ def _manager() -> str | None:
         return None
     named = [system.get("ID", ""), *system.get("ID_LIKE", "").split()]
     managers = _table().managers
-    return next((name for one in named for name, manager in managers.items() if one in manager.systems), None)
+    return next(
+        (name for system_name in named for name, manager in managers.items() if system_name in manager.systems), None
+    )
 
 
 @cache

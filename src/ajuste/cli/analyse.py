@@ -16,8 +16,8 @@ from ajuste.cli.showing import command_line, show_results
 from ajuste.machine.home import home
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.error import RequestError
-from ajuste.outputs.collector import utf8
 from ajuste.outputs.files import NAMES, FileRequest, files_of, read_files, split_names
+from ajuste.outputs.format import utf8
 from ajuste.study.command_line.request import share
 
 Names = list[str] | None

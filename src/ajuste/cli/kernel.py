@@ -15,10 +15,9 @@ from ajuste.cli.command_line import Commands
 from ajuste.cli.kernel_bisect import bisect
 from ajuste.cli.kernel_diff import diff
 from ajuste.cli.options import Json, Quiet, example, examples, help_if_alone
-from ajuste.kernel.available import AvailableKernel, available_kernels
 from ajuste.kernel.building.build import BuildRequest, build_kernel
 from ajuste.kernel.building.built import BuiltKernel, built_kernels, remove_built
-from ajuste.kernel.fetch import fetch_kernel
+from ajuste.kernel.fetch import AvailableKernel, available_kernels, fetch_kernel
 from ajuste.kernel.qemu import QemuImage, cached_qemu, fetch_qemu
 from ajuste.kernel.spec import BUILT, parse_spec, specs_to_build
 from ajuste.machine.home import Home, home
@@ -139,7 +138,7 @@ def prove_kernel(
 
     Exit code 1 if a named feature does not hold.
     """
-    from ajuste.kernel.building.specified import build_specified
+    from ajuste.kernel.building.build import build_specified
     from ajuste.kernel.fetch import fetch_kernel
     from ajuste.run.proofs.prove import parse_claims, prove
 

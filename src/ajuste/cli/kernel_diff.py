@@ -10,8 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from ajuste.cli.options import Json, example
-from ajuste.kernel.difference.difference import KernelDifference, OptionDifference, Reason, Side
-from ajuste.kernel.difference.named import series_of
+from ajuste.kernel.difference import KernelDifference, OptionDifference, Reason, Side, series_of
 from ajuste.kernel.spec import is_to_build, specs_to_build
 from ajuste.machine.home import home
 from ajuste.model.wording import count_of, visible_line
@@ -50,7 +49,7 @@ def diff(
 
     The reasons need the kernel's source; `ajuste kernel build` fetches it.
     """
-    from ajuste.kernel.difference.named import compare, kconfig_sources, named_by_kernel, named_config
+    from ajuste.kernel.difference import compare, kconfig_sources, named_by_kernel, named_config
 
     place = home()
     if specs_to_build(text for text in (a, b) if is_to_build(text)):

@@ -16,11 +16,11 @@ import typer
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.cli.options import Json, example
-from ajuste.machine.boot.machine import RebootableMachine
 from ajuste.machine.boot.session import (
     RESUMED_BY_SYSTEMD,
     BootPlan,
     BootSession,
+    RebootableMachine,
     RebootWanted,
     entries_of,
     kept_environment,

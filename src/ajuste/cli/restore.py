@@ -18,14 +18,15 @@ from ajuste.executor.host.journals import (
     JournalLeft,
     OldValue,
     Scope,
+    StateDifference,
     discard,
     journals_at_rest,
     permitted,
     require_readable,
     restore_from,
     scope_of,
+    verify,
 )
-from ajuste.executor.host.kept_state import StateDifference, verify
 from ajuste.executor.host.machine_lock import MachineLock
 from ajuste.machine.home import Home, home
 from ajuste.model.error import RequestError, RunError
@@ -87,8 +88,7 @@ def restore(
 
 def _end_reboots(*, dry_run: bool) -> None:
     """End the experiment across reboots, if one goes on."""
-    from ajuste.machine.boot.machine import RebootableMachine
-    from ajuste.machine.boot.session import BootSession
+    from ajuste.machine.boot.session import BootSession, RebootableMachine
 
     session = BootSession.kept(home().reboots, RebootableMachine())
     if session is None:

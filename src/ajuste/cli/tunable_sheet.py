@@ -17,9 +17,8 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import ALWAYS_ON, initial_value, kernels, kind, location, span
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.executor.host.availability import Current, Here, current_values, tunables_here
+from ajuste.executor.host.availability import Current, Here, HostMachine, current_values, tunables_here
 from ajuste.executor.host.host import HostExecutor
-from ajuste.executor.host.machine import HostMachine
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.machine.home import home
 from ajuste.model.error import AjusteError

@@ -61,7 +61,7 @@ class TrialRequest(NamedTuple):
         return plan if self.trace is None else plan.model_copy(update={"trace": self.trace})
 
     def carry_out(self, plan: Plan) -> Observation:
-        """``plan`` carried out, and its instructions counted if the study asks for that."""
+        """Carry out ``plan``, counting its instructions if the study asks for that."""
         if not self.study.counts_instructions or self.trace is not None:
             return self.executor.run(plan)
         return self.executor.count(plan, "counts", self.study.machine_of_trials)
@@ -109,11 +109,11 @@ class Executor(ABC):
     @property
     @abstractmethod
     def environment(self) -> dict[str, str]:
-        """What describes it to people, once entered, such as kernel, QEMU version and command line."""
+        """Facts for people, once entered, such as kernel, QEMU version and command line."""
 
     @property
     def machines(self) -> dict[str, dict[str, Any]]:
-        """What each of several machines is that has been there, by its name."""
+        """Facts on each of several machines that has been there, by its name."""
         return {}
 
     @property
@@ -141,14 +141,14 @@ class Executor(ABC):
         raise RunError("no single machine stands for many")
 
     def kill_unresponsive(self, overdue_s: float = 0.0) -> str:
-        """Kill who of those that carry out the plan at hand is stopped, or does not end though it should have
-        ``overdue_s`` ago; who is left restores all values. Safe to call from another thread. Returns whom, in words.
+        """Kill whichever process of the plan is stopped, or should have ended ``overdue_s`` ago; the others restore all
+        values. Safe to call from another thread. Return the killed ones, in words.
         """
         return ""
 
     def count(self, plan: Plan, depth: Depth, machine: ModelledMachine | None = None) -> Observation:
-        """As ``run``, with the costs of the trial, also on a modelled ``machine``. Raises RequestError where the place
-        cannot tell them.
+        """Run as ``run``, with the costs of the trial, also on a modelled ``machine``. Raises RequestError where the
+        place cannot tell them.
         """
         raise RequestError(
             "instructions can be counted only in guests of this machine under the virtual clock",
@@ -157,11 +157,11 @@ class Executor(ABC):
         )
 
     def named(self, costs: Costs) -> NamedCosts:
-        """``costs`` of a trial that it counted, with the names of the functions."""
+        """Return ``costs`` of a trial that it counted, with the names of the functions."""
         raise RequestError("only guests of this machine know the names of functions")
 
     def named_decisions(self, costs: Costs, decisions: Decisions) -> NamedDecisions:
-        """``decisions`` of a trial that it counted, with the names of functions and tasks."""
+        """Return ``decisions`` of a trial that it counted, with the names of functions and tasks."""
         raise RequestError("only guests of this machine know the names of functions")
 
     def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
@@ -179,7 +179,7 @@ class Executor(ABC):
             yield from side_by_side(works, parallel, {request.executor for request in requests})
 
     def more_blocks(self, pace: Pace, limits: StoppingLimits) -> int:
-        """How many more blocks to measure together with the next one."""
+        """Return how many more blocks to measure together with the next one."""
         if self.parallel == 1:
             return 0
         rounds = min(ROUNDS, pace.left_s * pace.trials / pace.seconds)
@@ -194,8 +194,8 @@ def _trial(request: TrialRequest, begun: Begun) -> Iterator[list[TrialDone]]:
 
 
 def side_by_side(works: Iterable[Iterator[Some]], threads: int, executors: Iterable[Executor]) -> Iterator[Some]:
-    """What ``works`` give, as it comes: so many go on at once, begun in this order, and none goes on before what it
-    gave was taken. Where one raises Untrusted, the others are done first; where one raises anything else, or nobody
+    """Yield what ``works`` give: ``parallel`` of them go on at once, begun in this order, and none goes on before its
+    result was taken. Where one raises Untrusted, the others are done first; where one raises anything else, or nobody
     wants more, the executors are left.
     """
     given: SimpleQueue[tuple[Some | None, Future[None] | None]] = SimpleQueue()
@@ -240,5 +240,5 @@ def side_by_side(works: Iterable[Iterator[Some]], threads: int, executors: Itera
 
 
 def now() -> str:
-    """The host's time, as trials are stamped with it."""
+    """Return the host's time, as trials are stamped with it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

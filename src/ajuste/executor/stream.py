@@ -31,7 +31,7 @@ from ajuste.model.event import (
     Written,
     parse_event,
 )
-from ajuste.model.plan import Plan, Sampler, SamplerSource, chooses
+from ajuste.model.plan import Plan, SamplerSource, chooses
 
 LONGEST_STREAM_BYTES = 64 << 20
 MOST_EVENTS = 100_000
@@ -69,19 +69,19 @@ class _Wrong(Exception):
 
 
 def new_key() -> bytes:
-    """What tells the agent's events from those that others write: of a fixed length, and in no line by chance."""
+    """Return a key that tells the agent's events from others': of a fixed length, and in no line by chance."""
     return secrets.token_hex(KEY_BYTES // 2).encode()
 
 
 def with_key(plan: Plan, key: bytes) -> bytes:
-    """The plan as a guest's agent is told it, with the key of its events before it."""
+    """Return the plan as a guest's agent is told it, with the key of its events before it."""
     return key + plan.model_dump_json().encode()
 
 
-def read_boot(said: bytes) -> Boot:
-    """Split what a guest said into its beginning (``hello``, ``gate``) and the rest."""
+def read_boot(content: bytes) -> Boot:
+    """Split a guest's output into its beginning (``hello``, ``gate``) and the rest."""
     hello: Hello | None = None
-    rest = said
+    rest = content
     try:
         for number in (1, 2):
             raw, newline, rest = rest.partition(b"\n")
@@ -100,7 +100,7 @@ def read_boot(said: bytes) -> Boot:
     raise AssertionError("the loop returns or raises")
 
 
-def read_trial(said: bytes, plan: Plan, *, restores: bool = False, key: bytes = b"") -> Stream:
+def read_trial(content: bytes, plan: Plan, *, restores: bool = False, key: bytes = b"") -> Stream:
     """The events of ``plan``, from ``accepted`` to ``end``, checked: every line known, nothing missing or repeated,
     nothing after the end, and all that the plan asked for reported if ``end`` says that all went well. A host that
     ``restores`` also says of each value that it was put back. Every line begins with the ``key`` that only the agent
@@ -109,9 +109,9 @@ def read_trial(said: bytes, plan: Plan, *, restores: bool = False, key: bytes = 
     lines: list[bytes] = []
     events: list[Event] = []
     try:
-        if len(said) > LONGEST_STREAM_BYTES:
+        if len(content) > LONGEST_STREAM_BYTES:
             raise _Wrong(f"the events have more than {LONGEST_STREAM_BYTES >> 20} MiB")
-        pieces = said.split(b"\n")
+        pieces = content.split(b"\n")
         unfinished = pieces.pop()
         if len(pieces) > MOST_EVENTS:
             raise _Wrong(f"there are more than {MOST_EVENTS} events")
@@ -137,10 +137,11 @@ def _joined(lines: list[bytes]) -> str:
 
 
 def _unsealed(number: int, line: bytes, key: bytes) -> bytes:
-    """The line without its key, which nobody must see."""
     if not line.startswith(key):
-        shown = _shown(line.replace(key, b"KEY"))
-        raise _Wrong(f"line {number} of the events lacks the key of the trial, so the agent did not write it: {shown}")
+        visible = _shown(line.replace(key, b"KEY"))
+        raise _Wrong(
+            f"line {number} of the events lacks the key of the trial, so the agent did not write it: {visible}"
+        )
     return line[len(key) :]
 
 
@@ -163,7 +164,6 @@ _FIRST = (Hello, Gate, Accepted)
 
 
 def _check_place(number: int, event: Event, before: list[Event], plan: Plan) -> None:
-    """Whether ``event`` may come after those ``before``."""
     if not before:
         if isinstance(event, Failed):
             raise _Wrong(f"the plan was not accepted: {event.stage}: {event.message}")
@@ -195,9 +195,9 @@ def _check_whole(events: list[Event], plan: Plan, restores: bool) -> None:
     kinds = EventsByKind(events)
     if problem := _problem_of_samples(kinds, plan):
         raise _Wrong(problem)
-    said = list(_said_once(kinds))
-    if len(set(said)) < len(said):
-        what, times = Tally(said).most_common(1)[0]
+    statements = list(_said_once(kinds))
+    if len(set(statements)) < len(statements):
+        what, times = Tally(statements).most_common(1)[0]
         raise _Wrong(f"{what} is reported {times} times")
     if end.ok:
         _check_complete(kinds, plan)
@@ -206,26 +206,23 @@ def _check_whole(events: list[Event], plan: Plan, restores: bool) -> None:
 
 
 def _said_once(kinds: EventsByKind) -> Iterator[str]:
-    """What there can be only one of."""
-    yield from (f"that the {one.role} {one.index} {one.event}" for one in kinds.of(Started))
-    yield from (f"that the {one.role} {one.index} {one.event}" for one in kinds.of(Exited))
-    yield from (f"the {one.stream} of the {one.role} {one.index}" for one in kinds.of(Output))
-    yield from (f"the counter {one.name}" for one in kinds.of(Counter))
-    yield from (f"the end of the sampler {one.index}" for one in kinds.of(Sampled))
+    yield from (f"that the {event.role} {event.index} {event.event}" for event in kinds.of(Started))
+    yield from (f"that the {event.role} {event.index} {event.event}" for event in kinds.of(Exited))
+    yield from (f"the {event.stream} of the {event.role} {event.index}" for event in kinds.of(Output))
+    yield from (f"the counter {event.name}" for event in kinds.of(Counter))
+    yield from (f"the end of the sampler {event.index}" for event in kinds.of(Sampled))
     yield from ("what the scheduler did" for _ in kinds.of(Traced))
-    yield from (f"that the {one.who} was paused" for one in kinds.of(Paused))
-    yield from (f"that {one.tunable} was put back" for one in kinds.of(Restored))
+    yield from (f"that the {event.who} was paused" for event in kinds.of(Paused))
+    yield from (f"that {event.tunable} was put back" for event in kinds.of(Restored))
 
 
 def _processes(plan: Plan) -> set[tuple[str, int]]:
-    """Role and index of each process that a plan asks for: nothing is measured without a workload."""
     measured = [("workload", [plan.workload]), ("background", plan.background)] if plan.workload is not None else []
     roles = [*measured, ("before", plan.before), ("after", plan.after)]
     return {(role, index) for role, commands in roles for index in range(len(commands))}
 
 
 def _check_complete(kinds: EventsByKind, plan: Plan) -> None:
-    """An agent that says that all went well must have done all that was asked."""
     written = [(e.tunable, e.asked) for e in kinds.of(Written)]
     if written != [(w.tunable, w.value) for w in plan.writes]:
         raise _Wrong("not all values that the plan asked for are reported as written")
@@ -255,19 +252,17 @@ _LARGEST = 2**64
 
 
 def _problem_of_samples(kinds: EventsByKind, plan: Plan) -> str:
-    """What is wrong with the samples of a trial, in one line; empty if nothing is.
-
-    Each must be of a source and of figures that a sampler of the plan reads; they come in the order of time, no more
-    than the plan has time for, and as many as each sampler is said to have read.
-    """
+    # What is wrong with the samples of a trial, in one line; empty if nothing is. Each must be of a source and of
+    # figures that a sampler of the plan reads; they come in the order of time, no more than the plan has time for, and
+    # as many as each sampler is said to have read.
     samples = kinds.of(Sample)
     for before, sample in zip([None, *samples], samples, strict=False):
-        own = [sampler for sampler in plan.samplers if sampler.source == sample.source]
-        if not own:
+        samplers = [sampler for sampler in plan.samplers if sampler.source == sample.source]
+        if not samplers:
             return f"a sample is of {sample.source}, which the plan does not sample"
         if before is not None and sample.at_ns < before.at_ns:
             return f"a sample of {sample.source} comes before the one that was read earlier"
-        keys = [key for sampler in own for key in sampler.keys]
+        keys = [key for sampler in samplers for key in sampler.keys]
         for name, value in sample.values.items():
             if not any(chooses(key, name) for key in keys):
                 return f"a sample of {sample.source} has {name!r:.100}, which the plan does not ask for"
@@ -281,18 +276,14 @@ def _count_problem(samples: Sequence[Sample], ends: Sequence[Sampled], plan: Pla
     for end in ends:
         if end.index >= len(plan.samplers) or plan.samplers[end.index].source != end.source:
             return f"the sampler {end.index} is reported with {end.source}, which is not the plan's"
-        if end.readings > _most_readings(plan.samplers[end.index], plan):
+        time_ns = plan.timeout_ns + plan.observe_ns + plan.perturbation.start_delay_ns + _SLACK_NS
+        if end.readings > time_ns // plan.samplers[end.index].interval_ns + _EXTRA_READINGS:
             return f"the sampler of {end.source} says that it was read {end.readings} times, more than the plan allows"
-    said: Tally[SamplerSource] = Tally()
+    reported: Tally[SamplerSource] = Tally()
     for end in ends:
-        said[end.source] += end.readings
-    found = Tally(sample.source for sample in samples)
-    for source in found | said:
-        if found[source] != said[source]:
-            return f"{found[source]} samples of {source} arrived, and {said[source]} are said to have been read"
+        reported[end.source] += end.readings
+    arrived = Tally(sample.source for sample in samples)
+    for source in arrived | reported:
+        if arrived[source] != reported[source]:
+            return f"{arrived[source]} samples of {source} arrived, and {reported[source]} are said to have been read"
     return ""
-
-
-def _most_readings(sampler: Sampler, plan: Plan) -> int:
-    time_ns = plan.timeout_ns + plan.observe_ns + plan.perturbation.start_delay_ns + _SLACK_NS
-    return time_ns // sampler.interval_ns + _EXTRA_READINGS

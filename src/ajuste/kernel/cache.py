@@ -59,8 +59,8 @@ def cached_entries(home: Home) -> list[CachedKernel]:
     """What the cache has, newest first. Directories without a readable record are left out."""
     if not home.kernels.is_dir():
         return []
-    found = [entry for d in home.kernels.iterdir() if not d.name.startswith(".") and (entry := read_entry(d))]
-    return sorted(found, key=lambda e: (Version(e.package_version), e.image.release), reverse=True)
+    entries = [entry for d in home.kernels.iterdir() if not d.name.startswith(".") and (entry := read_entry(d))]
+    return sorted(entries, key=lambda e: (Version(e.package_version), e.image.release), reverse=True)
 
 
 def read_entry(directory: Path) -> CachedKernel | None:
@@ -134,13 +134,13 @@ def find_damage(directory: Path, read: Iterable[str] = ()) -> str | None:
             return f"{name} is missing or unreadable"
     for name, size_bytes in sizes.items():
         try:
-            found = (directory / name).lstat()
+            status = (directory / name).lstat()
         except OSError:
             return f"{name} is missing"
-        if not (stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode)):
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
             return f"{name} is not a file"
-        if found.st_size != size_bytes:
-            return f"{name} has {found.st_size} bytes instead of {size_bytes}"
+        if status.st_size != size_bytes:
+            return f"{name} has {status.st_size} bytes instead of {size_bytes}"
     return next((damage for name in read if (damage := differs(directory, name, digests))), None)
 
 
@@ -154,10 +154,10 @@ def differs(directory: Path, name: str, digests: Mapping[str, str]) -> str | Non
     if name not in digests:
         return f"{CHECKSUMS} lacks {name}"
     try:
-        found = _digest(directory / name)
+        digest = _digest(directory / name)
     except OSError as error:
         return f"{name} cannot be read: {error.strerror}"
-    return None if found == digests[name] else f"{name} changed (its SHA-256 differs)"
+    return None if digest == digests[name] else f"{name} changed (its SHA-256 differs)"
 
 
 def put_in_place(entry: Path, place: Path, aside: Path) -> None:

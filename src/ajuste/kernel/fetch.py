@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
+
+from debian.debian_support import Version
 
 from ajuste.kernel.archive.archive import Archive, PackageGone
 from ajuste.kernel.building.built import find_built
 from ajuste.kernel.cache import CachedKernel, cached_entries, directory_of, keeping_in, put_in_place, read_entry
-from ajuste.kernel.candidate import Candidate, find_candidates, upstream_of
-from ajuste.kernel.source import KernelSource, kernel_sources
-from ajuste.kernel.spec import KernelFile, KernelToBuild, OwnKernel, PackagedKernel, parse_spec
-from ajuste.kernel.unpack import TREE, arrange, read_release, unpacked
+from ajuste.kernel.candidate import TREE, Candidate, arrange, find_candidates, read_release, unpacked, upstream_of
+from ajuste.kernel.spec import (
+    KernelFile,
+    KernelSource,
+    KernelToBuild,
+    OwnKernel,
+    PackagedKernel,
+    kernel_sources,
+    parse_spec,
+)
 from ajuste.machine.cache import KERNELS, make_room
-from ajuste.machine.files import sha256_of
+from ajuste.machine.files import hold, locked, sha256_of
 from ajuste.machine.home import Home
-from ajuste.machine.lock import hold, locked
-from ajuste.model.error import RequestError, RunError
-from ajuste.model.kernel import KernelImage
+from ajuste.model.base import BaseModel
+from ajuste.model.error import AjusteError, RequestError, RunError
+from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.model.wording import Say
 
 _LOG: Final = logging.getLogger(__name__)
@@ -32,12 +41,11 @@ _SPARE_BYTES = 32_000_000
 def fetch_kernel(
     spec: str, home: Home, *, say: Say = lambda _: None, refresh: bool = False, thoroughly: bool = False
 ) -> KernelImage:
-    """The kernel that ``spec`` names, on this disk.
+    """Return the kernel that ``spec`` names, on this disk.
 
-    A series such as ``debian:6.1`` is the newest of it that the cache has; with ``refresh``, or if there is none, the
-    newest that the mirror has. What is cached needs no network. Its modules are compared with their checksums when they
-    are loaded or, ``thoroughly``, now. Raises RequestError for a kernel that there is not and for a disk that is too
-    full, RunError where fetching fails.
+    A series such as ``debian:6.1`` is its newest in the cache; with ``refresh``, or if there is none, its newest on the
+    mirror. A cached kernel needs no network. Its modules are compared with their checksums when they are loaded or,
+    ``thoroughly``, now. Raises RequestError for a missing kernel or a full disk, RunError where fetching fails.
     """
     image = _found(spec, home, say, refresh, thoroughly)
     _LOG.info(
@@ -68,7 +76,7 @@ def _found(spec: str, home: Home, say: Say, refresh: bool, thoroughly: bool) -> 
 def _from_mirror_alone(
     spec: str, wanted: PackagedKernel, home: Home, say: Say, refresh: bool, thoroughly: bool
 ) -> KernelImage:
-    """One process at a time."""
+    # One process at a time.
     with locked(home.kernels / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching a kernel")):
         # The other process may just have fetched it.
         image = None if refresh else _from_cache(wanted, home, lambda _: None, thoroughly)
@@ -76,12 +84,12 @@ def _from_mirror_alone(
 
 
 def package_lists(source: KernelSource, home: Home, say: Say) -> Archive:
-    """The packages of a source."""
+    """Return the packages of a source."""
     return Archive(home.cache / "lists" / source.name, source, say)
 
 
 def is_meant(wanted: PackagedKernel, entry: CachedKernel) -> bool:
-    """Whether a cached kernel is (one of those) meant."""
+    """Whether a cached kernel is meant."""
     source = kernel_sources()[wanted.source]
     if not entry.image.spec.startswith(source.name + ":"):
         return False
@@ -131,7 +139,6 @@ def _from_mirror(
 
 
 def _fetch(candidate: Candidate, directory: Path, archive: Archive, home: Home, say: Say) -> KernelImage:
-    """Download and extract beside the cache, then put it there in one step."""
     what = f"the kernel {candidate.release}"
     with unpacked(candidate.packages, directory.parent, archive, what, say, spare_bytes=_SPARE_BYTES) as temporary:
         arrange(temporary / TREE, candidate, temporary / "kernel")
@@ -191,3 +198,122 @@ def _modules_directory(spec: str, given: Path, release: str) -> Path:
         f"{spec!r}: no modules of {release} in {directory}; expected the directory lib/modules/{release} or a parent",
         hint="install them with make modules_install INSTALL_MOD_PATH=DIR, into DIR/lib/modules",
     )
+
+
+# The available kernels: what the mirror lists and what the cache has.
+
+
+class AvailableKernel(BaseModel):
+    """A kernel that can be fetched or is cached. ``spec`` is what to type for it.
+
+    ``version`` is the kernel's own (``6.12.94``), ``package`` the package of its image with its version, ``suite`` the
+    suites that have it (empty: only the cache does), ``granularity`` the file of its scheduler's granularity,
+    ``download_bytes`` what fetching takes, ``disk_bytes`` what it takes in the cache.
+    """
+
+    spec: str
+    release: str
+    version: str
+    flavour: str
+    package: str
+    scheduler: str
+    granularity: str
+    suite: str
+    download_bytes: int
+    disk_bytes: int
+    cached: bool
+
+
+def available_kernels(home: Home, say: Say, *, every: bool = False, refresh: bool = False) -> list[AvailableKernel]:
+    """Return the newest kernel of each series and flavour, or ``every`` one, by version. Where no lists are available,
+    these are the cached ones, and ``say`` is told; without any it raises RequestError or RunError.
+    """
+    kernels: list[AvailableKernel] = []
+    for source in kernel_sources().values():
+        with keeping_in(home.kernels, "kernels"):
+            entries = [e for e in cached_entries(home) if e.image.spec.startswith(source.name + ":")]
+        candidates = _listed(source, home, say, refresh, anyway=bool(entries))
+        rows = _rows(source, candidates, entries)
+        kernels += rows if every else _newest(source, rows)
+    return kernels
+
+
+def _listed(source: KernelSource, home: Home, say: Say, refresh: bool, anyway: bool) -> list[Candidate]:
+    try:
+        archive = package_lists(source, home, say)
+        archive.refresh(force=refresh)
+        return find_candidates(archive, source)
+    except AjusteError as error:
+        if refresh or not anyway:
+            raise
+        say(f"listing only cached kernels of {source.name}: {error.message}")
+        return []
+
+
+def _rows(
+    source: KernelSource, candidates: Iterable[Candidate], entries: Iterable[CachedKernel]
+) -> list[AvailableKernel]:
+    cached = {(e.image.release, e.package_version): e for e in entries}
+    rows: dict[tuple[str, str], AvailableKernel] = {}
+    for candidate in candidates:
+        key = (candidate.release, candidate.version)
+        rows.setdefault(key, _row(candidate, cached=key in cached))
+    for key, entry in cached.items():
+        if key not in rows and (row := _cached_row(source, entry)):
+            rows[key] = row
+    order = list(source.flavours)
+    return sorted(rows.values(), key=lambda r: (Version(r.package.split(" ")[1]), order.index(r.flavour)))
+
+
+def _row(candidate: Candidate, cached: bool) -> AvailableKernel:
+    return AvailableKernel(
+        spec=f"{candidate.source}:{candidate.release}",
+        release=candidate.release,
+        version=candidate.upstream,
+        flavour=candidate.flavour,
+        package=str(candidate.packages[0]),
+        scheduler=candidate.series.scheduler,
+        granularity=candidate.series.granularity,
+        suite=", ".join(candidate.suites),
+        download_bytes=candidate.size_bytes,
+        disk_bytes=candidate.installed_bytes,
+        cached=cached,
+    )
+
+
+def _cached_row(source: KernelSource, entry: CachedKernel) -> AvailableKernel | None:
+    flavour = source.flavour_of(entry.image.release)
+    version = upstream_of(entry.package_version)
+    series = source.series_of(KernelVersion.parse(version))
+    if flavour is None or series is None:
+        return None
+    return AvailableKernel(
+        spec=entry.image.spec,
+        release=entry.image.release,
+        version=version,
+        flavour=flavour,
+        package=entry.image.package,
+        scheduler=series.scheduler,
+        granularity=series.granularity,
+        suite="",
+        download_bytes=0,
+        disk_bytes=entry.size_bytes,
+        cached=True,
+    )
+
+
+def _newest(source: KernelSource, rows: list[AvailableKernel]) -> list[AvailableKernel]:
+    # Of each major.minor and flavour the last one, and what is cached; named as a series where it is what that gives. A
+    # series that is cached gives the newest cached one.
+    by_series: dict[str, list[AvailableKernel]] = {}
+    for row in rows:
+        series = f"{source.name}:{KernelVersion.parse(row.version)}"
+        by_series.setdefault(series if row.flavour == source.default_flavour else f"{series}/{row.flavour}", []).append(
+            row
+        )
+    newest = []
+    for spec, members in by_series.items():
+        given = next((r for r in reversed(members) if r.cached), members[-1])
+        listed = [r for r in members if r.cached or r is members[-1]]
+        newest += [r.model_copy(update={"spec": spec}) if r is given else r for r in listed]
+    return newest

@@ -18,13 +18,12 @@ from ajuste.kernel.archive.archive import Archive, PackageGone
 from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.building.make import REPRODUCIBLE, compiler, first_error, require_none
 from ajuste.kernel.cache import find_any_damage, find_damage, keeping_in, put_in_place, write_inventory
+from ajuste.kernel.candidate import TREE, unpacked
 from ajuste.kernel.fetch import package_lists
-from ajuste.kernel.source import kernel_sources
-from ajuste.kernel.unpack import TREE, unpacked
+from ajuste.kernel.spec import kernel_sources
 from ajuste.machine.cache import HEADERS, MODULES, make_room
-from ajuste.machine.files import read_kept
+from ajuste.machine.files import hold, locked, read_kept
 from ajuste.machine.home import Home, module_source
-from ajuste.machine.lock import hold, locked
 from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelImage
@@ -49,11 +48,10 @@ class Headers(BaseModel):
 
 
 def fetch_headers(image: KernelImage, home: Home, say: Say = lambda _: None, *, to_build: bool = False) -> Headers:
-    """The headers of exactly this kernel, from the cache or else from the mirror. Nothing is installed. Where they are
-    ``to_build`` with, every file is compared with its checksum; else only what says which headers they are.
+    """Return the headers of exactly this kernel, from the cache or else from the mirror.
 
-    Raises RequestError for a kernel that is not a distribution's or whose headers no package list has any more,
-    RunError where fetching fails.
+    ``to_build`` compares every file with its checksum. Raises RequestError for a kernel that is not a distribution's or
+    without headers in the lists, RunError where fetching fails.
     """
     source = kernel_sources().get(image.spec.partition(":")[0])
     if source is None or not image.package:
@@ -90,7 +88,6 @@ def fetch_headers(image: KernelImage, home: Home, say: Say = lambda _: None, *, 
 
 
 def _read(directory: Path, image: KernelImage, *, to_build: bool) -> Headers | None:
-    """Those of ``directory``, if they are whole and were made for this place: they name it in themselves."""
     try:
         hold(directory)
         record = Headers.model_validate_json(read_kept(directory / RECORD))
@@ -107,21 +104,20 @@ def _place(directory: Path, release: str) -> Path:
 
 
 def _packages(name: str, version: str, archive: Archive) -> list[Package]:
-    """``name`` in that version, with the headers and tools it depends on; nothing if a part is missing."""
-    found: dict[str, Package] = {}
+    packages: dict[str, Package] = {}
     wanted = [name]
     while wanted:
         offered = archive.packages(wanted)
         level = [package for part in wanted if (package := _best(part, version, offered))]
         if len(level) < len(wanted):
             return []
-        found |= {package.name: package for package in level}
-        wanted = sorted({part for package in level for part in _parts(package)} - set(found))
-    return list(found.values())
+        packages |= {package.name: package for package in level}
+        wanted = sorted({part for package in level for part in _parts(package)} - set(packages))
+    return list(packages.values())
 
 
 def _best(name: str, version: str, offered: Iterable[Package]) -> Package | None:
-    """Of the same version, or else the newest: tools may be older than the kernel that they build for."""
+    # Tools may be older than the kernel that they build for.
     alike = sorted((p for p in offered if p.name == name), key=lambda p: Version(p.version), reverse=True)
     same = next((p for p in alike if p.version == version), None)
     return same or (next(iter(alike), None) if name.startswith("linux-kbuild-") else None)
@@ -137,7 +133,6 @@ def _parts(package: Package) -> list[str]:
 
 
 def _fetch(packages: list[Package], directory: Path, image: KernelImage, archive: Archive, say: Say) -> None:
-    """Download and unpack beside the cache, then put it there in one step."""
     try:
         with unpacked(
             packages, directory.parent, archive, "kernel headers", say, spare_bytes=_SPARE_BYTES
@@ -159,7 +154,7 @@ def _fetch(packages: list[Package], directory: Path, image: KernelImage, archive
 
 
 def _relocate(tree: Path, directory: Path) -> None:
-    """Have the makefiles that name where the packages would be installed name where they will be instead."""
+    # The makefiles name where the packages would be installed.
     for file in sorted((tree / _INSTALLED.strip("/")).glob("linux-headers-*/Makefile")):
         text = file.read_text(encoding="utf-8")
         if _INSTALLED in text:
@@ -170,10 +165,8 @@ _PROGRAMS: Final = {"make": "make", "gcc": "gcc", "ld": "binutils", "strip": "bi
 
 
 def build_module(name: str, image: KernelImage, home: Home, say: Say = lambda _: None) -> Path:
-    """The module ``name`` for ``image``, as a file ``NAME.ko``; built only if these sources, headers and compiler have
-    not built it before.
-
-    Raises RequestError where a program or the headers are missing, RunError where it does not build.
+    """Return the module ``name`` for ``image``, ``NAME.ko``, built once for these sources, headers and compiler. Raises
+    RequestError where a program or the headers are missing, RunError where it does not build.
     """
     sources = module_source(name)
     lacking = {program: package for program, package in _PROGRAMS.items() if shutil.which(program) is None}
@@ -193,7 +186,6 @@ def build_module(name: str, image: KernelImage, home: Home, say: Say = lambda _:
 
 
 def _is_whole(entry: Path) -> bool:
-    """Whether there is such an entry; it is held then."""
     try:
         hold(entry)
     except OSError:
@@ -211,7 +203,6 @@ def _key(sources: Path, headers: Headers) -> str:
 
 
 def _build(name: str, sources: Path, headers: Headers, module: Path) -> None:
-    """In a directory of its own: make writes beside the sources."""
     root = module.parent.parent
     for leftover in root.glob(".building-*"):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -219,10 +210,10 @@ def _build(name: str, sources: Path, headers: Headers, module: Path) -> None:
         tree = Path(directory) / "source"
         shutil.copytree(sources, tree)
         command = ["make", "-C", str(headers.directory), f"M={tree}", "CC=gcc", "modules"]
-        said = _run(command)
+        process = _run(command)
         built = tree / f"{name}.ko"
-        if said.returncode or not built.is_file():
-            raise _failure(name, headers, said.stdout.replace(f"{tree}/", ""))
+        if process.returncode or not built.is_file():
+            raise _failure(name, headers, process.stdout.replace(f"{tree}/", ""))
         # What is left does not depend on the directory that it was built in.
         stripped = _run(["strip", "--strip-debug", str(built)])
         if stripped.returncode:
@@ -248,13 +239,13 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _failure(name: str, headers: Headers, said: str) -> RunError:
-    shown = first_error(said.splitlines()) or ["make gave no reason"]
-    below = "\n".join(shown[1:])
-    if "unrecognized command-line option" in shown[0]:
+def _failure(name: str, headers: Headers, output: str) -> RunError:
+    reported = first_error(output.splitlines()) or ["make gave no reason"]
+    below = "\n".join(reported[1:])
+    if "unrecognized command-line option" in reported[0]:
         below = f"the kernel was built with a newer compiler than this machine's, {compiler().partition(';')[0]}"
     return RunError(
-        f"the module {name} does not build with {headers.packages[0]}: {shown[0]}",
+        f"the module {name} does not build with {headers.packages[0]}: {reported[0]}",
         hint=below if below.strip() else None,
     )
 
@@ -265,18 +256,16 @@ def _failure(name: str, headers: Headers, said: str) -> RunError:
 def built_modules(
     resolved: ResolvedStudy, images: Mapping[str, KernelImage], home: Home, say: Say
 ) -> dict[Machine, tuple[Path, ...]]:
-    """The files of the modules by the machine that loads them; a machine that needs none is left out.
-
-    Raises RequestError where one cannot be built on this machine, with how to do without, and RunError where it does
-    not build.
+    """Return the module files by the machine that loads them, without machines that need none. Raises RequestError
+    where one cannot be built here, with how to do without, and RunError where it does not build.
     """
-    found: dict[Machine, dict[str, Path]] = {}
+    modules: dict[Machine, dict[str, Path]] = {}
     for configuration in resolved.configurations:
         for name in configuration.modules:
-            of_machine = found.setdefault(configuration.machine, {})
+            of_machine = modules.setdefault(configuration.machine, {})
             if name not in of_machine:
                 of_machine[name] = _built(name, images[configuration.kernel], configuration, resolved, home, say)
-    return {machine: tuple(files.values()) for machine, files in found.items()}
+    return {machine: tuple(files.values()) for machine, files in modules.items()}
 
 
 def _built(
@@ -291,7 +280,6 @@ def _built(
 
 
 def _without(wanting: ResolvedConfiguration, resolved: ResolvedStudy) -> str | None:
-    """How to leave out the level that needs a module, if it is one level that does."""
     for factor in resolved.factors:
         level = wanting.configuration.levels[factor.name]
         needing = {c.configuration.levels[factor.name] for c in resolved.configurations if c.modules}

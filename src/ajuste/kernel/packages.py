@@ -21,7 +21,7 @@ from ajuste.kernel.archive.archive import Archive
 from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.cache import require_space
 from ajuste.kernel.fetch import package_lists
-from ajuste.kernel.source import kernel_sources, package_source
+from ajuste.kernel.spec import kernel_sources, package_source
 from ajuste.machine.files import make_directory, sha256_of
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
@@ -67,28 +67,30 @@ class Relation:
 
 
 def provided_by(package: Package) -> Iterator[Relation]:
-    """What ``package`` can stand for."""
+    """Return what ``package`` can stand for."""
     return chain.from_iterable(relations(package.provides))
 
 
 @cache
 def _compared(version: str, other: str) -> int:
-    one, two = Version(version), Version(other)
-    return (one > two) - (one < two)
+    first, second = Version(version), Version(other)
+    return (first > second) - (first < second)
 
 
 @cache
 def relations(text: str) -> tuple[tuple[Relation, ...], ...]:
-    """All that a field asks for, each as the alternatives that it has. Those of other architectures are left out."""
+    """Parse all that a field requires, each as its alternatives, without those of other architectures."""
     from debian.deb822 import PkgRelation  # takes long to load
 
-    found = []
+    groups = []
     for alternatives in PkgRelation.parse_relations(text) if text else ():
         here = [
-            Relation(one["name"], _version(one["version"])) for one in alternatives if one["archqual"] in _ARCHITECTURES
+            Relation(entry["name"], _version(entry["version"]))
+            for entry in alternatives
+            if entry["archqual"] in _ARCHITECTURES
         ]
-        found.append(tuple(here))
-    return tuple(found)
+        groups.append(tuple(here))
+    return tuple(groups)
 
 
 def _version(given: tuple[str, str] | None) -> tuple[str, str] | None:
@@ -102,16 +104,16 @@ class Pool(Protocol):
     """The packages that there are to choose from."""
 
     def find(self, name: str) -> Sequence[Package]:
-        """Those of that name and those that provide it, in any order."""
+        """Return packages of that name and those that provide it, in any order."""
         ...
 
 
 def closure(wanted: Iterable[str], pool: Pool, release: str) -> list[Package]:
-    """The packages ``wanted`` with all that they require, in the order in which they were chosen.
+    """Return the packages ``wanted`` with all that they require, in the order of choice.
 
-    Of each the newest version that will do, of alternatives one that is chosen already or else the first that fits.
-    What is only recommended is left out. Raises RequestError for one that the ``release`` does not have, and for those
-    that cannot be had together.
+    Of each it takes the newest version that will do, of alternatives one that is chosen already or else the first that
+    fits; never what is only recommended. Raises RequestError for one that the ``release`` does not have, and for those
+    that conflict.
     """
     made = _Closure(pool, release)
     names = list(dict.fromkeys(wanted))
@@ -137,7 +139,7 @@ class _Closure:
 
     def require(self, asked: Iterable[tuple[Relation, ...]], by: str) -> None:
         for alternatives in asked:
-            if not any(self._is_met(one) for one in alternatives):
+            if not any(self._is_met(relation) for relation in alternatives):
                 self._choose(alternatives, by)
 
     def _is_met(self, relation: Relation) -> bool:
@@ -153,18 +155,16 @@ class _Closure:
                 self._add(package)
                 return
         text = " or ".join(map(str, alternatives)) or "a package of another architecture"
-        said = f"{by} requires {text}" if by else text
-        raise RequestError(f"{said}: {refused or f'Debian {self.release} does not have it'}")
+        demand = f"{by} requires {text}" if by else text
+        raise RequestError(f"{demand}: {refused or f'Debian {self.release} does not have it'}")
 
     def _candidates(self, relation: Relation) -> list[Package]:
-        """Itself before what provides it, the newest first."""
-        found = [package for package in self.pool.find(relation.name) if relation.is_met_by(package)]
-        found.sort(key=lambda package: package.name)
-        found.sort(key=lambda package: Version(package.version), reverse=True)
-        return sorted(found, key=lambda package: (package.name != relation.name, package.name))
+        packages = [package for package in self.pool.find(relation.name) if relation.is_met_by(package)]
+        packages.sort(key=lambda package: package.name)
+        packages.sort(key=lambda package: Version(package.version), reverse=True)
+        return sorted(packages, key=lambda package: (package.name != relation.name, package.name))
 
     def _problem_with(self, package: Package) -> str:
-        """Why it cannot be had along with what is chosen; empty if it can."""
         if (other := self.chosen.get(package.name)) is not None:
             return f"{other} is required as well"
         for by, relation in self.conflicts.get(package.name, ()):
@@ -210,7 +210,7 @@ class PackageVersion(BaseModel):
 
 
 def read_request(asked: Sequence[str]) -> PackageRequest:
-    """What a study asks for: names, of which one can say the release of all, as ``redis-server/trixie``. Raises
+    """Parse what a study asks for: names, of which one can give the release of all, as ``redis-server/trixie``. Raises
     RequestError.
     """
     source = package_source()
@@ -236,13 +236,13 @@ class ChosenPackages:
     packages: tuple[Package, ...]
 
     def missing(self, home: Home) -> list[Package]:
-        """Those whose files are still to be fetched."""
+        """Return the packages still to be fetched."""
         return [package for package in self.packages if not place_of(home, package.sha256).is_file()]
 
 
 def choose_packages(request: PackageRequest, home: Home, say: Say, *, refresh: bool = False) -> ChosenPackages:
-    """All that ``request`` requires, with what every system of its release has. Raises RequestError for what there is
-    not, RunError where the lists cannot be fetched.
+    """Return all that ``request`` requires, with what every system of its release has. Raises RequestError for a
+    missing package, RunError where the lists cannot be fetched.
     """
     source = package_source()
     archive = package_lists(kernel_sources()[source.source], home, say)
@@ -260,7 +260,11 @@ def choose_packages(request: PackageRequest, home: Home, say: Say, *, refresh: b
 
 def _unknown(name: str, release: str, archive: Archive, suites: tuple[str, ...]) -> RequestError:
     # What begins alike is enough of 60,000 names to look for what was meant.
-    alike = {one.name for one in archive.packages(archive.names(name[:2])) if set(suites).intersection(one.suites)}
+    alike = {
+        package.name
+        for package in archive.packages(archive.names(name[:2]))
+        if set(suites).intersection(package.suites)
+    }
     return RequestError(
         f"package {name} not found in Debian {release}",
         hint=did_you_mean(nearest_names(name, sorted(alike), parts=False))
@@ -270,32 +274,30 @@ def _unknown(name: str, release: str, archive: Archive, suites: tuple[str, ...])
 
 @dataclass
 class _Release:
-    """The packages of some suites, each looked up once."""
-
     archive: Archive
     suites: tuple[str, ...]
     known: dict[str, list[Package]] = field(default_factory=dict)
 
     def find(self, name: str) -> list[Package]:
         if name not in self.known:
-            found = self.archive.packages({name, *self.archive.providers(name)})
-            self.known[name] = [package for package in found if set(self.suites).intersection(package.suites)]
+            packages = self.archive.packages({name, *self.archive.providers(name)})
+            self.known[name] = [package for package in packages if set(self.suites).intersection(package.suites)]
         return self.known[name]
 
 
 def place_of(home: Home, sha256: str) -> Path:
-    """Where the cache has the file of a package."""
+    """Return where the cache has the file of a package."""
     return packages_directory(home) / f"{sha256}.deb"
 
 
 def packages_directory(home: Home) -> Path:
-    """What the cache has of packages."""
+    """Return the directory of packages in the cache."""
     return home.cache / "packages"
 
 
 def download_packages(chosen: ChosenPackages, home: Home, say: Say) -> list[Path]:
-    """The files of all packages, in their order. Those that the cache has are compared with their checksums. The
-    caller holds the lock of the cache's packages. Raises PackageGone, RequestError for a lack of space, RunError.
+    """Return the files of all packages, in their order, comparing cached ones with their checksums. The caller holds
+    the lock of the cache's packages. Raises PackageGone, RequestError for a lack of space, RunError.
     """
     root = packages_directory(home)
     make_directory(root)
@@ -321,8 +323,8 @@ def _size_bytes(packages: Iterable[Package]) -> int:
 
 
 def described(packages: Iterable[Package]) -> tuple[PackageVersion, ...]:
-    """What a run keeps of its packages."""
+    """Return what a run records of its packages."""
     return tuple(
-        PackageVersion(name=one.name, version=one.version, sha256=one.sha256, size_bytes=one.size_bytes)
-        for one in packages
+        PackageVersion(name=package.name, version=package.version, sha256=package.sha256, size_bytes=package.size_bytes)
+        for package in packages
     )

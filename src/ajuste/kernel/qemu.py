@@ -22,15 +22,14 @@ from ajuste.kernel.archive.archive import Archive, PackageGone
 from ajuste.kernel.archive.deb import unpack
 from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.cache import find_any_damage, keeping_in, put_in_place, write_inventory
+from ajuste.kernel.candidate import TREE, unpacked
 from ajuste.kernel.fetch import package_lists
-from ajuste.kernel.source import QemuSource, kernel_sources, qemu_source
-from ajuste.kernel.unpack import TREE, unpacked
+from ajuste.kernel.spec import QemuSource, kernel_sources, qemu_source
 from ajuste.machine.cache import QEMU as CACHED
 from ajuste.machine.cache import make_room
-from ajuste.machine.files import read_kept, sha256_of
+from ajuste.machine.files import hold, locked, read_kept, sha256_of
 from ajuste.machine.home import Home
 from ajuste.machine.installation import c_library
-from ajuste.machine.lock import hold, locked
 from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.wording import Say
@@ -55,10 +54,9 @@ class QemuImage(BaseModel):
 
 
 def fetch_qemu(home: Home, say: Say = lambda _: None, *, refresh: bool = False) -> QemuImage:
-    """QEMU ≥ 10 from the cache, which needs no network, or else from the distribution's archive.
-
-    With ``refresh`` the newest that the mirror has. Raises RequestError where there is none for this machine or the
-    disk is too full, RunError where fetching fails.
+    """Return QEMU ≥ 10 from the cache, which needs no network, or else from the distribution's archive; with
+    ``refresh`` the newest that the mirror has. Raises RequestError where there is none for this machine or the disk is
+    too full, RunError where fetching fails.
     """
     if platform.machine() != "x86_64":
         raise RequestError(f"fetching QEMU is supported only on x86_64; this machine is {platform.machine()}")
@@ -79,7 +77,7 @@ def fetch_qemu(home: Home, say: Say = lambda _: None, *, refresh: bool = False) 
 
 
 def cached_qemu(home: Home) -> QemuImage | None:
-    """The newest whole QEMU of the cache."""
+    """Return the newest intact QEMU of the cache."""
     return _from_cache(home.cache / "qemu", lambda _: None)
 
 
@@ -139,9 +137,8 @@ def _codename() -> str:
 
 
 def _suites_for_others(source: QemuSource) -> tuple[str, ...]:
-    """Those whose QEMU runs with the C library of this machine, which is none of the distribution's own. Raises
-    RequestError where there are none.
-    """
+    # Those whose QEMU runs with the C library of this machine, which is none of the distribution's own. Raises
+    # RequestError where there are none.
     name, _, version = (c_library() or "").partition(" ")
     if name == "glibc" and Version(version) >= Version(source.oldest_libc):
         return source.suites["other"]
@@ -152,11 +149,11 @@ def _suites_for_others(source: QemuSource) -> tuple[str, ...]:
 
 
 def _choose(archive: Archive, source: QemuSource, suites: tuple[str, ...]) -> list[list[Package]]:
-    """The program's package and its companions, for each version that will do, newest first."""
+    # The program's package and its companions, for each version that will do, newest first.
     known = [p for p in archive.packages([source.package, *source.companions]) if set(p.suites).intersection(suites)]
     known.sort(key=lambda p: Version(p.version), reverse=True)
     programs = [p for p in known if p.name == source.package and _upstream(p) >= Version(source.minimum)]
-    found = []
+    choices = []
     for program in programs:
         packages = [program]
         for name in source.companions:
@@ -164,8 +161,8 @@ def _choose(archive: Archive, source: QemuSource, suites: tuple[str, ...]) -> li
             same = [p for p in known if p.name == name and p.version == program.version]
             packages += (same or [p for p in known if p.name == name])[:1]
         if len(packages) == 1 + len(source.companions):
-            found.append(packages)
-    return found
+            choices.append(packages)
+    return choices
 
 
 def _upstream(package: Package) -> Version:
@@ -190,7 +187,6 @@ def _fetch(
 
 
 def _arrange(tree: Path, entry: Path) -> None:
-    """Keep the program and the firmware for x86 machines; the packages have much more."""
     (entry / "firmware").mkdir(parents=True)
     program = tree / "usr/bin" / PROGRAM
     if not program.is_file():
@@ -204,10 +200,10 @@ def _arrange(tree: Path, entry: Path) -> None:
 
 def _describe(entry: Path, package: Package) -> None:
     libraries = entry / "lib" if (entry / "lib").is_dir() else None
-    said = run_with_libraries([entry / PROGRAM, "--version"], libraries)
-    version = said.stdout.partition("version ")[2].split(" ")[0].strip()
-    if said.returncode != 0 or not version[:1].isdigit():
-        raise RunError(f"the fetched {package} does not start on this machine: {said.stderr.strip()[:300]}")
+    process = run_with_libraries([entry / PROGRAM, "--version"], libraries)
+    version = process.stdout.partition("version ")[2].split(" ")[0].strip()
+    if process.returncode != 0 or not version[:1].isdigit():
+        raise RunError(f"the fetched {package} does not start on this machine: {process.stderr.strip()[:300]}")
     record = QemuImage(
         binary=Path(PROGRAM),
         firmware=Path("firmware"),
@@ -244,7 +240,7 @@ def run_with_libraries(command: Sequence[str | Path], libraries: Path | None) ->
 
 
 def missing_libraries(program: Path, libraries: Path | None) -> list[str]:
-    """The names of shared libraries that are neither on this machine nor in ``libraries``. Source: ldd(1)."""
+    """Return the names of shared libraries that are neither on this machine nor in ``libraries``. Source: ldd(1)."""
     if shutil.which("ldd") is None:
         raise RequestError(f"ldd not found; it says what {program.name} requires", hint=install_hint("libc-bin"))
     listing = run_with_libraries(["ldd", program], libraries).stdout
@@ -260,10 +256,8 @@ def add_missing_libraries(
     temporary: Path,
     say: Say,
 ) -> None:
-    """Put what ``program`` of ``package`` lacks into the directory ``into``, which is made only if there is something.
-
-    Looks in the libraries that the package depends on, then in those that these depend on, and so on. Raises
-    RunError where something is still missing in the end.
+    """Put what ``program`` of ``package`` lacks into the directory ``into``, made only if needed, from the libraries
+    that the package depends on, then those that these depend on, and so on. Raises RunError where one is still missing.
     """
     missing = missing_libraries(program, None)
     level, seen = [package], {package.name, *_C_LIBRARY}
@@ -278,8 +272,8 @@ def add_missing_libraries(
         fetched = temporary / f"packages-{len(seen)}"
         fetched.mkdir()
         unpack(archive.download(level, fetched), tree)
-        while found := [file for name in missing if (file := _find(tree, name))]:
-            for file in found:
+        while libraries := [file for name in missing if (file := _find(tree, name))]:
+            for file in libraries:
                 shutil.copy(file, into / file.name)
             missing = missing_libraries(program, into)
 
@@ -287,7 +281,6 @@ def add_missing_libraries(
 def _dependencies(
     packages: Iterable[Package], seen: set[str], archive: Archive, suites: tuple[str, ...]
 ) -> list[Package]:
-    """The newest versions of the libraries that ``packages`` depend on, without those ``seen``."""
     from debian.deb822 import PkgRelation  # takes long to load
 
     names = {
@@ -298,12 +291,12 @@ def _dependencies(
         if alternative["name"].startswith("lib")
     }
     newest: dict[str, Package] = {}
-    for found in archive.packages(names - seen):
-        known = newest.get(found.name)
-        if set(found.suites).intersection(suites) and (
-            known is None or Version(known.version) < Version(found.version)
+    for offered in archive.packages(names - seen):
+        known = newest.get(offered.name)
+        if set(offered.suites).intersection(suites) and (
+            known is None or Version(known.version) < Version(offered.version)
         ):
-            newest[found.name] = found
+            newest[offered.name] = offered
     return [newest[name] for name in sorted(newest)]
 
 

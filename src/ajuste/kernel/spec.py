@@ -1,27 +1,186 @@
 r"""Kernel specs: how a person names a kernel, ``debian:5.10``, ``mine:NAME`` or ``build:debian:6.1+NUMA=n``.
 
-A kernel to be built is ``build:SOURCE`` and parts after ``+``: ``NAME=VALUE`` with a name of Kconfig is an option, any
-other part is the file of a patch. A ``\`` before ``+``, ``,`` or ``\`` takes that character as it is.
+A kernel to be built is ``build:SOURCE`` and parts after ``+``: ``NAME=VALUE`` with a name of Kconfig is an option,
+``config=lab-ext`` is the configuration that options are added to, any other part is the file of a patch. A ``\`` before
+``+``, ``,`` or ``\`` takes that character as it is.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Literal, TypeVar
 
-from ajuste.kernel.source import KernelSource, kernel_sources
-from ajuste.model.base import BaseModel
+from pydantic import Field, ValidationError
+
+from ajuste.model.base import BaseModel, ClosedModel
 from ajuste.model.capability import Asked, Kind
-from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
+from ajuste.model.error import AjusteError, Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.wording import split_at
+
+# Where kernels, QEMU and packages come from, as data: ``catalogue/kernels/*.toml``.
+
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class Flavour(ClosedModel):
+    """A way in which a distribution configures its kernels. ``suffix`` ends their release."""
+
+    suffix: str
+    title: str
+
+
+class Repository(ClosedModel):
+    """An archive with several suites. ``setting`` is the environment variable that names another mirror of it,
+    ``known_by`` are suites by which the mirror that a machine's apt has is recognised.
+    """
+
+    name: str
+    uri: str
+    setting: str
+    suites: tuple[str, ...] = Field(min_length=1)
+    known_by: tuple[str, ...] = ()
+
+
+class KernelSeries(ClosedModel):
+    """Kernels ``since`` ≤ major.minor < ``before``, which are packaged and scheduled alike.
+
+    ``parts``: for each package that is needed, the names it may have, best first. ``granularity`` is the file of the
+    scheduler's granularity.
+    """
+
+    name: str
+    since: str
+    before: str | None = None
+    suites: tuple[str, ...] = Field(min_length=1)
+    scheduler: Literal["CFS", "EEVDF"]
+    granularity: str
+    parts: tuple[tuple[str, ...], ...] = Field(min_length=1)
+
+    def holds_for(self, version: KernelVersion) -> bool:
+        if version < KernelVersion.parse(self.since):
+            return False
+        return self.before is None or version < KernelVersion.parse(self.before)
+
+    def may_have(self, version: str) -> bool:
+        """Whether a kernel of ``version`` can be in it: ``7``, ``6.12``, ``6.12.94`` or a release."""
+        if not version.isdigit():
+            return self.holds_for(KernelVersion.parse(version))
+        first = KernelVersion.parse(self.since).major
+        if self.before is None:
+            return int(version) >= first
+        end = KernelVersion.parse(self.before)
+        return first <= int(version) <= (end.major if end.minor else end.major - 1)
+
+
+class KernelSource(ClosedModel):
+    """A distribution whose kernels can be fetched. ``origin`` is what its release files have as Origin, ``keyring`` the
+    file of the catalogue with the keys that sign them, ``keyrings`` where a machine may have newer ones.
+    """
+
+    name: str
+    title: str
+    origin: str
+    default_flavour: str
+    keyring: str
+    keyrings: tuple[Path, ...]
+    flavours: dict[str, Flavour]
+    repositories: tuple[Repository, ...]
+    series: tuple[KernelSeries, ...]
+
+    def series_of(self, version: KernelVersion) -> KernelSeries | None:
+        return next((s for s in self.series if s.holds_for(version)), None)
+
+    def flavour_of(self, release: str) -> str | None:
+        """Return the name of the flavour of a release such as ``5.10.0-46-cloud-amd64``."""
+        by_length = sorted(self.flavours.items(), key=lambda item: -len(item[1].suffix))
+        return next((name for name, flavour in by_length if release.endswith("-" + flavour.suffix)), None)
+
+    def series_names(self) -> str:
+        return ", ".join(s.name for s in self.series)
+
+
+class QemuSource(ClosedModel):
+    """Packages of QEMU. ``suites`` by the code name of the machine's own distribution, or ``other``, whose programs
+    require glibc ``oldest_libc``.
+    """
+
+    source: str
+    minimum: str
+    package: str
+    companions: tuple[str, ...]
+    oldest_libc: str
+    suites: dict[str, tuple[str, ...]]
+
+
+class ReleaseTable(ClosedModel):
+    """A release whose packages guests can have: its ``suites``, and the ``base`` of a new system beside what is
+    essential.
+    """
+
+    suites: tuple[str, ...] = Field(min_length=1)
+    base: tuple[str, ...]
+
+
+class PackageSource(ClosedModel):
+    """Where packages of guests come from, by the code name of the release."""
+
+    source: str
+    default: str
+    releases: dict[str, ReleaseTable]
+
+
+def _tables() -> list[Traversable]:
+    folder = files("ajuste.catalogue") / "kernels"
+    return sorted((f for f in folder.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)
+
+
+def _load(model: type[T], table: object, file: Traversable) -> T:
+    try:
+        return model.model_validate(table)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise AjusteError(first["msg"], place=Place(file.name, field=field)) from error
+
+
+@cache
+def kernel_sources() -> dict[str, KernelSource]:
+    """Return all sources by name. Raises AjusteError that names the file and the field of a mistake."""
+    sources = [
+        _load(KernelSource, table, file)
+        for file in _tables()
+        if "series" in (table := tomllib.loads(file.read_text(encoding="utf-8")))
+    ]
+    return {source.name: source for source in sources}
+
+
+@cache
+def qemu_source() -> QemuSource:
+    """Return where sources of QEMU come from."""
+    file = next(f for f in _tables() if f.name == "qemu.toml")
+    return _load(QemuSource, tomllib.loads(file.read_text(encoding="utf-8"))["qemu"], file)
+
+
+@cache
+def package_source() -> PackageSource:
+    """Return where packages of guests come from."""
+    file = next(f for f in _tables() if f.name == "releases.toml")
+    return _load(PackageSource, tomllib.loads(file.read_text(encoding="utf-8"))["packages"], file)
+
 
 FORMS = (
     "debian:5.10, debian:6.1/rt, debian:6.12.94, debian:7, mine:NAME, build:debian:6.1+NUMA=n or "
     "path:VMLINUZ,modules=DIR"
 )
-SOURCES = "debian:6.1, a directory, or git:DIR@REVISION"
+SOURCE_FORMS = "debian:6.1, a directory, or git:DIR@REVISION"
 BUILT = "mine"
 """Kernels that were built here (``ajuste kernel build``)."""
 TO_BUILD = "build"
@@ -30,6 +189,11 @@ TO_BUILD = "build"
 _NUMBER = r"(?:0|[1-9][0-9]{0,3})"
 _VERSION = re.compile(rf"{_NUMBER}(?:\.{_NUMBER}){{0,2}}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
+CONFIGS = ("lab", "lab-ext", "distro")
+"""Configurations by name; a file is none of a specification."""
+WITH_SCHEDULERS = "lab-ext"
+"""The one that is built with the BPF schedulers of its sources."""
+_CONFIG = "config="
 _RELEASE = re.compile(rf"{_NUMBER}\.{_NUMBER}[+~.\-0-9a-zA-Z]*")
 _OPTION = re.compile(r"[A-Za-z0-9_]+")
 _VALUE = re.compile(r"[ymn]|-?\d+|0x[0-9a-fA-F]+|\"[^\"\\\n]*\"")
@@ -95,10 +259,11 @@ class SourceTree(BaseModel):
 
 class KernelToBuild(BaseModel):
     """A kernel that is built from ``source`` with ``options`` (a name without ``CONFIG_`` and a value as in a
-    ``.config``) and ``patches``, in their order.
+    ``.config``) beside those of ``config``, and ``patches``, in their order.
     """
 
     source: PackagedKernel | SourceTree
+    config: str = CONFIGS[0]
     options: tuple[tuple[str, str], ...] = ()
     patches: tuple[Path, ...] = ()
 
@@ -108,7 +273,8 @@ class KernelToBuild(BaseModel):
         return tuple(f"{name}={_plain(value)}" for name, value in self.options)
 
     def __str__(self) -> str:
-        parts = (str(self.source), *self.settings, *map(_patch_text, self.patches))
+        config = () if self.config == CONFIGS[0] else (f"{_CONFIG}{self.config}",)
+        parts = (str(self.source), *config, *self.settings, *map(_patch_text, self.patches))
         return f"{TO_BUILD}:" + "+".join(re.sub(r"([\\+,])", r"\\\1", part) for part in parts)
 
 
@@ -116,7 +282,7 @@ KernelSpec = PackagedKernel | KernelFile | OwnKernel | KernelToBuild
 
 
 def check_name(name: str) -> str:
-    """``name``, if it can be one of a built kernel. Raises RequestError."""
+    """Return ``name`` if a built kernel can have it. Raises RequestError."""
     if not _NAME.fullmatch(name):
         raise RequestError(
             f"{name!r} is not a kernel name; expected letters, digits and . _ + -, starting with a letter or digit"
@@ -125,7 +291,7 @@ def check_name(name: str) -> str:
 
 
 def parse_spec(text: str) -> KernelSpec:
-    """Read a spec; nothing is looked up on disk or network. Raises RequestError that says what would be right."""
+    """Parse a spec without disk or network. Raises RequestError that gives a valid one."""
     kind, colon, rest = text.strip().partition(":")
     if kind == "path" and colon:
         return _kernel_file(text, rest)
@@ -139,7 +305,7 @@ def parse_spec(text: str) -> KernelSpec:
     if not colon:
         raise RequestError(f"{text!r} is not a kernel; expected {FORMS}", hint=_guess(text.strip()))
     kinds = [*sources, BUILT, TO_BUILD, "path"]
-    near = did_you_mean(f"{one}:{rest}" for one in nearest_names(kind, kinds))
+    near = did_you_mean(f"{word}:{rest}" for word in nearest_names(kind, kinds))
     raise RequestError(
         f"unknown kernel source {kind!r}; expected one of {', '.join(kinds)}",
         hint=near or f"write {FORMS}",
@@ -152,14 +318,14 @@ def is_to_build(text: str) -> bool:
 
 
 def specs_to_build(texts: Iterable[str]) -> dict[str, KernelToBuild]:
-    """Those of ``texts`` that are kernels to be built. Raises RequestError as ``parse_spec``."""
+    """Return those of ``texts`` that are kernels to be built. Raises RequestError as ``parse_spec``."""
     specs = {text: parse_spec(text) for text in texts}
     return {text: spec for text, spec in specs.items() if isinstance(spec, KernelToBuild)}
 
 
 def kernel_kind(text: str) -> Kind:
-    """What ``text`` names, for the table of capabilities. Building runs the Makefiles of the sources, which also expand
-    the texts among the options. Raises RequestError as ``parse_spec``.
+    """Return what ``text`` names, for the table of capabilities. Building runs the Makefiles of the sources, which also
+    expand the texts among the options. Raises RequestError as ``parse_spec``.
     """
     match spec := parse_spec(text):
         case PackagedKernel():
@@ -173,36 +339,34 @@ def kernel_kind(text: str) -> Kind:
 
 
 def _runs_here(spec: KernelToBuild) -> str:
-    """What of a kernel to build is code of nobody who is known."""
+    # What of a kernel to build is code that nobody vouches for.
     texts = [setting for setting, (_, value) in zip(spec.settings, spec.options, strict=True) if value[0] == '"']
-    found = [
+    foreign = [
         *([f"the source {spec.source}"] if isinstance(spec.source, SourceTree) else ()),
         *(f"the patch {patch}" for patch in spec.patches),
         *(f"the text {setting}" for setting in texts),
     ]
-    return next(iter(found), "")
+    return next(iter(foreign), "")
 
 
 def parse_study_spec(text: str, asked: Asked = Asked("study file")) -> KernelSpec:  # noqa: B008
-    """As ``parse_spec``, for a study file, which may be a stranger's. Raises RequestError for sources, patches and
-    texts.
-    """
+    """Parse a spec of a study file, which may be a stranger's. Raises RequestError for sources, patches and texts."""
     spec = parse_spec(text)
     if isinstance(spec, KernelToBuild) and (code := _runs_here(spec)) and not asked.may("kernel source"):
         raise RequestError(
-            f"{text!r}: {code} is not allowed in a study file, because building runs it on this machine; "
-            "expected build:debian:VERSION+NAME=VALUE, with y, m, n or a number as VALUE",
-            hint="give this kernel on the command line, with --kernel",
+            f"{text!r}: {code} is not allowed in a study file without --build, because building runs it on this "
+            "machine; expected build:debian:VERSION+NAME=VALUE, with y, m, n or a number as VALUE",
+            hint="give this kernel on the command line, with --kernel; or read the file, then add --build",
         )
     return spec
 
 
 def parse_source(text: str) -> PackagedKernel | SourceTree:
-    """Read the name of a kernel's sources; nothing is looked up on disk or network. Raises RequestError."""
+    """Parse the name of a kernel's sources without disk or network. Raises RequestError."""
     text = text.strip()
     kind, colon, rest = text.partition(":")
     if not text or "\0" in text or (kind == "git" and colon and not rest):
-        raise RequestError(f"{text!r} names no source; expected {SOURCES}")
+        raise RequestError(f"{text!r} names no source; expected {SOURCE_FORMS}")
     source = kernel_sources().get(kind) if colon else None
     if source is None:
         return SourceTree(text=text)
@@ -215,13 +379,13 @@ def parse_source(text: str) -> PackagedKernel | SourceTree:
     return wanted
 
 
-def read_options(texts: Sequence[str], said: str = "") -> tuple[tuple[str, str], ...]:
-    """``NUMA=n`` and the like as names and values, each name once. ``said`` is the option of the command line for
-    errors, if any. Raises RequestError.
+def read_options(texts: Sequence[str], option: str = "") -> tuple[tuple[str, str], ...]:
+    """Parse ``NUMA=n`` and the like into names and values, each name once; errors name the command line's ``option``.
+    Raises RequestError.
     """
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for text in texts:
-        place = Place(f"{said} {text}") if said else None
+        place = Place(f"{option} {text}") if option else None
         name, equals, value = text.partition("=")
         name, value = re.sub(r"^(?:CONFIG_)+", "", name.strip()), value.strip()
         if not equals or not _OPTION.fullmatch(name):
@@ -236,18 +400,18 @@ def read_options(texts: Sequence[str], said: str = "") -> tuple[tuple[str, str],
             value = f'"{value}"'
         if not _VALUE.fullmatch(value) or not value.isprintable():
             raise RequestError("found a quotation mark, a backslash or a line break; expected plain text", place=place)
-        if name in found:
+        if name in options:
             raise RequestError(
-                f"{name} is given twice, as {found[name]} and {value}; expected one value",
-                hint=f"remove one of {name}={found[name]} and {name}={value}",
+                f"{name} is given twice, as {options[name]} and {value}; expected one value",
+                hint=f"remove one of {name}={options[name]} and {name}={value}",
                 place=place,
             )
-        found[name] = value
-    return tuple(found.items())
+        options[name] = value
+    return tuple(options.items())
 
 
 def _plain(value: str) -> str:
-    """A value without its quotation marks, where it is read as the same text without."""
+    # Quotation marks go where the value is read as the same text without.
     text = value.strip('"')
     return value if not text or text != text.strip() or _VALUE.fullmatch(text) else text
 
@@ -262,8 +426,12 @@ def _to_build(text: str, rest: str) -> KernelToBuild:
             hint="remove the +, or write \\+ for a + within a name",
         )
     source = parse_source(parts[0])
-    options = [part for part in parts[1:] if _is_option(part)]
-    patches = [part for part in parts[1:] if not _is_option(part)]
+    configs = [part.removeprefix(_CONFIG) for part in parts[1:] if part.startswith(_CONFIG)]
+    if len(configs) > 1 or not set(configs) <= {*CONFIGS}:
+        raise RequestError(f"{text!r}: config={','.join(configs)} not found; expected one of {', '.join(CONFIGS)}")
+    others = [part for part in parts[1:] if not part.startswith(_CONFIG)]
+    options = [part for part in others if _is_option(part)]
+    patches = [part for part in others if not _is_option(part)]
     for part in patches:
         if isinstance(source, PackagedKernel) and _OF_A_PACKAGE.fullmatch(part):
             raise RequestError(
@@ -274,7 +442,7 @@ def _to_build(text: str, rest: str) -> KernelToBuild:
         read = read_options(options)
     except RequestError as failure:
         raise RequestError(f"{text!r}: {failure.message}", hint=failure.hint) from None
-    return KernelToBuild(source=source, options=read, patches=tuple(map(Path, patches)))
+    return KernelToBuild(source=source, config=(configs or CONFIGS)[0], options=read, patches=tuple(map(Path, patches)))
 
 
 def _is_option(part: str) -> bool:
@@ -283,7 +451,7 @@ def _is_option(part: str) -> bool:
 
 
 def _patch_text(path: Path) -> str:
-    """A file's name that is not taken for anything else."""
+    # A file's name that is not taken for anything else.
     text = str(path)
     return f"./{text}" if _is_option(text) or _OF_A_PACKAGE.fullmatch(text) else text
 
@@ -311,7 +479,7 @@ def _packaged(text: str, source: KernelSource, rest: str) -> PackagedKernel:
         near = nearest_names(flavour, source.flavours, likeness=50)
         raise RequestError(
             f"{text!r}: flavour {flavour!r} not found in {source.name}; expected one of {', '.join(source.flavours)}",
-            hint=did_you_mean(f"{source.name}:{version}/{one}" for one in near),
+            hint=did_you_mean(f"{source.name}:{version}/{similar}" for similar in near),
         )
     if _VERSION.fullmatch(version):
         _check_series(text, source, version)
@@ -330,7 +498,7 @@ def _packaged(text: str, source: KernelSource, rest: str) -> PackagedKernel:
 
 
 def _check_series(text: str, source: KernelSource, version: str) -> None:
-    """Refuse what the catalogue knows that no suite can have."""
+    # Refuse what the catalogue knows that no suite can have.
     if not any(series.may_have(version) for series in source.series):
         near = _nearest(source, version)
         raise RequestError(

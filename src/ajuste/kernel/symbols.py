@@ -35,7 +35,7 @@ from elftools.elf.elffile import ELFFile
 from numpy.typing import NDArray
 
 from ajuste.kernel.cache import keeping_in
-from ajuste.kernel.unpack import read_release
+from ajuste.kernel.candidate import read_release
 from ajuste.machine.cache import SYMBOLS, make_room
 from ajuste.machine.files import make_directory, read_kept, replace_file
 from ajuste.machine.home import Home
@@ -71,7 +71,7 @@ _MALFORMED: Final = (lzma.LZMAError, zstd.ZstdError, zlib.error, OSError, EOFErr
 
 
 def read_vmlinux(vmlinuz: Path) -> bytes:
-    """The ELF file that a bzImage carries. Raises RequestError where it is no bzImage, or damaged."""
+    """Return the ELF file in a bzImage. Raises RequestError where it is none, or damaged."""
     read_release(vmlinuz)
     image = read_kept(vmlinuz)
     try:
@@ -88,11 +88,11 @@ def read_vmlinux(vmlinuz: Path) -> bytes:
 
 
 def _decompressed(payload: bytes) -> bytes:
-    found = next((read for magic, read in _FORMATS.items() if payload.startswith(magic)), None)
-    if found is None:
+    read_format = next((read for magic, read in _FORMATS.items() if payload.startswith(magic)), None)
+    if read_format is None:
         name = "LZO" if payload.startswith(_LZO) else f"a format that begins with {payload[:4].hex() or 'nothing'}"
         raise ValueError(f"{name} is not supported; expected gzip, bzip2, LZMA, XZ, LZ4 or Zstandard")
-    return found(payload)
+    return read_format(payload)
 
 
 class _Decompressor(Protocol):
@@ -110,7 +110,7 @@ def _whole(payload: bytes, decompressor: _Decompressor) -> bytes:
 
 
 def _unpacked_lz4(payload: bytes) -> bytes:
-    """Blocks of compressed bytes, each after its size; the size of the content comes last."""
+    # Blocks of compressed bytes, each after its size; the size of the content comes last.
     content = bytearray()
     at = len(_LZ4)
     while at + 4 < len(payload):
@@ -125,7 +125,6 @@ def _unpacked_lz4(payload: bytes) -> bytes:
 
 
 def _add_lz4_block(block: bytes, content: bytearray) -> None:
-    """Append what ``block`` stands for: literal bytes and copies of earlier ones, in turns (lz4_Block_format.md)."""
     at = 0
     while True:
         token = block[at]
@@ -196,33 +195,33 @@ class KernelSymbol(NamedTuple):
 
 
 def kernel_symbols(image: KernelImage, home: Home) -> tuple[KernelSymbol, ...]:
-    """All symbols of a kernel, by address; kept in the cache. Raises RequestError where it has none."""
+    """Return all symbols of a kernel by address, kept in the cache. Raises RequestError where it has none."""
     kept = home.cache / SYMBOLS / f"{image.sha256}.gz"
     with suppress(OSError, EOFError, ValueError, zlib.error):
         return read_system_map(gzip.decompress(read_kept(kept)).decode())
-    found = _read_kallsyms(read_vmlinux(image.vmlinuz), image.spec)
+    symbols = _read_kallsyms(read_vmlinux(image.vmlinuz), image.spec)
     with keeping_in(kept.parent, "symbols of kernels"):
         make_directory(kept.parent)
-        text = "".join(f"{address:016x} {kind} {name}\n" for address, kind, name in found)
+        text = "".join(f"{address:016x} {kind} {name}\n" for address, kind, name in symbols)
         replace_file(kept, gzip.compress(text.encode(), 1), mode=0o600)
         make_room(SYMBOLS, home)
-    return _symbols(found)
+    return _symbols(symbols)
 
 
 def read_system_map(text: str) -> tuple[KernelSymbol, ...]:
-    """The symbols of a System.map, or of /proc/kallsyms. Raises ValueError for anything else."""
+    """Parse a System.map, or /proc/kallsyms. Raises ValueError for anything else."""
     words = (line.split() for line in text.splitlines())
     return _symbols([(int(address, 16), kind, name) for address, kind, name, *_ in words])
 
 
 def read_symbols(vmlinux: bytes, kernel: str) -> tuple[KernelSymbol, ...]:
-    """The symbols that an ELF file of a ``kernel`` carries, by address. Raises RequestError where it has none."""
+    """Return the symbols in an ELF file of a ``kernel``, by address. Raises RequestError where it has none."""
     return _symbols(_read_kallsyms(vmlinux, kernel))
 
 
 def function_names(symbols: Iterable[KernelSymbol]) -> dict[int, str]:
-    """The name of every function by its address: of several, the system call's, else the one with the fewest
-    underscores in front.
+    """Return the name of every function by its address: of several the system call's, or else the one with the fewest
+    leading underscores.
     """
     names: dict[int, str] = {}
     for symbol in symbols:
@@ -236,15 +235,15 @@ def _plainness(name: str) -> tuple[bool, bool, int, int, str]:
     return name in _MARKS, not name.startswith("__x64_sys_"), len(name) - len(name.lstrip("_")), len(name), name
 
 
-def _symbols(found: list[_Symbol]) -> tuple[KernelSymbol, ...]:
-    found.sort(key=lambda symbol: symbol[0])
-    addresses = np.array([address for address, _, _ in found], dtype=np.uint64)
+def _symbols(symbols: list[_Symbol]) -> tuple[KernelSymbol, ...]:
+    symbols.sort(key=lambda symbol: symbol[0])
+    addresses = np.array([address for address, _, _ in symbols], dtype=np.uint64)
     following = np.append(np.unique(addresses), addresses[-1:])
     nexts = following[np.searchsorted(following, addresses, side="right").clip(max=max(len(following) - 1, 0))]
     sizes = (nexts - addresses).tolist()
     return tuple(
         KernelSymbol(address, size, name, kind in _TEXT)
-        for (address, kind, name), size in zip(found, sizes, strict=True)
+        for (address, kind, name), size in zip(symbols, sizes, strict=True)
     )
 
 
@@ -261,13 +260,13 @@ class _Tokens:
 
 
 def _read_kallsyms(vmlinux: bytes, kernel: str) -> list[_Symbol]:
-    """Raises RequestError where there are no tables."""
+    # Raises RequestError where there are no tables.
     for tokens in _token_tables(vmlinux):
         for markers, start in _marker_tables(vmlinux, tokens.start):
-            found = _read_names(vmlinux, tokens, markers, start)
-            addresses = found and _read_addresses(vmlinux, tokens, found[0], len(found[1]))
-            if found and addresses:
-                return [(address, name[0], name[1:]) for address, name in zip(addresses, found[1], strict=True)]
+            names = _read_names(vmlinux, tokens, markers, start)
+            addresses = names and _read_addresses(vmlinux, tokens, names[0], len(names[1]))
+            if names and addresses:
+                return [(address, name[0], name[1:]) for address, name in zip(addresses, names[1], strict=True)]
     raise RequestError(
         f"the kernel {kernel} has no table of its symbols (kallsyms)",
         hint="use a kernel built with CONFIG_KALLSYMS=y",
@@ -275,7 +274,7 @@ def _read_kallsyms(vmlinux: bytes, kernel: str) -> list[_Symbol]:
 
 
 def _token_tables(image: bytes) -> Iterator[_Tokens]:
-    """256 texts, and where each of them begins: that is told by the index behind them."""
+    # 256 texts, and where each of them begins: that is told by the index behind them.
     digits = image.find(_DIGITS)
     while digits >= 0:
         following = image[digits : digits + 256 * _LONGEST_TOKEN].split(b"\0", 256 - _ZERO)
@@ -290,7 +289,7 @@ def _token_tables(image: bytes) -> Iterator[_Tokens]:
 
 
 def _marker_tables(image: bytes, end: int) -> Iterator[tuple[list[int], int]]:
-    """Numbers before ``end`` that begin at 0 and rise by what 256 names take; the most numbers first."""
+    # Numbers before `end` that begin at 0 and rise by what 256 names take; the most numbers first.
     begin = max(0, end - _TABLES_BYTES) & ~3
     words = np.frombuffer(image, "<u4", (end - begin) // 4, begin).astype(np.int64)
     steps = np.diff(words)
@@ -302,7 +301,6 @@ def _marker_tables(image: bytes, end: int) -> Iterator[tuple[list[int], int]]:
 
 
 def _read_names(image: bytes, tokens: _Tokens, markers: list[int], end: int) -> tuple[int, list[str]] | None:
-    """The place of the number of names, and all of them, where they end right before the markers at ``end``."""
     least = _STEP * (len(markers) - 1)
     for place in range((end - markers[-1] - 8) & ~3, max(0, end - markers[-1] - _STEP * _LONGEST_NAME), -4):
         (count,) = struct.unpack_from("<I", image, place)
@@ -315,7 +313,6 @@ def _read_names(image: bytes, tokens: _Tokens, markers: list[int], end: int) -> 
 
 
 def _expanded(table: bytes, texts: Sequence[bytes], markers: list[int], count: int) -> list[str] | None:
-    """All names with their types; None where a marker says otherwise."""
     names: list[str] = []
     at = 0
     for number in range(count):
@@ -332,11 +329,11 @@ def _expanded(table: bytes, texts: Sequence[bytes], markers: list[int], count: i
 
 
 def _read_addresses(image: bytes, tokens: _Tokens, num_syms: int, count: int) -> list[int] | None:
-    """By the one of the layouts in which they rise."""
+    # By the one of the layouts in which they rise.
     base = num_syms - 8
     old = (base - 4 * count) & ~7
-    if old > 0 and (found := _from_base(image, old, base, count)):
-        return found
+    if old > 0 and (addresses := _from_base(image, old, base, count)):
+        return addresses
     base = (tokens.end + 4 * count + 7) & ~7
     return _from_base(image, tokens.end, base, count) or _from_own_place(image, tokens.end, count)
 
@@ -360,13 +357,12 @@ def _from_own_place(image: bytes, place: int, count: int) -> list[int] | None:
 
 
 def _risen(addresses: NDArray[np.uint64]) -> list[int] | None:
-    """As they are, if they can be those of a kernel."""
+    # Only rising addresses can be those of a kernel.
     is_sorted = bool((addresses[1:] >= addresses[:-1]).all())
     return addresses.tolist() if is_sorted and addresses[-1] >= _LOWEST else None
 
 
 def _address_of(image: bytes, place: int) -> int:
-    """Where the kernel has what is at a ``place`` of its ELF file; 0 where it does not load that."""
     try:
         loaded = list(ELFFile(io.BytesIO(image)).iter_segments("PT_LOAD"))
     except NO_ELF:

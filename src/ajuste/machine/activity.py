@@ -29,38 +29,37 @@ Figures = Iterator[tuple[str, int]]
 
 
 def read_figures(names: Iterable[str], source: InventorySource) -> dict[str, int]:
-    """The figures ``SOURCE:NAME`` as they are now, without those that this machine does not have."""
-    found: dict[str, int] = {}
+    """Return the present figures ``SOURCE:NAME``, without those that this machine does not have."""
+    counted: dict[str, int] = {}
     wanted = frozenset(names)
     for origin in sorted({name.partition(":")[0] for name in wanted}):
         path, read = _FILES[origin]
         text = source.text(path, _MOST_BYTES)
         if not isinstance(text, Missing):
             figures = ((f"{origin}:{name}", value) for name, value in read(text))
-            found |= {name: value for name, value in figures if name in wanted}
-    return {name: value for name, value in found.items() if _is_counted(name, source)}
+            counted |= {name: value for name, value in figures if name in wanted}
+    return {name: value for name, value in counted.items() if _is_counted(name, source)}
 
 
 def facts_here(source: InventorySource) -> dict[str, int]:
-    """How many CPUs and NUMA nodes this machine has."""
+    """Return how many CPUs and NUMA nodes this machine has."""
     nodes = [name for name in source.names("/sys/devices/system/node") if name[4:].isdecimal()]
     return {"cpus": os.cpu_count() or 2, "nodes": len(nodes) or 2}
 
 
 def texts_of(paths: Iterable[str], source: InventorySource) -> dict[str, str]:
-    """What these files have, by path; without those that cannot be read."""
-    found = {path: source.text(path) for path in paths}
-    return {path: text for path, text in found.items() if not isinstance(text, Missing)}
+    """Return the contents of these files, by path, without unreadable ones."""
+    contents = {path: source.text(path) for path in paths}
+    return {path: text for path, text in contents.items() if not isinstance(text, Missing)}
 
 
 def _is_counted(name: str, source: InventorySource) -> bool:
-    """A disk counts nothing where that was turned off."""
+    # A disk counts nothing where that was turned off.
     origin, _, key = name.partition(":")
     return origin != "diskstats" or source.line(f"/sys/block/{key.partition('.')[0]}/queue/iostats") != "0"
 
 
 def _pairs(text: str) -> Figures:
-    """``NAME VALUE`` a line."""
     for line in text.splitlines():
         name, _, value = line.replace("\t", " ").partition(" ")
         if value.strip().isdecimal():
@@ -82,21 +81,21 @@ def _diskstats(text: str) -> Figures:
 
 
 def _schedstat(text: str) -> Figures:
-    """The time that tasks waited, on all CPUs together."""
+    # The time that tasks waited, on all CPUs together.
     lines = [line.split()[1:] for line in text.splitlines() if line.startswith("cpu")]
     if lines:
         yield "cpu.wait_ns", sum(int(fields[_WAIT]) for fields in lines if len(fields) > _WAIT)
 
 
 def _by_cpu(text: str) -> Figures:
-    """``NAME: COUNT COUNT …``, of all CPUs together."""
+    # `NAME: COUNT COUNT …`, of all CPUs together.
     for line in text.splitlines()[1:]:
         name, _, rest = line.partition(":")
         yield name.strip(), sum(int(word) for word in rest.split() if word.isdecimal())
 
 
 def _protocols(text: str) -> Figures:
-    """Two lines each: ``Tcp: NAME NAME …``, ``Tcp: VALUE VALUE …``."""
+    # Two lines each: `Tcp: NAME NAME …`, `Tcp: VALUE VALUE …`.
     for above, below in pairwise(text.splitlines()):
         protocol, _, names = above.partition(": ")
         other, _, values = below.partition(": ")

@@ -1,6 +1,6 @@
 """What Ajuste keeps to have it at once the next time: how much of each kind, since when unused, and what goes first.
 
-The user of an entry holds it (see ``machine.lock.holding``), and what is held is never removed.
+The user of an entry holds it (see ``machine.files.holding``), and what is held is never removed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ajuste.machine.files import unused
 from ajuste.machine.home import Home
-from ajuste.machine.lock import unused
 from ajuste.machine.session import stale
 from ajuste.model.base import BaseModel
 
@@ -135,21 +135,21 @@ class Cleared(BaseModel):
 
 
 def survey(home: Home) -> list[Kept]:
-    """All kinds, in the order in which they are shown; what killed commands left half made comes last."""
-    found = [
+    """Return all kinds, as they are shown; what killed commands left half made comes last."""
+    kinds = [
         _kept(kind.name, kind.what, str(kind.place(home)), kind.limit_bytes, _entries(kind, home))
         for kind in KINDS.values()
     ]
-    return [*found, _kept(LEFTOVERS, "remains of killed commands", "", None, _leftovers(home))]
+    return [*kinds, _kept(LEFTOVERS, "remains of killed commands", "", None, _leftovers(home))]
 
 
 def clear(names: Iterable[str], home: Home, *, dry_run: bool = False) -> list[Cleared]:
-    """Remove all of the kinds ``names`` that nobody uses, least recently used first."""
+    """Remove all unused entries of the kinds ``names``, least recently used first."""
     return [_cleared(name, home, dry_run=dry_run) for name in names]
 
 
 def make_room(name: str, home: Home) -> None:
-    """Keep a kind within its limit: what was not used for longest goes first, never what was used last."""
+    """Keep a kind within its limit: the least recently used goes first, never the last used."""
     kind = KINDS[name]
     entries = _entries(kind, home)
     total = sum(entry.size_bytes for entry in entries)
@@ -161,7 +161,7 @@ def make_room(name: str, home: Home) -> None:
 
 
 def remove_leftovers(home: Home) -> None:
-    """What commands left half made that were killed. Costs nothing where there is nothing."""
+    """Remove what killed commands left half made. Costs nothing where there is nothing."""
     _cleared(LEFTOVERS, home, dry_run=False)
 
 
@@ -186,23 +186,22 @@ def _kept(name: str, what: str, place: str, limit_bytes: int | None, entries: Se
 
 
 def _entries(kind: Kind, home: Home) -> list[Entry]:
-    """Least recently used first."""
-    found = (_entry(path, kind.locks(path, home)) for path in sorted(kind.place(home).glob(kind.pattern)))
-    return sorted((entry for entry in found if entry), key=lambda entry: entry.used_s)
+    entries = (_entry(path, kind.locks(path, home)) for path in sorted(kind.place(home).glob(kind.pattern)))
+    return sorted((entry for entry in entries if entry), key=lambda entry: entry.used_s)
 
 
 def _leftovers(home: Home) -> list[Entry]:
-    found: list[Entry | None] = [_entry(path, ()) for path in stale(home.sessions)]
+    entries: list[Entry | None] = [_entry(path, ()) for path in stale(home.sessions)]
     for name in (KERNELS, BUILT, MODULES, HEADERS, SOURCES, QEMU, PACKAGES, TUNED, OBJECTS, LISTS):
         root = KINDS[name].place(home)
         # Kernels are collected under the lock of what they were built in.
         locks = _build_locks(root, home) if name == BUILT else (root / ".lock",)
-        found += [_entry(path, (path, *locks)) for pattern in _HALF_MADE for path in root.glob(pattern)]
-    found += [_entry(path, (path,)) for path in home.booted.glob("*.new")]
+        entries += [_entry(path, (path, *locks)) for pattern in _HALF_MADE for path in root.glob(pattern)]
+    entries += [_entry(path, (path,)) for path in home.booted.glob("*.new")]
     # Where package lists were before Ajuste read them itself.
-    found += [_entry(path, (path / "lock",)) for path in (home.cache / "apt").glob("[!.]*")]
+    entries += [_entry(path, (path / "lock",)) for path in (home.cache / "apt").glob("[!.]*")]
     before_s = time.time() - _JUST_MADE_SECONDS
-    return [entry for entry in found if entry and (entry.used_s < before_s or not entry.locks)]
+    return [entry for entry in entries if entry and (entry.used_s < before_s or not entry.locks)]
 
 
 def _entry(path: Path, locks: tuple[Path, ...]) -> Entry | None:
@@ -214,18 +213,17 @@ def _entry(path: Path, locks: tuple[Path, ...]) -> Entry | None:
 
 
 def _size_bytes(path: Path) -> int:
-    """What it takes on the disk."""
     total = path.lstat().st_blocks * 512
     if path.is_symlink() or not path.is_dir():
         return total
     folders = [path]
     while folders:
-        with suppress(OSError), os.scandir(folders.pop()) as found:
-            for one in found:
+        with suppress(OSError), os.scandir(folders.pop()) as items:
+            for item in items:
                 with suppress(OSError):
-                    total += one.stat(follow_symlinks=False).st_blocks * 512
-                    if one.is_dir(follow_symlinks=False):
-                        folders.append(Path(one.path))
+                    total += item.stat(follow_symlinks=False).st_blocks * 512
+                    if item.is_dir(follow_symlinks=False):
+                        folders.append(Path(item.path))
     return total
 
 
@@ -235,7 +233,6 @@ def _is_unused(entry: Entry) -> bool:
 
 
 def _remove(entry: Entry) -> bool:
-    """In one step, so that nobody sees half of it."""
     with unused(entry.locks) as free:
         if not free:
             return False

@@ -1,4 +1,4 @@
-"""Who owns what Ajuste keeps: directories that nobody else can change or lead elsewhere, and who called sudo.
+"""Who owns what Ajuste keeps: directories that nobody else can change or lead elsewhere; who called sudo; file locks.
 
 Root in particular must not write where another user decides what a name leads to.
 """
@@ -6,14 +6,16 @@ Root in particular must not write where another user decides what a name leads t
 from __future__ import annotations
 
 import errno
+import fcntl
 import grp
 import hashlib
 import os
 import pwd
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
 from secrets import token_hex
@@ -40,9 +42,8 @@ class _Trusted:
 
 
 def calling_ids(environment: Mapping[str, str] = os.environ) -> tuple[int, int] | None:
-    """The user and group who called sudo; ``None`` only if neither ``SUDO_UID`` nor ``SUDO_GID`` is there.
-
-    Raises RequestError for one without the other and for anything else than two numbers.
+    """Return the user and group who called sudo, ``None`` if neither ``SUDO_UID`` nor ``SUDO_GID`` is set. Raises
+    RequestError for one without the other and for anything else than two numbers.
     """
     if not any(name in environment for name in SUDO):
         return None
@@ -53,7 +54,7 @@ def calling_ids(environment: Mapping[str, str] = os.environ) -> tuple[int, int] 
 def _number(name: str, environment: Mapping[str, str]) -> int:
     text = environment.get(name)
     if text is None:
-        other = next(one for one in SUDO if one != name)
+        other = next(variable for variable in SUDO if variable != name)
         raise RequestError(f"{other} is set and {name} is not; expected both or none", hint=SUDO_HINT)
     if text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= _LARGEST_ID:
         return int(text)
@@ -63,27 +64,33 @@ def _number(name: str, environment: Mapping[str, str]) -> int:
     )
 
 
+def require_no_foreign_link(directory: Path) -> None:
+    """Raise RequestError where a link of another user, or of the one who called sudo, would lead root elsewhere."""
+    if os.geteuid() != 0:
+        return
+    trusted = _trusted(os.environ).links
+    for folder in (directory, *directory.absolute().parents):
+        if folder.is_symlink() and (uid := folder.lstat().st_uid) not in trusted:
+            raise RequestError(f"{folder} is a link owned by {user_name(uid)}", hint="name the directory itself")
+
+
 def make_directory(directory: Path, mode: int = 0o700) -> None:
     """Make ``directory`` and every missing one above it, for this user alone unless ``mode`` says otherwise.
 
     Under sudo, what is made in a directory of the caller belongs to the caller. Raises RequestError where another
     user's link would lead root elsewhere.
     """
-    if os.geteuid() == 0:
-        trusted = _trusted(os.environ).links
-        for one in (directory, *directory.absolute().parents):
-            if one.is_symlink() and (uid := one.lstat().st_uid) not in trusted:
-                raise RequestError(f"{one} is a link owned by {user_name(uid)}", hint="name the directory itself")
+    require_no_foreign_link(directory)
     missing = [directory, *directory.parents]
-    missing = missing[: next((i for i, one in enumerate(missing) if one.exists()), len(missing))]
-    for one in reversed(missing):
+    missing = missing[: next((i for i, folder in enumerate(missing) if folder.exists()), len(missing))]
+    for folder in reversed(missing):
         try:
-            one.mkdir(mode=mode)
+            folder.mkdir(mode=mode)
         except FileExistsError:
             # Somebody was faster, in a place where everybody may make files.
-            require_own(one)
+            require_own(folder)
         else:
-            give_to_caller(one)
+            give_to_caller(folder)
     directory.mkdir(exist_ok=True)  # What is there and no directory is refused.
 
 
@@ -106,7 +113,6 @@ def _give(descriptor: int, ids: tuple[int, int]) -> None:
 
 
 def _caller_who_owns(directory: Path) -> tuple[int, int] | None:
-    """The sudo caller, if what root makes in ``directory`` is for that user and not for the machine."""
     caller = calling_ids() if os.geteuid() == 0 else None
     if caller is None or caller[0] == 0:
         return None
@@ -130,15 +136,15 @@ def require_own(directory: Path, environment: Mapping[str, str] = os.environ) ->
             at = at.parent
             continue
         try:
-            found = (at / part).lstat()
+            status = (at / part).lstat()
         except FileNotFoundError:
             return
         except OSError as error:
             raise _refused(directory, at / part, f"is not accessible: {error.strerror}") from None
-        _require_owner(directory, at / part, found, trusted)
-        if not stat.S_ISLNK(found.st_mode):
+        _require_owner(directory, at / part, status, trusted)
+        if not stat.S_ISLNK(status.st_mode):
             at = at / part
-            _require_closed(directory, at, found, last=not rest)
+            _require_closed(directory, at, status, last=not rest)
             continue
         links += 1
         if links > _MOST_LINKS:
@@ -148,26 +154,26 @@ def require_own(directory: Path, environment: Mapping[str, str] = os.environ) ->
         at = Path("/") if target.is_absolute() else at
 
 
-def _require_owner(directory: Path, at: Path, found: os.stat_result, trusted: _Trusted) -> None:
-    is_link = stat.S_ISLNK(found.st_mode)
+def _require_owner(directory: Path, at: Path, status: os.stat_result, trusted: _Trusted) -> None:
+    is_link = stat.S_ISLNK(status.st_mode)
     # Root follows no link of the user who called sudo either.
-    if found.st_uid in (trusted.links if is_link else trusted.directories):
+    if status.st_uid in (trusted.links if is_link else trusted.directories):
         return
-    raise _refused(directory, at, f"{'is a link owned by' if is_link else 'belongs to'} {user_name(found.st_uid)}")
+    raise _refused(directory, at, f"{'is a link owned by' if is_link else 'belongs to'} {user_name(status.st_uid)}")
 
 
-def _require_closed(directory: Path, at: Path, found: os.stat_result, *, last: bool) -> None:
-    """Nobody else may write there. Above the last one it is enough that nobody else may replace what is in it."""
-    if found.st_mode & stat.S_ISVTX and not last:
+def _require_closed(directory: Path, at: Path, status: os.stat_result, *, last: bool) -> None:
+    # Nobody else may write there. Above the last one it is enough that nobody else may replace what is in it.
+    if status.st_mode & stat.S_ISVTX and not last:
         return
-    if found.st_mode & stat.S_IWOTH:
+    if status.st_mode & stat.S_IWOTH:
         raise _refused(directory, at, "is writable by every user", f"chmod o-w {at}")
-    if found.st_mode & stat.S_IWGRP and not _is_private(found.st_gid, found.st_uid):
+    if status.st_mode & stat.S_IWGRP and not _is_private(status.st_gid, status.st_uid):
         raise _refused(directory, at, "is writable by other users of its group", f"chmod g-w {at}")
 
 
 def _is_private(gid: int, uid: int) -> bool:
-    """Whether a group has no other member than its user, as the groups that distributions make for each user."""
+    # Whether a group has no other member than its user, as the groups that distributions make for each user.
     if gid == 0:
         return True
     try:
@@ -184,9 +190,9 @@ def _refused(directory: Path, at: Path, why: str, mend: str = "") -> RequestErro
 
 
 def _trusted(environment: Mapping[str, str]) -> _Trusted:
-    own = frozenset({0, os.geteuid(), *_unmapped()})
+    owners = frozenset({0, os.geteuid(), *_unmapped()})
     caller = calling_ids(environment) if os.geteuid() == 0 else None
-    return _Trusted(links=own, directories=own | {caller[0]} if caller else own)
+    return _Trusted(links=owners, directories=owners | {caller[0]} if caller else owners)
 
 
 def is_trusted(uid: int) -> bool:
@@ -195,7 +201,7 @@ def is_trusted(uid: int) -> bool:
 
 
 def _unmapped() -> set[int]:
-    """How a user namespace shows the owners outside of it (user_namespaces(7)): nobody in it can be one of them."""
+    # How a user namespace shows the owners outside of it (user_namespaces(7)): nobody in it can be one of them.
     try:
         mapped = sum(int(line.split()[2]) for line in Path("/proc/self/uid_map").read_text().splitlines())
         whole = mapped >= _LARGEST_ID
@@ -212,11 +218,10 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def replaced(path: Path, *, mode: int = 0o600) -> Iterator[Path]:
-    """An empty file that takes the place of ``path`` when the block ends without an error.
-
-    Nobody else writes to it, also in another container that shares the directory, where PIDs are the same.
-    Raises OSError.
+    """Yield an empty file that takes the place of ``path`` when the block ends without an error. Nobody else writes to
+    it, not even in a container that shares the directory, where PIDs can be the same. Raises OSError.
     """
+    require_no_foreign_link(path.parent)
     new = path.with_name(f".{path.name}.{token_hex(8)}.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
@@ -241,7 +246,7 @@ def replace_file(path: Path, content: bytes, *, mode: int = 0o666, on_disk: bool
 
 
 def sync_to_disk(path: Path) -> None:
-    """What was written to a file, or made and removed in a directory, is on the disk. Raises OSError."""
+    """Wait until what was written to a file, or changed in a directory, is on the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -250,25 +255,27 @@ def sync_to_disk(path: Path) -> None:
 
 
 def open_named(path: Path) -> BufferedWriter:
-    """The file that a person named, to write; as root through no link and into no file of another user's making.
-
+    """Open the file that a person named for writing; as root through no link and into no file of another user's making.
     Raises OSError, and RequestError for a file or link that another user has put there.
     """
+    require_no_foreign_link(path.parent)
     ids = None
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         flags = os.O_CREAT | os.O_EXCL
         ids = _caller_who_owns(path.parent)
     else:
         trusted = _trusted(os.environ)
-        owners = trusted.links if stat.S_ISLNK(found.st_mode) else trusted.directories
-        if os.geteuid() == 0 and found.st_uid not in owners:
+        owners = trusted.links if stat.S_ISLNK(status.st_mode) else trusted.directories
+        if os.geteuid() == 0 and status.st_uid not in owners:
             raise RequestError(
-                f"{path} belongs to {user_name(found.st_uid)}; it is not overwritten",
+                f"{path} belongs to {user_name(status.st_uid)}; it is not overwritten",
                 hint="choose another name, or remove the file",
             )
-        flags = os.O_TRUNC | (0 if stat.S_ISLNK(found.st_mode) else os.O_NOFOLLOW)
+        if os.geteuid() == 0 and status.st_uid != 0 and stat.S_ISFIFO(status.st_mode):
+            raise RequestError(f"{path} is a FIFO of {user_name(status.st_uid)}", hint="name a file")
+        flags = os.O_TRUNC | (0 if stat.S_ISLNK(status.st_mode) else os.O_NOFOLLOW)
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, 0o666)
     if ids is not None:
         _give(descriptor, ids)
@@ -276,7 +283,7 @@ def open_named(path: Path) -> BufferedWriter:
 
 
 def user_name(uid: int) -> str:
-    """The name of a user, or the number where there is no name."""
+    """Return the name of a user, or the number where there is none."""
     try:
         return f"the user {pwd.getpwuid(uid).pw_name}"
     except KeyError:
@@ -287,15 +294,13 @@ def user_name(uid: int) -> str:
 
 
 def sha256_of(file: Path) -> str:
-    """SHA-256 of the content, hexadecimal. Raises OSError, also for what is no regular file: it never waits for a
-    writer.
-    """
+    """Return the SHA-256 of the content, hexadecimal. Raises OSError, also for what is no regular file."""
     with open_kept(file) as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def open_kept(file: Path) -> BufferedReader:
-    """A regular file, to read. Raises OSError for anything else, such as a FIFO, which would make its reader wait."""
+    """Open a regular file for reading. Raises OSError for anything else, such as a FIFO, which blocks."""
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -307,20 +312,108 @@ def open_kept(file: Path) -> BufferedReader:
 
 
 def read_kept(file: Path) -> bytes:
-    """The content of a regular file. Raises OSError."""
+    """Return the content of a regular file. Raises OSError."""
     with open_kept(file) as opened:
         return opened.read()
 
 
 def sealed(text: str) -> str:
-    """``text`` of one line, below its own checksum: what ``unsealed`` takes."""
+    """Return ``text`` of one line below its own checksum, for ``unsealed``."""
     return f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}\n"
 
 
 def unsealed(content: bytes) -> bytes:
-    """What was sealed. Raises ValueError if it is not exactly that any more."""
+    """Return what was sealed. Raises ValueError if it has changed."""
     digest, _, rest = content.partition(b"\n")
     text = rest.removesuffix(b"\n")
     if digest.decode("ascii", "replace") != hashlib.sha256(text).hexdigest() or rest == text:
         raise ValueError("its checksum differs")
     return text
+
+
+# A file lock between processes. The kernel of the machine lets go of it when its owner ends, however that happens.
+
+
+@contextmanager
+def holding(path: Path) -> Iterator[None]:
+    """Hold a file or directory in use, so that no cache removes it. Raises OSError if it is gone."""
+    descriptor = _hold(path)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def hold(path: Path) -> None:
+    """Hold as ``holding``, until this process ends: a descriptor is left open."""
+    _held_to_the_end(path, path.stat().st_ino)
+
+
+@contextmanager
+def unused(paths: Sequence[Path]) -> Iterator[bool]:
+    """Yield whether nobody uses any of ``paths`` (missing ones count); if so, nobody begins before the end."""
+    with ExitStack() as stack:
+        for path in paths:
+            try:
+                descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            except OSError:
+                continue
+            stack.callback(os.close, descriptor)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                yield False
+                return
+        yield True
+
+
+@cache
+def _held_to_the_end(path: Path, _inode: int) -> int:
+    # Once for each file, however often it is asked for.
+    return _hold(path)
+
+
+def _hold(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        if not _is_still(path, descriptor):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        with suppress(OSError):
+            os.utime(descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    # Whether what was locked is still there: the previous exclusive holder may have removed it.
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+@contextmanager
+def locked(file: Path, *, shared: bool = False, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Hold ``file`` (made if need be), alone or ``shared``. ``waiting`` is called once if another has it.
+
+    Source: flock(2).
+    """
+    mode = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    while True:
+        make_directory(file.parent)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            try:
+                fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waiting()
+                fcntl.flock(descriptor, mode)
+            if _is_still(file, descriptor):
+                os.utime(descriptor)
+                yield
+                return
+        finally:
+            os.close(descriptor)

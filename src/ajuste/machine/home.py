@@ -84,22 +84,23 @@ class Home:
 
 
 def home(environment: Mapping[str, str] = os.environ) -> Home:
-    """The home that ``environment`` names. Raises RequestError for one that another user owns or can change.
+    """Return the home that ``environment`` names.
 
-    Under sudo, runs and reports are kept in the caller's home. Root with the HOME of another user and without sudo
-    uses its own. Source: XDG Base Directory Specification 0.8 for the defaults.
+    Under sudo, runs and reports are kept in the caller's home. Root with the HOME of another user and without sudo uses
+    its own. Raises RequestError for one that another user owns or can change. Source: XDG Base Directory Specification
+    0.8 for the defaults.
     """
-    found = _named_by(environment)
+    paths = _named_by(environment)
     named = [Path(root)] if (root := environment.get("AJUSTE_HOME")) else []
-    roots = [found.data / "store.sqlite", found.reports, found.cluster_keys, found.followed / "live"]
-    if found.shared_store.startswith(_SQLITE):
-        roots.append(Path(found.shared_store.removeprefix(_SQLITE)))
+    roots = [paths.data / "store.sqlite", paths.reports, paths.cluster_keys, paths.followed / "live"]
+    if paths.shared_store.startswith(_SQLITE):
+        roots.append(Path(paths.shared_store.removeprefix(_SQLITE)))
     shared = roots if os.geteuid() == 0 else []  # Root writes nothing where another user leads it.
-    for directory in (*named, found.data, found.cache, found.state, found.journals, found.sessions, *shared):
+    for directory in (*named, paths.data, paths.cache, paths.state, paths.journals, paths.sessions, *shared):
         require_own(directory.expanduser(), environment)
-    where = {name: str(getattr(found, name)) for name in ("data", "cache", "state")}
-    _LOG.info("configuration read", extra=where | {"shared_store": bool(found.shared_store)})
-    return found
+    where = {name: str(getattr(paths, name)) for name in ("data", "cache", "state")}
+    _LOG.info("configuration read", extra=where | {"shared_store": bool(paths.shared_store)})
+    return paths
 
 
 def _named_by(environment: Mapping[str, str]) -> Home:
@@ -107,20 +108,25 @@ def _named_by(environment: Mapping[str, str]) -> Home:
     if root:
         base = Path(root).expanduser().absolute()
         return Home(base / "data", base / "cache", base / "state", store)
-    own = _of_user(os.geteuid(), environment, store)
+    paths = _of_user(os.geteuid(), environment, store)
     caller = calling_ids(environment) if os.geteuid() == 0 else None
     if caller is None or caller[0] == 0:
-        return own
+        return paths
     callers = _of_user(caller[0], environment, store)
     # Links are followed here once: what they lead to is the caller's, or refused.
     data, state = callers.data.resolve(), callers.state.resolve()
     for directory in (data, state):
-        _require_callers(directory, caller[0])
-    return replace(own, data=data, callers_state=state)
+        there = next(parent for parent in (directory, *directory.parents) if parent.exists())
+        why = "" if _owner_of(there) == caller[0] else f"does not belong to {user_name(caller[0])}, who called sudo"
+        if why or not os.access(there, os.W_OK):
+            raise RequestError(
+                f"cannot store files in {directory}: {there} {why or 'is closed to root'}", hint=_ANOTHER
+            )
+    return replace(paths, data=data, callers_state=state)
 
 
 def _of_user(uid: int, environment: Mapping[str, str], store: str) -> Home:
-    """As root, HOME and the XDG variables count only for the owner of that HOME: sudo may keep them, or may not."""
+    # As root, HOME and the XDG variables count only for the owner of that HOME: sudo may keep them.
     named = Path(environment["HOME"]) if environment.get("HOME") else None
     counts = named is not None and (os.geteuid() != 0 or _owner_of(named) == uid)
     user = named if named is not None and counts else _home_of(uid)
@@ -139,24 +145,16 @@ def _of_user(uid: int, environment: Mapping[str, str], store: str) -> Home:
 
 def _home_of(uid: int) -> Path:
     try:
-        found = Path(pwd.getpwuid(uid).pw_dir)
+        folder = Path(pwd.getpwuid(uid).pw_dir)
     except KeyError:
-        found = None
-    if found is None or not found.is_dir():
+        folder = None
+    if folder is None or not folder.is_dir():
         raise RequestError(f"home directory of {user_name(uid)} not found; cannot store results", hint=_ANOTHER)
-    return found
-
-
-def _require_callers(directory: Path, uid: int) -> None:
-    """Raises RequestError unless ``directory``, or where it is to be made, belongs to the sudo caller."""
-    there = next(one for one in (directory, *directory.parents) if one.exists())
-    why = "" if _owner_of(there) == uid else f"does not belong to {user_name(uid)}, who called sudo"
-    if why or not os.access(there, os.W_OK):
-        raise RequestError(f"cannot store files in {directory}: {there} {why or 'is closed to root'}", hint=_ANOTHER)
+    return folder
 
 
 def _owner_of(directory: Path) -> int:
-    """Our own user's where it is still to be made, -1 where it is not known."""
+    # A directory that does not exist yet will be ours; -1 stands for an unknown owner.
     try:
         return directory.stat().st_uid
     except FileNotFoundError:
@@ -180,14 +178,13 @@ _BUILT = TREE / "target" / "x86_64-unknown-linux-gnu" / "release"
 
 
 def native_program(name: str, environment: Mapping[str, str] = os.environ) -> Path:
-    """The absolute path of a native program.
-
-    Looked for in the directory ``AJUSTE_NATIVE`` (and there only, if it is set), in the installed package, and in the
-    build directory of a source tree. Raises RequestError where it is in none of them, or cannot run on this machine.
+    """Return the absolute path of a native program: in the directory ``AJUSTE_NATIVE`` (only there, if it is set), the
+    installed package or the build directory of a source tree. Raises RequestError where it is missing, or cannot run on
+    this machine.
     """
     chosen = environment.get("AJUSTE_NATIVE")
-    own = [NATIVE, _BUILT] if in_tree() else [NATIVE]
-    places = [Path(chosen).expanduser().absolute()] if chosen else own
+    defaults = [NATIVE, _BUILT] if in_tree() else [NATIVE]
+    places = [Path(chosen).expanduser().absolute()] if chosen else defaults
     for place in places:
         program = place / name
         if program.is_file() and os.access(program, os.X_OK):
@@ -201,24 +198,24 @@ def native_program(name: str, environment: Mapping[str, str] = os.environ) -> Pa
 
 
 def module_source(name: str) -> Path:
-    """The directory with the sources of a kernel module of Ajuste's own. Raises RequestError where it is missing."""
+    """Return the source directory of a bundled kernel module. Raises RequestError where it is missing."""
     places = [parent / "module" / _MODULES[name] for parent in (NATIVE, TREE / "native")]
-    found = next((place for place in places if (place / "Kbuild").is_file()), None)
-    if found is None:
+    folder = next((place for place in places if (place / "Kbuild").is_file()), None)
+    if folder is None:
         raise RequestError(f"sources of the kernel module {name} not found in {places[in_tree()]}", hint=how_to_mend())
-    return found
+    return folder
 
 
 # Programs of this machine, and the shared libraries that they load by themselves.
 
 
 def is_library(file: Path) -> bool:
-    """Such as ``libc.so.6``: loaded, not started, and so not executable as a rule."""
+    """Whether it is such as ``libc.so.6``: loaded, not started, and so not executable as a rule."""
     return ".so" in file.suffixes
 
 
 def find_program(name: str) -> str | None:
-    """The absolute path of a program on this machine, as ``shutil.which``; of a library that is named by its own."""
+    """Return the absolute path of a program as ``shutil.which``, of a library the path that names it."""
     file = Path(name)
     if file.is_absolute() and is_library(file):
         return name if file.is_file() else None

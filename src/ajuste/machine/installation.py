@@ -57,7 +57,7 @@ _MACHINES: Final = MappingProxyType({3: "i386", 40: "arm", 62: "x86_64", 183: "a
 
 
 def ajuste_version() -> str:
-    """As installed; ``unknown`` where the package runs from a bare tree."""
+    """Return the installed version; ``unknown`` in a bare tree."""
     from importlib.metadata import PackageNotFoundError, version  # It takes long to load, and few commands say it.
 
     try:
@@ -72,7 +72,7 @@ def in_tree() -> bool:
 
 
 def way() -> Way:
-    """Which program manages the environment that it runs in."""
+    """Return which program manages the environment that it runs in."""
     prefix = Path(sys.prefix)
     if in_tree():
         return "tree"
@@ -86,7 +86,7 @@ def way() -> Way:
 
 
 def command_to_add(extra: str) -> str:
-    """The command that installs an optional part. It needs no package index for Ajuste itself."""
+    """Return the command that installs an optional part, without a package index for Ajuste itself."""
     wanted = shlex.quote(f"ajuste[{extra}]")
     return {
         "tree": "make setup",
@@ -99,7 +99,7 @@ def command_to_add(extra: str) -> str:
 
 
 def how_to_mend() -> str:
-    """The hint where a part of the installation is missing or damaged, with the command."""
+    """Return the hint for a missing or damaged part of the installation, with the command."""
     if in_tree():
         return "build it with: make setup"
     return (
@@ -130,14 +130,14 @@ def as_root(words: Sequence[str] | None = None, path: str = SUDO_PATH) -> str:
 
 
 def require_extra(extra: str) -> None:
-    """Raises RequestError if an optional part is not installed. Nothing of it is loaded."""
+    """Raise RequestError if an optional part is not installed, without loading any of it."""
     for module in EXTRAS[extra]:
         if find_spec(module) is None:
             raise _lacking(module, extra)
 
 
 def lacking(error: ModuleNotFoundError) -> RequestError | None:
-    """What people are told of a module that could not be loaded; ``None`` if it is a fault in the source tree."""
+    """Return the message for a module that could not be loaded, ``None`` for a fault in the source tree."""
     module = (error.name or "").partition(".")[0]
     extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
     if extra is not None:
@@ -153,16 +153,16 @@ def _lacking(module: str, extra: str) -> RequestError:
 
 
 def recorded() -> dict[str, Any]:
-    """What the build of the wheel recorded: commit, and of each native program its SHA-256. Empty in a source tree."""
+    """Return what the wheel's build recorded: commit, and SHA-256 of native programs; empty in a source tree."""
     try:
-        found = json.loads(RECORD.read_bytes())
+        record = json.loads(RECORD.read_bytes())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
 def require_runnable(program: Path) -> None:
-    """Raises RequestError for a program of another kind of machine, and for a file that is no whole program."""
+    """Raise RequestError for a program of another kind of machine, and for a file that is no whole program."""
     try:
         with program.open("rb") as file:
             head = file.read(20)
@@ -173,16 +173,16 @@ def require_runnable(program: Path) -> None:
     if head[:4] != b"\x7fELF" or len(head) < 20:
         raise RequestError(f"{program} is not a program of Linux", hint=how_to_mend())
     (number,) = struct.unpack(">H" if head[5] == 2 else "<H", head[18:20])
-    expected, found = platform.machine(), _MACHINES.get(number, f"another machine (ELF {number})")
-    if found != expected:
+    expected, actual = platform.machine(), _MACHINES.get(number, f"another machine (ELF {number})")
+    if actual != expected:
         raise RequestError(
-            f"{program} is a program for {found}; expected one for {expected}, this machine",
+            f"{program} is a program for {actual}; expected one for {expected}, this machine",
             hint=f"install the wheel for {expected}: ajuste-VERSION-py3-none-manylinux_2_17_{expected}.whl",
         )
 
 
 def c_library() -> str | None:
-    """The name and version of this machine's C library, such as ``glibc 2.36``; ``None`` if it does not say them."""
+    """Return the name and version of this machine's C library, such as ``glibc 2.36``, ``None`` if unknown."""
     try:
         return os.confstr("CS_GNU_LIBC_VERSION")
     except (ValueError, OSError):
@@ -190,9 +190,8 @@ def c_library() -> str | None:
 
 
 def require_c_library(library: Path) -> None:
-    """Raises RequestError where a shared ``library`` needs a newer C library than this machine has.
-
-    All programs are static: only what QEMU loads has such a need.
+    """Raise RequestError where a shared ``library`` needs a newer C library than this machine has. All programs are
+    static: only what QEMU loads has such a need.
     """
     needed = max(_versions(rb"GLIBC_(\d+)\.(\d+)", library.read_bytes()), default=(0, 0))
     here = c_library()

@@ -26,10 +26,7 @@ from ajuste.model.error import RequestError
 
 
 def machine_id() -> str:
-    """What distinguishes this machine from others that may share a directory with it; empty where it has none.
-
-    Source: machine-id(5).
-    """
+    """Return what distinguishes this machine from others on a shared directory, or empty. Source: machine-id(5)."""
     try:
         return Path("/etc/machine-id").read_text(encoding="ascii").strip()
     except (OSError, ValueError):
@@ -37,13 +34,13 @@ def machine_id() -> str:
 
 
 def boot_id() -> str:
-    """What distinguishes this boot of the machine from all others (random(4))."""
+    """Return what distinguishes this boot of the machine from all others (random(4))."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def started_ticks(pid: int) -> int:
-    """When a process began, in clock ticks since this machine did; 0 where there is none. Unlike a time of the day it
-    stays the same when somebody sets the clock (proc_pid_stat(5)).
+    """Return when a process began, in clock ticks since this machine did, 0 where there is none. Setting the clock does
+    not change it (proc_pid_stat(5)).
     """
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[19])
@@ -58,9 +55,8 @@ _IDENTITIES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 
 
 def machine_marks() -> dict[str, str]:
-    """Kernel, processor and identity of this machine, as far as they matter to what is measured on it.
-
-    They only ever go into a fingerprint: an identity must not be shown as it is (machine-id(5)).
+    """Return kernel, processor and identity of this machine, as far as they matter to measurements. They only ever go
+    into a fingerprint: an identity must not be shown as it is (machine-id(5)).
     """
     return {
         "kernel": f"{platform.release()} {platform.version()}",
@@ -70,7 +66,7 @@ def machine_marks() -> dict[str, str]:
 
 
 def _processor() -> str:
-    """As /proc/cpuinfo says it (proc_cpuinfo(5)); the architecture where it says nothing."""
+    # As /proc/cpuinfo says it (proc_cpuinfo(5)); the architecture where it says nothing.
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         key, _, value = line.partition(":")
         if key.strip() == "model name":
@@ -156,7 +152,7 @@ def remove_stale(sessions: Path) -> None:
 
 
 def stale(sessions: Path) -> list[Path]:
-    """The session directories of this machine whose owner is gone."""
+    """Return the session directories of this machine whose owner is gone."""
     return [directory for directory in sorted(sessions.glob(f"{_PREFIX}*")) if _is_stale(directory)]
 
 
@@ -171,7 +167,7 @@ def _is_stale(directory: Path) -> bool:
 
 
 def _is_empty_and_old(directory: Path) -> bool:
-    """Whether its owner was killed before it said who it is: that takes no time."""
+    # Whether its owner was killed before it said who it is: that takes no time.
     try:
         return not any(directory.iterdir()) and time.time() - directory.stat().st_mtime > _UNMARKED_SECONDS
     except OSError:

@@ -1,4 +1,4 @@
-"""The metrics that every trial has, from what wait4(2) and perf events say of the workload.
+"""Figures in outputs, amounts with their units, and the metrics that every trial has from wait4(2) and perf events.
 
 Their names, units and meanings for people are in ``catalogue/metrics.toml``.
 """
@@ -6,10 +6,12 @@ Their names, units and meanings for people are in ``catalogue/metrics.toml``.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from ajuste.model.error import RunError
 from ajuste.model.event import Counter, Exited
@@ -26,7 +28,7 @@ class ParseError(RunError):
 
 
 def excerpt(text: str, limit: int = 80) -> str:
-    """The beginning of an output in quotes, for messages."""
+    """Return the beginning of an output in quotes, for messages."""
     line = text.strip().split("\n", 1)[0]
     return f'"{line}"' if len(line) <= limit else f'"{line[:limit]}…"'
 
@@ -35,7 +37,7 @@ def excerpt(text: str, limit: int = 80) -> str:
 
 
 def figure(text: str, what: str) -> float:
-    """The finite number that ``text`` is. Raises ParseError that names ``what`` it should be."""
+    """Return the finite number that ``text`` is. Raises ParseError that names ``what`` it should be."""
     try:
         value = float(text)
     except ValueError:
@@ -46,7 +48,7 @@ def figure(text: str, what: str) -> float:
 
 
 def finite(value: float, what: str) -> float:
-    """``value`` as a finite number. Raises ParseError that names ``what`` it should be."""
+    """Return ``value`` as a finite number. Raises ParseError that names ``what`` it should be."""
     try:
         number = float(value)
     except OverflowError:
@@ -113,7 +115,7 @@ HARDWARE_METRICS: Final = tuple(_COUNTED)[tuple(_COUNTED).index("cycles") :]
 
 
 def counters_for(metrics: Iterable[str]) -> tuple[str, ...]:
-    """The perf events that ``metrics`` need, each once, in a fixed order."""
+    """Return the perf events that ``metrics`` need, each once, in a fixed order."""
     wanted = set(metrics)
     needed = {name for metric, counted in _COUNTED.items() if metric in wanted for name in counted.counters}
     order = dict.fromkeys(name for counted in _COUNTED.values() for name in counted.counters)
@@ -121,13 +123,13 @@ def counters_for(metrics: Iterable[str]) -> tuple[str, ...]:
 
 
 def base_metrics(exited: Exited, counters: Iterable[Counter]) -> tuple[dict[str, float], dict[str, str]]:
-    """The metrics of a workload that ended, and those that are not supported, with the reason.
+    """Return the metrics of a workload that ended, and the reasons for those that are not supported.
 
     ``elapsed``, ``user-time`` and ``system-time`` in seconds, ``task-clock`` in milliseconds, ``peak-rss`` in bytes. A
     metric whose counters were not asked for is in neither.
     """
-    said = {counter.name: counter for counter in counters}
-    counts = {name: counter.value for name, counter in said.items() if counter.value is not None}
+    by_name = {counter.name: counter for counter in counters}
+    counts = {name: counter.value for name, counter in by_name.items() if counter.value is not None}
     metrics = {name: value(exited) for name, value in _WAITED.items()}
     missing: dict[str, str] = {}
     for name, counted in _COUNTED.items():
@@ -135,9 +137,9 @@ def base_metrics(exited: Exited, counters: Iterable[Counter]) -> tuple[dict[str,
             value = counted.value(exited, counts)
             if value is not None:
                 metrics[name] = value
-        elif all(counter in said for counter in counted.counters):
+        elif all(counter in by_name for counter in counted.counters):
             reasons = (
-                said[counter].not_supported or "not counted" for counter in counted.counters if counter not in counts
+                by_name[counter].not_supported or "not counted" for counter in counted.counters if counter not in counts
             )
             missing[name] = next(iter(reasons))
     return metrics, missing
@@ -159,10 +161,10 @@ EXACT_METRICS = tuple(_EXACT)
 
 
 def exact_metrics(costs: Costs) -> dict[str, float]:
-    """The metrics of a workload whose instructions were counted one by one."""
-    own = [task for task in costs.tasks if task.role == "workload"]
-    found = {name: float(sum(map(of_task, own))) for name, of_task in _EXACT.items()}
-    return found | _modelled_metrics(costs.machine, own) if costs.machine else found
+    """Return the metrics of a workload whose instructions were counted one by one."""
+    tasks = [task for task in costs.tasks if task.role == "workload"]
+    metrics = {name: float(sum(map(of_task, tasks))) for name, of_task in _EXACT.items()}
+    return metrics | _modelled_metrics(costs.machine, tasks) if costs.machine else metrics
 
 
 # What the modelled machine makes of the same.
@@ -184,13 +186,13 @@ MODELLED_METRICS: Final = (
 )
 
 
-def _modelled_metrics(machine: ModelledMachine, own: Sequence[CostTask]) -> dict[str, float]:
-    """``modelled-time`` in seconds."""
-    modelled = [task.modelled for task in own if task.modelled is not None]
-    missed = all_missed(one.misses for one in modelled)
+def _modelled_metrics(machine: ModelledMachine, tasks: Sequence[CostTask]) -> dict[str, float]:
+    # The time is in seconds.
+    modelled = [task.modelled for task in tasks if task.modelled is not None]
+    missed = all_missed(counts.misses for counts in modelled)
     figures = (
-        sum(one.loads for one in modelled),
-        sum(one.stores for one in modelled),
+        sum(counts.loads for counts in modelled),
+        sum(counts.stores for counts in modelled),
         missed.l1i,
         missed.l1d,
         missed.l2,
@@ -199,7 +201,7 @@ def _modelled_metrics(machine: ModelledMachine, own: Sequence[CostTask]) -> dict
         missed.remote,
         missed.walks,
         missed.branches,
-        machine.seconds(sum(task.user + task.kernel for task in own), missed),
+        machine.seconds(sum(task.user + task.kernel for task in tasks), missed),
     )
     return dict(zip(MODELLED_METRICS, map(float, figures), strict=True))
 
@@ -211,22 +213,151 @@ CPU_SHARE: Final = "cpu-share"
 
 
 def background_share(number: int) -> str:
-    """The metric of the background load of that number, counted from 1 as in the study."""
+    """Return the metric of the background load of that number, counted from 1 as in the study."""
     return f"{CPU_SHARE}.background-{number}"
 
 
 def shares(exits: Iterable[Exited], loads: Sequence[int]) -> dict[str, float]:
-    """CPU time, user and system, by elapsed time, in per cent of one CPU.
+    """Return CPU time, user and system, by elapsed time, in per cent of one CPU.
 
-    ``loads`` has for each background command the number of its load: commands of the same one are added up. Their
-    window is not quite the workload's: the agent counts them from their own start.
+    ``loads`` has the number of each background command's load: commands of one load are added up. Their window is not
+    quite the workload's: the agent counts them from their own start.
     """
-    found: dict[str, float] = {}
+    percents: dict[str, float] = {}
     for event in exits:
         if event.role not in ("workload", "background") or not event.wall_ns:
             continue
         if event.role == "background" and event.index >= len(loads):
             continue
         name = CPU_SHARE if event.role == "workload" else background_share(loads[event.index])
-        found[name] = found.get(name, 0.0) + 100 * (event.user_ns + event.system_ns) / event.wall_ns
-    return found
+        percents[name] = percents.get(name, 0.0) + 100 * (event.user_ns + event.system_ns) / event.wall_ns
+    return percents
+
+
+# Amounts whose unit changes within an output, such as ``840us``, ``12.3 ms`` and ``1.2s``, as figures of one metric.
+#
+# What is printed is converted to the metric's own unit. A number without a unit is already in it, as ever. A metric's
+# unit is a time, an amount of data, or else the name of what is counted; after a slash is what it is counted by.
+# Which spellings each of them has is in docs/reference/study-files.md.
+
+
+_SPELLED: Final = {
+    Fraction(1, 10**9): ("ns", "nsec", "nsecs"),
+    Fraction(1, 10**6): ("us", "usec", "usecs", "µs", "μs"),
+    Fraction(1, 10**3): ("ms", "msec", "msecs"),
+    Fraction(1): ("s", "sec", "secs", "second", "seconds"),
+    Fraction(60): ("min", "mins", "minute", "minutes"),
+    Fraction(3600): ("h", "hr", "hrs", "hour", "hours"),
+}
+_TIMES: Final = {name: size for size, names in _SPELLED.items() for name in names}
+_MINUTES: Final = {"m": Fraction(60)}
+"""Only where the metric is a time: as a metric's own unit it could be anything."""
+
+_BINARY: Final = {f"{letter}i": Fraction(1024**power) for power, letter in enumerate("KMGTP", 1)}
+_DECIMAL: Final = {letter: Fraction(1000**power) for power, letter in enumerate("KMGTP", 1)} | {"k": Fraction(1000)}
+_PREFIXES: Final = {"": Fraction(1)} | _DECIMAL | _BINARY
+_DATA: Final = {
+    f"{prefix}{name}": size * part
+    for names, part in ((("B", "byte", "bytes"), Fraction(1)), (("b", "bit", "bits"), Fraction(1, 8)))
+    for name in names
+    for prefix, size in _PREFIXES.items()
+}
+_BARE: Final = _BINARY | {name[0]: size for name, size in _BINARY.items()} | {"k": Fraction(1024)}
+"""Of data without a letter for what they are of: as programs for people mean it (``ls -h``, fio)."""
+
+_NUMBER: Final = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+_AMOUNT: Final = re.compile(rf"\s*([+-]?{_NUMBER}(?:[eE][+-]?[0-9]{{1,3}})?)\s*(.*?)\s*", re.DOTALL)
+_PART: Final = re.compile(rf"\s*({_NUMBER})\s*([a-zµμ]+)")
+_PER_SECOND: Final = re.compile(r"(.*)(b|B)ps")
+
+LONGEST: Final = 100
+"""Characters of an amount."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """``size`` in seconds or bytes, of a count 1 with its ``name``; ``per`` is seconds or a name, if there is any."""
+
+    kind: Literal["time", "data", "count"]
+    size: Fraction
+    name: str
+    per: Fraction | str | None
+
+
+def unit_of(text: str) -> Unit:
+    """Return the unit of a metric."""
+    head, per = _split(text)
+    if head in _TIMES:
+        return Unit("time", _TIMES[head], head, per)
+    if head in _DATA:
+        return Unit("data", _DATA[head], head, per)
+    return Unit("count", Fraction(1), "" if head == "1" else head, per)
+
+
+def _split(text: str) -> tuple[str, Fraction | str | None]:
+    head, slash, tail = text.partition("/")
+    if slash:
+        return head.strip(), _TIMES.get(tail.strip(), tail.strip())
+    if match := _PER_SECOND.fullmatch(text):
+        return match[1] + match[2], Fraction(1)
+    return text.strip(), None
+
+
+def amount(text: str, unit: str, what: str) -> float:
+    """Return the figure that ``text`` is, in ``unit``. Raises ParseError that names ``what`` it should be."""
+    match = _AMOUNT.fullmatch(text) if len(text) <= LONGEST else None
+    if match is None or not match[2] or match[2] == unit:
+        return figure(text if match is None else match[1], what)
+    metric_unit = unit_of(unit)
+    if (seconds := _parts(text, metric_unit)) is not None:
+        return finite(seconds, what)
+    # How many of the metric's unit the printed one is; None where they have nothing in common.
+    head, per = _split(match[2])
+    size = _size(head, metric_unit)
+    ratio = None if size is None else _by(size / metric_unit.size, per, metric_unit)
+    if ratio is None:
+        wanted, hint = (f"an amount in {unit}", "") if unit else ("a number", _HINT)
+        raise ParseError(f"{excerpt(text)} is not {wanted} for {what}{hint}")
+    return finite(_times(figure(match[1], what), ratio), what)
+
+
+_HINT: Final = "; name the metric's unit, such as ms, to convert printed units to it"
+
+
+def _times(value: float, ratio: Fraction) -> float:
+    # Rounded once where the ratio is whole or a part of one: 840 µs are exactly 0.84 ms.
+    return value * ratio.numerator / ratio.denominator
+
+
+def _size(head: str, metric_unit: Unit) -> Fraction | None:
+    if metric_unit.kind == "time":
+        return (_TIMES | _MINUTES).get(head)
+    if metric_unit.kind == "data":
+        return (_DATA | _BARE).get(head)
+    known = {prefix: size for prefix, size in _PREFIXES.items() if head in (prefix, prefix + metric_unit.name)}
+    known |= {prefix: size for prefix, size in _PREFIXES.items() if head == f"{prefix} {metric_unit.name}"}
+    return min(known.values(), default=None)
+
+
+def _by(ratio: Fraction, per: Fraction | str | None, metric_unit: Unit) -> Fraction | None:
+    if isinstance(per, Fraction) and isinstance(metric_unit.per, Fraction):
+        return ratio * metric_unit.per / per
+    if per == metric_unit.per:
+        return ratio
+    # ``1.5K`` of operations per second, and ``12 ms`` of ms/op, need not say it again; ``3 MiB`` is no speed.
+    said_elsewhere = metric_unit.kind == "count" or isinstance(metric_unit.per, str)
+    return ratio if per is None and said_elsewhere else None
+
+
+def _parts(text: str, metric_unit: Unit) -> float | None:
+    # `1m30.5s` in the metric's unit, from the largest part to the smallest; `None` for what is not like it.
+    if metric_unit.kind != "time" or metric_unit.per is not None:
+        return None
+    end, total, before, count = 0, 0.0, None, 0
+    while match := _PART.match(text, end):
+        size = (_TIMES | _MINUTES).get(match[2])
+        if size is None or (before is not None and size >= before):
+            return None
+        total += _times(float(match[1]), size / metric_unit.size)
+        end, before, count = match.end(), size, count + 1
+    return total if count > 1 and not text[end:].strip() else None

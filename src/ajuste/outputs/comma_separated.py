@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
-from ajuste.outputs.collector import LARGEST, MOST_METRICS, Collector, require_computable, require_possible
-from ajuste.outputs.format import ResultSource
+from ajuste.outputs.format import LARGEST, MOST_METRICS, Collector, ResultSource, require_computable, require_possible
 
 FORMAT: Final = "CSV"
 CONFIGURATION: Final = "configuration"
@@ -35,12 +34,11 @@ _FEWER: Final = "split the file, or leave out what is not compared"
 
 
 def read(source: ResultSource) -> MeasuredTable:
-    """A column is called ``time`` or, with its unit, ``time [ms]``.
-
-    An empty field is a value that was not measured: an error, since nothing is dropped silently.
+    """Read a CSV file, in which a column is called ``time`` or, with its unit, ``time [ms]``. An empty field is an
+    error, since nothing is dropped silently.
     """
     file = source.file
-    separator = _separator(source.text)
+    separator = max(",;\t", key=source.text.lstrip("\ufeff\r\n").split("\n", 1)[0].count)
     rows = rows_of(source.text, separator, file)
     line, first = next(rows, (1, []))
     head = [_column_name(field.strip()) for field in first]
@@ -54,7 +52,8 @@ def read(source: ResultSource) -> MeasuredTable:
     metrics = {index: metric_of(field) for index, field in enumerate(head) if field not in (CONFIGURATION, BLOCK)}
     if not metrics:
         raise RequestError("the metric column is missing; expected at least one", place=Place(file, line))
-    _check_names(list(metrics.values()), Place(file, line))
+    if twice := _twice([metric.name for metric in metrics.values()]):
+        raise RequestError(f"two columns have the metric {twice!r}; expected one", place=Place(file, line))
     columns, lines = _columns(rows, len(head), file)
     groups = _groups(_column(columns, head, CONFIGURATION), source.name, lines, file)
     blocks = _column(columns, head, BLOCK)
@@ -63,7 +62,7 @@ def read(source: ResultSource) -> MeasuredTable:
             "found a block without a name; expected a name in every row",
             place=Place(file, lines[blocks.index("")], BLOCK),
         )
-    found = Collector(FORMAT, file)
+    collector = Collector(FORMAT, file)
     for index, metric in metrics.items():
         hint = None if CONFIGURATION in head else _NAMES
         values = _numbers(columns[index], metric.name, separator, lines, file, hint)
@@ -71,12 +70,11 @@ def read(source: ResultSource) -> MeasuredTable:
             require_possible(values, metric, [Place(file, line, metric.name) for line in lines])
         for configuration, places in groups.items():
             named = None if blocks is None else [blocks[place] for place in places]
-            found.add_all(configuration, metric, [values[place] for place in places], named)
-    return found.table()
+            collector.add_all(configuration, metric, [values[place] for place in places], named)
+    return collector.table()
 
 
 def _columns(rows: Iterator[tuple[int, list[str]]], count: int, file: Path) -> tuple[list[list[str]], list[int]]:
-    """The ``count`` fields of all rows, column by column, and the rows' lines."""
     columns: list[list[str]] = [[] for _ in range(count)]
     lines = []
     for line, row in rows:
@@ -95,14 +93,14 @@ def _column_name(field: str) -> str:
 
 
 def metric_of(field: str) -> Metric:
-    """The metric of a column: ``time [ms]`` is in milliseconds."""
+    """Return the metric of a column: ``time [ms]`` is in milliseconds."""
     named = _HEAD.match(field)
     name, unit = (named["name"], named["unit"]) if named and named["name"] else (field, "")
     return Metric(name=name, title=name, unit=unit, direction="none")
 
 
 def number(field: str, name: str, separator: str, place: Place, hint: str | None = None) -> float:
-    """The number in a field. Raises RequestError, also for what cannot be computed with."""
+    """Return the number in a field. Raises RequestError, also for what cannot be computed with."""
     text = field.strip()
     if separator != "," and text.count(",") == 1 and "." not in text:
         text = text.replace(",", ".")
@@ -117,7 +115,7 @@ def number(field: str, name: str, separator: str, place: Place, hint: str | None
 def _numbers(
     column: Sequence[str], name: str, separator: str, lines: Sequence[int], file: Path, hint: str | None
 ) -> list[float]:
-    """The numbers of a column: at once if it has nothing but plain ones, else one by one, which finds the wrong one."""
+    # The numbers of a column: at once if it has nothing but plain ones, else one by one, which finds the wrong one.
     try:
         values = list(map(float, column))
     except ValueError:
@@ -128,7 +126,7 @@ def _numbers(
 
 
 def _all_plain(column: Sequence[str], sizes: NDArray[np.float64]) -> bool:
-    """Whether nothing is among them that only Python takes for a number, or that cannot be computed with."""
+    # Whether nothing is among them that only Python takes for a number, or that cannot be computed with.
     sound = bool(np.all((sizes < LARGEST) & ((sizes > 1 / LARGEST) | (sizes == 0))))
     return sound and max(map(len, column)) <= _LONGEST_FIELD and "_" not in "".join(column)
 
@@ -138,7 +136,6 @@ def _column(columns: Sequence[list[str]], head: Sequence[str], name: str) -> lis
 
 
 def _groups(names: list[str] | None, name: str, lines: Sequence[int], file: Path) -> dict[str, Sequence[int]]:
-    """The places of each configuration's rows."""
     if names is None:
         return {name: range(len(lines))} if lines else {}
     groups: dict[str, list[int]] = {}
@@ -152,11 +149,6 @@ def _groups(names: list[str] | None, name: str, lines: Sequence[int], file: Path
     return dict(groups)
 
 
-def _separator(text: str) -> str:
-    first = text.lstrip("\ufeff\r\n").split("\n", 1)[0]
-    return max(",;\t", key=first.count)
-
-
 def _check_head(head: list[str], place: Place) -> None:
     if len(head) > MOST_COLUMNS:
         raise RequestError(f"{len(head)} columns; expected at most {MOST_COLUMNS}", place=place, hint=_FEWER)
@@ -166,11 +158,6 @@ def _check_head(head: list[str], place: Place) -> None:
         raise RequestError(f"column {head.index('') + 1} has no name; expected a name", place=place)
     if head and all(_is_number(field) for field in head):
         raise RequestError("the first line has numbers; expected column names, such as configuration,time", place=place)
-
-
-def _check_names(metrics: list[Metric], place: Place) -> None:
-    if twice := _twice([metric.name for metric in metrics]):
-        raise RequestError(f"two columns have the metric {twice!r}; expected one", place=place)
 
 
 def _twice(names: Sequence[str]) -> str | None:
@@ -189,7 +176,9 @@ def _is_number(text: str) -> bool:
 
 
 def rows_of(text: str, separator: str, file: Path) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not empty, each with the line on which it ends. Raises RequestError where quoting is broken."""
+    """Yield the rows that are not empty, each with the line on which it ends. Raises RequestError for
+    broken quoting.
+    """
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         for row in reader:

@@ -13,8 +13,16 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
 from ajuste.outputs import comma_separated
-from ajuste.outputs.collector import apart, joined, utf8
-from ajuste.outputs.format import DocumentFormat, ResultSource, TextFormat, parse_document, require_runs
+from ajuste.outputs.format import (
+    DocumentFormat,
+    ResultSource,
+    TextFormat,
+    apart,
+    joined,
+    parse_document,
+    require_runs,
+    utf8,
+)
 from ajuste.outputs.programs import document_formats, text_formats
 
 # The formats that are known, and which of them a file is in.
@@ -32,14 +40,14 @@ KNOWN: Final = f"give CSV, or a file of another known format: {', '.join(NAMES[1
 
 
 def read_source(source: ResultSource, chosen: str | None = None) -> MeasuredTable:
-    """The table of a file in the ``chosen`` format, or else in that which it seems to be in. Raises RequestError."""
+    """Read a file in the ``chosen`` format, or else in the one that it seems to be in. Raises RequestError."""
     place = Place(source.file)
     if not source.text.strip():
         raise RequestError("the file is empty", place=place, hint=KNOWN)
     if chosen is not None and chosen not in NAMES:
         raise RequestError(f"--format {chosen}: format not found; expected one of {', '.join(NAMES)}")
-    documents = [one for one in DOCUMENTS if chosen in (None, one.name)]
-    texts = [one for one in TEXTS if chosen in (None, one.name)]
+    documents = [kind for kind in DOCUMENTS if chosen in (None, kind.name)]
+    texts = [kind for kind in TEXTS if chosen in (None, kind.name)]
     for text in texts:
         if text.recognise(source.text) and not (text.name == "csv" and chosen is None and _is_document(source.text)):
             return text.read(source)
@@ -54,9 +62,9 @@ def _is_document(text: str) -> bool:
 
 def _document(source: ResultSource, documents: Sequence[DocumentFormat]) -> MeasuredTable:
     document = parse_document(source.text, source.file)
-    for one in documents:
-        if one.recognise(document):
-            return one.read(document, source.name, source.file)
+    for kind in documents:
+        if kind.recognise(document):
+            return kind.read(document, source.name, source.file)
     if len(documents) == 1:
         raise RequestError(f"this is not {documents[0].title}", place=Place(source.file), hint=KNOWN)
     raise RequestError("unknown JSON document", place=Place(source.file), hint=KNOWN)
@@ -101,8 +109,8 @@ def read_files(files: Sequence[Path], names: Sequence[str] = (), asked: FileRequ
     groups: dict[str, list[Path]] = {}
     for given, name in zip(files, chosen, strict=True):
         groups.setdefault(name, []).extend(files_of(given))
-    tables = [(name, _together(name, own, wanted)) for name, own in groups.items()]
-    firsts = [own[0] for own in groups.values()]
+    tables = [(name, _together(name, paths, wanted)) for name, paths in groups.items()]
+    firsts = [paths[0] for paths in groups.values()]
     return _directed(joined(zip(firsts, apart(tables), strict=True)), wanted)
 
 
@@ -112,24 +120,22 @@ def _together(name: str, files: Sequence[Path], wanted: FileRequest) -> Measured
 
 
 def files_of(given: Path) -> list[Path]:
-    """The files that a person means: a file, those in a directory, or those that match a pattern, sorted by name.
-
+    """Return the files that a person means, sorted by name: a file, those in a directory or those that match a pattern.
     Raises RequestError where there is none.
     """
     if given.is_dir():
-        found = [one for one in sorted(given.iterdir()) if not one.name.startswith(".")]
+        paths = [path for path in sorted(given.iterdir()) if not path.name.startswith(".")]
     elif has_magic(str(given)) and not given.exists():
-        found = [Path(one) for one in sorted(glob(str(given), recursive=True))]  # noqa: PTH207 - also absolute ones
+        paths = [Path(path) for path in sorted(glob(str(given), recursive=True))]  # noqa: PTH207 - also absolute ones
     else:
         return [given]
-    files = [one for one in found if one.is_file()]
+    files = [path for path in paths if path.is_file()]
     if not files:
         raise RequestError("has no files; expected at least one", place=Place(given))
     return files
 
 
 def _label(given: Path) -> Path:
-    """What a person's files are named after: of a pattern, the last part that is none."""
     if given.exists() or not has_magic(str(given)):
         return given.resolve() if given.name in ("", "..") else given
     plain = [part for part in given.parts if not has_magic(part)]
@@ -138,10 +144,10 @@ def _label(given: Path) -> Path:
 
 def _text(file: Path) -> str:
     try:
-        found = file.stat()
-        if not stat.S_ISREG(found.st_mode):
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode):
             raise RequestError("is not a regular file; expected a regular file", place=Place(file))
-        if found.st_size > LARGEST_BYTES:
+        if status.st_size > LARGEST_BYTES:
             raise RequestError(
                 f"is larger than {LARGEST_BYTES >> 20} MiB; expected at most {LARGEST_BYTES >> 20} MiB",
                 place=Place(file),
@@ -169,15 +175,12 @@ def _decoded(data: bytes, file: Path) -> str:
 
 
 def _names(files: Sequence[Path]) -> list[str]:
-    """The files' names without their endings; with them, or with their folders, where they would be equal; of
-    patterns the first part in which all differ.
-    """
     labels = [_label(file) for file in files]
     parts = zip(*(file.parts for file in files), strict=False) if files != labels else ()
     candidates = (
-        [one.stem for one in labels],
-        [one.name for one in labels],
-        [str(one) for one in labels],
+        [label.stem for label in labels],
+        [label.name for label in labels],
+        [str(label) for label in labels],
         *(list(part) for part in parts if not any(map(has_magic, part))),
         [str(file) for file in files],
     )
@@ -188,14 +191,13 @@ def _names(files: Sequence[Path]) -> list[str]:
 
 
 def split_names(words: Collection[str], table: MeasuredTable) -> tuple[str, ...]:
-    """The names of metrics that a person gave: each a metric of the table as it is, or several with commas."""
+    """Split the names of metrics that a person gave: each a metric of the table as it is, or several with commas."""
     known = {metric.name for metric in table.metrics}
     parts = (part for word in words for part in ([word] if word in known else word.split(",")))
     return tuple(part.strip() for part in parts if part.strip())
 
 
 def _directed(table: MeasuredTable, words: FileRequest) -> MeasuredTable:
-    """The table with what the person said of its metrics."""
     known = [metric.name for metric in table.metrics]
     asked = replace(
         words,

@@ -1,23 +1,29 @@
-"""Formats of files, and JSON documents of other programs, looked into without believing anything."""
+"""Formats of files: documents of other programs, read without believing anything, and the tables of their values."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from ajuste.model.error import Place, RequestError
-from ajuste.model.measurements import MeasuredTable
-from ajuste.outputs.collector import LOOKED_AT, utf8
+from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
+from ajuste.model.metric import Metric
+from ajuste.outputs.base import excerpt
+
+Parser = Callable[[str], dict[str, float]]
+"""From the standard output of a program to its metrics. Raises ParseError."""
 
 _WHOLE: Final = "give one complete JSON document"
 
 
 class DocumentNode:
-    """A value in a document, with the way to it, so that whatever is wrong is said with its place."""
+    """A value in a document, with its path, so that each error names its place."""
 
     def __init__(self, value: Any, file: Path, path: str = "") -> None:
         self.value = value
@@ -29,33 +35,31 @@ class DocumentNode:
         return Place(self._file, field=self._path or None)
 
     def wrong(self, expected: str) -> RequestError:
-        """The error that this value is not what was expected."""
-        found = json.dumps(self.value, ensure_ascii=True, default=str)
-        return RequestError(
-            f"expected {expected}, found {found[:60]}{'…' if len(found) > 60 else ''}", place=self.place
-        )
+        """Return the error for an unexpected value."""
+        text = json.dumps(self.value, ensure_ascii=True, default=str)
+        return RequestError(f"expected {expected}, found {text[:60]}{'…' if len(text) > 60 else ''}", place=self.place)
 
     def get(self, name: str) -> DocumentNode | None:
-        """A member of an object; ``None`` if it is not there (or null)."""
+        """Return a member of an object, ``None`` if it is missing or null."""
         members = self._object()
         path = f"{self._path}.{name}" if self._path else name
         return DocumentNode(members[name], self._file, path) if members.get(name) is not None else None
 
     def need(self, name: str) -> DocumentNode:
-        """A member that must be there."""
-        found = self.get(name)
-        if found is None:
+        """Return a required member."""
+        member = self.get(name)
+        if member is None:
             raise RequestError(f"{name} is required", place=self.place)
-        return found
+        return member
 
     def items(self) -> list[DocumentNode]:
-        """The elements of an array."""
+        """Return the elements of an array."""
         if not isinstance(self.value, list):
             raise self.wrong("a list")
         return [DocumentNode(value, self._file, f"{self._path}[{index}]") for index, value in enumerate(self.value)]
 
     def members(self) -> list[tuple[str, DocumentNode]]:
-        """The members of an object, in order."""
+        """Return the members of an object, in order."""
         path = f"{self._path}." if self._path else ""
         return [(name, DocumentNode(value, self._file, path + name)) for name, value in self._object().items()]
 
@@ -79,7 +83,7 @@ class DocumentNode:
 
 
 def parse_document(text: str, file: Path) -> DocumentNode:
-    """The one JSON document in ``text``. Raises RequestError with the line where it is none."""
+    """Parse the one JSON document in ``text``. Raises RequestError with the line of the mistake."""
     try:
         return DocumentNode(json.loads(text), file)
     except json.JSONDecodeError as error:
@@ -105,7 +109,7 @@ class ResultSource:
 @dataclass(frozen=True)
 class TextFormat:
     """``recognise`` tells from the text whether a file is of this format, ``read`` raises RequestError. A format that
-    is ``around`` others' output is asked before them.
+    is ``around`` others' output is asked before them. ``reads`` says in Markdown what is read, once for each name.
     """
 
     name: str
@@ -113,6 +117,7 @@ class TextFormat:
     recognise: Callable[[str], bool]
     read: Callable[[ResultSource], MeasuredTable]
     around: bool = False
+    reads: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,24 +128,293 @@ class DocumentFormat:
     title: str
     recognise: Callable[[DocumentNode], bool]
     read: Callable[[DocumentNode, str, Path], MeasuredTable]
+    reads: str = ""
 
 
 def in_beginning(pattern: re.Pattern[str]) -> Callable[[str], bool]:
-    """Recognises a text by what is in its beginning."""
+    """Return what recognises a text by a pattern in its beginning."""
     return lambda text: pattern.search(text[:LOOKED_AT]) is not None
 
 
 def lists(name: str, field: str) -> Callable[[DocumentNode], bool]:
-    """Recognises a document whose member ``name`` is a list of objects that have ``field``."""
+    """Return what recognises a document whose member ``name`` is a list of objects that have ``field``."""
 
     def recognise(document: DocumentNode) -> bool:
-        found = document.value.get(name) if isinstance(document.value, dict) else None
-        return isinstance(found, list) and all(isinstance(one, dict) and field in one for one in found)
+        rows = document.value.get(name) if isinstance(document.value, dict) else None
+        return isinstance(rows, list) and all(isinstance(row, dict) and field in row for row in rows)
 
     return recognise
 
 
 def require_runs(runs: int | None, file: Path) -> None:
-    """Raises RequestError for a number of runs that no summary can have."""
+    """Raise RequestError for a number of runs that no summary can have."""
     if runs is not None and runs < 2:
         raise RequestError(f"--runs {runs}: expected at least 2", place=Place(file))
+
+
+# Gathering values as a parser finds them, and joining what several files have.
+
+
+LARGEST: Final = 1e100
+"""Larger values, and smaller ones than its reciprocal, have squares that no float can hold."""
+
+
+MOST_METRICS: Final = 500
+MOST_CONFIGURATIONS: Final = 500
+MOST_SAMPLES: Final = 20_000
+"""What is compared and drawn of files: configurations by metrics."""
+LONGEST_NAME: Final = 200
+
+FILE: Final = "file"
+"""The level of values of one configuration in several files."""
+
+LOOKED_AT: Final = 1 << 20
+"""By so many characters from its beginning a text is recognised."""
+
+
+@dataclass
+class Collector:
+    """Gathers values as a parser finds them; ``table`` is what they come to.
+
+    A value that is no finite number is refused with its place: nothing is dropped without a word. ``level`` is the kind
+    of the outermost unit of replication, if values are not independent: ``fork``, ``process``.
+    """
+
+    format: str
+    file: Path
+    level: str = ""
+    _values: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    _blocks: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    _units: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    _summaries: dict[tuple[str, str], Summarised] = field(default_factory=dict)
+    _configurations: dict[str, None] = field(default_factory=dict)
+    _metrics: dict[str, Metric] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    main: set[str] = field(default_factory=set)
+
+    def add(
+        self,
+        configuration: str,
+        metric: Metric,
+        value: float,
+        *,
+        block: str | None = None,
+        unit: str = "1",
+        line: int | None = None,
+    ) -> None:
+        """Add one value; ``unit`` is the fork, process … that it comes from, where the format has a ``level``."""
+        place = Place(self.file, line=line)
+        require_computable(value, metric.name, place)
+        require_possible([value], metric, [place])
+        self.add_all(configuration, metric, [value], None if block is None else [block])
+        if self.level:
+            self._units.setdefault((configuration, metric.name), []).append(unit)
+
+    def add_all(self, configuration: str, metric: Metric, values: list[float], blocks: list[str] | None) -> None:
+        """Add values that are known to be computable, each with its block or none."""
+        self._know(configuration, metric)
+        self._values.setdefault((configuration, metric.name), []).extend(values)
+        if blocks is not None:
+            self._blocks.setdefault((configuration, metric.name), []).extend(blocks)
+
+    def add_summary(self, configuration: str, metric: Metric, summary: Summarised, line: int | None = None) -> None:
+        place = Place(self.file, line=line)
+        if (configuration, metric.name) in self._summaries:
+            raise RequestError(f"{metric.name} of {configuration} is given twice; expected one value", place=place)
+        for value in (summary.mean, summary.sem):
+            require_computable(value, metric.name, place)
+        require_possible([summary.mean], metric, [place])
+        self._know(configuration, metric)
+        self._summaries[configuration, metric.name] = summary
+
+    @property
+    def empty(self) -> bool:
+        return not self._configurations
+
+    def _know(self, configuration: str, metric: Metric) -> None:
+        for what, name in (("configuration", configuration), ("metric", metric.name)):
+            if len(name) > LONGEST_NAME:
+                raise RequestError(
+                    f"the name of a {what} has {len(name)} characters; expected at most {LONGEST_NAME}",
+                    place=Place(self.file),
+                )
+        self._configurations.setdefault(configuration)
+        self._metrics.setdefault(metric.name, metric)
+        require_so_many(len(self._configurations), len(self._metrics), Place(self.file))
+
+    def table(self) -> MeasuredTable:
+        """Return all values. Raises RequestError if there are none."""
+        if self.empty:
+            raise RequestError(f"found no results ({self.format}); expected at least one", place=Place(self.file))
+        for configuration, metric in self._values.keys() & self._summaries.keys():
+            raise RequestError(
+                f"{metric} of {configuration} has single values and a summary; expected only one of them",
+                place=Place(self.file),
+            )
+        samples: dict[tuple[str, str], Sample] = {
+            cell: Values(tuple(values), tuple(self._blocks.get(cell, ())), tuple(self._units.get(cell, ())), self.level)
+            for cell, values in self._values.items()
+        }
+        return MeasuredTable(
+            self.format,
+            tuple(self._configurations),
+            tuple(self._metrics.values()),
+            samples | self._summaries,
+            tuple(self.notes),
+            frozenset(self.main & self._metrics.keys()),
+        )
+
+
+_NEVER_NEGATIVE: Final = frozenset(
+    {"s", "sec", "secs", "second", "seconds", "ms", "msec", "milliseconds", "us", "µs", "μs", "usec", "microseconds"}
+    | {"ns", "nsec", "nanoseconds", "min", "minutes", "h", "hours", "hz", "khz", "mhz", "ghz", "1/s", "ops/s", "iops"}
+    | {"b", "byte", "bytes", "kb", "mb", "gb", "kib", "mib", "gib", "bytes/s", "kb/s", "mb/s", "mib/s", "kflop/s"}
+    | {"j", "joules", "w", "count", "faults", "switches", "requests", "cycles", "instructions", "events"}
+)
+"""Units of what takes, is counted or is stored. A difference has such a unit too, but is no measurement."""
+
+
+_TIMES: Final = frozenset({"time", "times", "elapsed", "duration", "latency", "runtime", "wall", "real", "user", "sys"})
+"""What columns of times are called, where they say no unit."""
+
+
+def require_possible(values: Sequence[float], metric: Metric, places: Sequence[Place]) -> None:
+    """Raise RequestError, at the place in ``places``, for a negative value whose unit forbids it."""
+    unit = metric.unit.strip().lower()
+    known = unit in _NEVER_NEGATIVE or (not unit and metric.name.strip().lower() in _TIMES)
+    if min(values, default=0.0) >= 0 or not known:
+        return
+    place = next(index for index, value in enumerate(values) if value < 0)
+    raise RequestError(
+        f"{metric.name} is {values[place]:g}{unit and f' {metric.unit}'}; expected at least 0",
+        place=places[place],
+        hint="remove the row; for differences, name the column change, without a unit of time or count",
+    )
+
+
+def require_so_many(configurations: int, metrics: int, place: Place) -> None:
+    """Raise RequestError for more than can be compared and drawn."""
+    for what, count, most in (
+        ("configurations", configurations, MOST_CONFIGURATIONS),
+        ("metrics", metrics, MOST_METRICS),
+        ("configurations by metrics", configurations * metrics, MOST_SAMPLES),
+    ):
+        if count > most:
+            raise RequestError(
+                f"more than {most} {what}; expected at most {most}",
+                place=place,
+                hint="split the file, or remove what you do not compare",
+            )
+
+
+def utf8(name: str) -> str:
+    """Return ``name`` with what UTF-8 cannot hold written out: half a surrogate pair in JSON, odd bytes in a file's
+    name.
+    """
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def require_computable(value: float, name: str, place: Place) -> None:
+    """Raise RequestError unless a number and its square are finite."""
+    if not math.isfinite(value):
+        raise RequestError(
+            f"{name} is {value}; expected a finite number",
+            place=place,
+            hint="remove the row, or write the measured value",
+        )
+    if value and not 1 / LARGEST < abs(value) < LARGEST:
+        raise RequestError(f"{name} is {value:g}; expected a number between 1e-100 and 1e100", place=place)
+
+
+_FIGURE: Final = re.compile(r"[+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,4})?", re.ASCII)
+
+
+def number_at(text: str, what: str, place: Place) -> float:
+    """Return the number that ``text`` is. Raises RequestError that names ``what`` it should be."""
+    if not _FIGURE.fullmatch(text.strip()):
+        raise RequestError(f"{excerpt(text)} is not a number for {what}; expected one, such as 12.5", place=place)
+    return float(text)
+
+
+def apart(groups: Sequence[tuple[str, MeasuredTable]]) -> list[MeasuredTable]:
+    """Return the tables of named groups, with the group's name before each configuration that several groups have."""
+    counted = Counter(name for _, table in groups for name in table.configurations)
+
+    def called(group: str, name: str) -> str:
+        return name if counted[name] == 1 else f"{group}: {name}"
+
+    return [
+        replace(
+            table,
+            configurations=tuple(called(group, name) for name in table.configurations),
+            samples={(called(group, name), metric): sample for (name, metric), sample in table.samples.items()},
+        )
+        for group, table in groups
+    ]
+
+
+def joined(tables: Iterable[tuple[Path, MeasuredTable]]) -> MeasuredTable:
+    """Join the tables of all files.
+
+    Values of a configuration in several files are one sample, in the files' order, whose units of replication are the
+    files; no two files share a block. Raises RequestError where a summary meets another sample of the same
+    configuration and metric, or where a metric has different units.
+    """
+    samples: dict[tuple[str, str], Sample] = {}
+    configurations: dict[str, None] = {}
+    metrics: dict[str, Metric] = {}
+    formats: dict[str, None] = {}
+    notes: list[str] = []
+    main: set[str] = set()
+    for number, (file, table) in enumerate(tables, 1):
+        formats.setdefault(table.format)
+        configurations |= dict.fromkeys(table.configurations)
+        notes += table.notes
+        main |= table.deciding
+        require_so_many(len(configurations), len(metrics | {other.name: other for other in table.metrics}), Place(file))
+        for metric in table.metrics:
+            _require_same_unit(metrics.setdefault(metric.name, metric), metric, file)
+        for cell, cell_sample in table.samples.items():
+            sample = cell_sample if number == 1 else _of_file(cell_sample, number)
+            samples[cell] = _both(samples[cell], sample, cell, file, number) if cell in samples else sample
+    return MeasuredTable(
+        " and ".join(formats),
+        tuple(configurations),
+        tuple(metrics.values()),
+        samples,
+        tuple(notes),
+        frozenset(main),
+    )
+
+
+def _of_file(sample: Sample, number: int) -> Sample:
+    if not isinstance(sample, Values):
+        return sample
+    return replace(sample, blocks=tuple(f"{block} of file {number}" for block in sample.blocks))
+
+
+def _require_same_unit(first: Metric, other: Metric, file: Path) -> None:
+    if first.unit != other.unit:
+        raise RequestError(
+            f"{first.name} is in {other.unit or 'no unit'} here and in {first.unit or 'no unit'} in another file",
+            place=Place(file),
+            hint="use one unit, or two metric names",
+        )
+
+
+def _both(first: Sample, other: Sample, cell: tuple[str, str], file: Path, number: int) -> Sample:
+    if not isinstance(first, Values) or not isinstance(other, Values):
+        raise RequestError(
+            f"{cell[1]} of {cell[0]} is in several files, and one has only a summary",
+            place=Place(file),
+            hint="give each file its own name with --name",
+        )
+    if bool(first.blocks) != bool(other.blocks):
+        raise RequestError(
+            f"{cell[1]} of {cell[0]} is in several files, and only one has blocks; expected blocks in all or none",
+            place=Place(file),
+        )
+    before = first.units if first.level == FILE else ("1",) * len(first.values)
+    return Values(
+        first.values + other.values, first.blocks + other.blocks, before + (str(number),) * len(other.values), FILE
+    )

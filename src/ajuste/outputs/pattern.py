@@ -18,8 +18,7 @@ from pydantic import ConfigDict
 
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
-from ajuste.outputs.base import ParseError, excerpt, finite
-from ajuste.outputs.units import amount
+from ajuste.outputs.base import ParseError, amount, excerpt, finite
 
 if TYPE_CHECKING:
     import socket
@@ -50,7 +49,7 @@ class Pattern(BaseModel):
 
 
 def check_pattern(pattern: str) -> None:
-    """Raises RequestError for what is no regular expression or has no group."""
+    """Raise RequestError for what is no regular expression or has no group."""
     try:
         compiled = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as failure:
@@ -60,7 +59,7 @@ def check_pattern(pattern: str) -> None:
 
 
 def search(patterns: Sequence[Pattern], streams: dict[str, str]) -> dict[str, float]:
-    """The metrics of ``patterns`` in the text of each stream; the last line that matches counts.
+    """Return the metrics of ``patterns`` in the text of each stream; the last line that matches counts.
 
     Python's ``re`` cannot be stopped, and a pattern such as ``(a+)+b`` runs for ever on the wrong text. So a process of
     its own (``search_lines.py``) searches, within a limit of processor time. Raises ParseError.
@@ -72,13 +71,17 @@ def search(patterns: Sequence[Pattern], streams: dict[str, str]) -> dict[str, fl
         "seconds": SECONDS,
     }
     try:
-        found: list[str | None] = json.loads(_SEARCHER.ask(json.dumps(request).encode("ascii"), 10 * SECONDS))
+        texts: list[str | None] = json.loads(_SEARCHER.ask(json.dumps(request).encode("ascii"), 10 * SECONDS))
     except _SearcherLostError as lost:
         if lost.crashed:
             raise ParseError(f"the search for patterns failed: {lost}") from None
-        raise _too_slow(patterns) from None
+        names = ", ".join(pattern.metric for pattern in patterns)
+        raise ParseError(
+            f"searching for {names} took more than {SECONDS} s; a pattern backtracks too much",
+            hint="avoid nested repetitions, such as (a+)+",
+        ) from None
     metrics = {}
-    for pattern, text in zip(patterns, found, strict=True):
+    for pattern, text in zip(patterns, texts, strict=True):
         if text is None:
             raise ParseError(
                 f'no line of {pattern.stream} matches the pattern of "{pattern.metric}", {pattern.pattern}'
@@ -88,7 +91,7 @@ def search(patterns: Sequence[Pattern], streams: dict[str, str]) -> dict[str, fl
 
 
 def found_in(lines: Sequence[str], pattern: str, limit_s: float) -> list[str]:
-    """The first group of each line that matches, as ``search``. Raises ParseError, also beyond ``limit_s``."""
+    """Return the first group of each line that matches, as ``search``. Raises ParseError, also beyond ``limit_s``."""
     request = {
         "patterns": [(pattern, "lines")],
         "streams": {"lines": "\n".join(lines)},
@@ -97,17 +100,17 @@ def found_in(lines: Sequence[str], pattern: str, limit_s: float) -> list[str]:
         "each": True,
     }
     try:
-        found: list[list[str]] = json.loads(_SEARCHER.ask(json.dumps(request).encode("ascii"), limit_s))
+        matches: list[list[str]] = json.loads(_SEARCHER.ask(json.dumps(request).encode("ascii"), limit_s))
     except _SearcherLostError:
         raise ParseError(f"searching took more than {limit_s} s; the pattern may backtrack too much") from None
-    return found[0]
+    return matches[0]
 
 
 class _SearcherLostError(Exception):
     """The process that searches is gone, or says nothing for too long. The message is what it said last."""
 
-    def __init__(self, said: str, *, crashed: bool) -> None:
-        super().__init__(said)
+    def __init__(self, complaint: str, *, crashed: bool) -> None:
+        super().__init__(complaint)
         self.crashed = crashed
         """It ended by itself, not by a limit."""
 
@@ -126,7 +129,6 @@ class _Searcher:
         self._complaints = -1
 
     def ask(self, request: bytes, limit_s: float) -> bytes:
-        """The answer to ``request``. Raises _SearcherLostError."""
         with self._turn:
             if self._process is None or self._process.poll() is not None:
                 self.end()
@@ -163,19 +165,17 @@ class _Searcher:
             )
 
     def _lost(self) -> _SearcherLostError:
-        """What became of a process that does not answer; it is ended."""
         assert self._process is not None
         assert self._link is not None
         self._link.close()  # Else it may wait for more.
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_ENDING_SECONDS)
         code = self._process.poll()
-        said = os.pread(self._complaints, _COMPLAINT_BYTES, 0).decode(errors="replace").strip()[-_SHOWN:]
+        complaint = os.pread(self._complaints, _COMPLAINT_BYTES, 0).decode(errors="replace").strip()[-_SHOWN:]
         self.end()
-        return _SearcherLostError(said, crashed=code is not None and code > 0)
+        return _SearcherLostError(complaint, crashed=code is not None and code > 0)
 
     def end(self) -> None:
-        """End the process at once, if there is one."""
         if self._process is None or self._link is None:
             return
         self._link.close()
@@ -185,7 +185,7 @@ class _Searcher:
         self._process = None
 
     def let_go(self) -> None:
-        """In a fork: the process belongs to the one that was forked."""
+        # In a fork the process belongs to the parent.
         if self._process is not None and self._link is not None:
             self._link.close()
             os.close(self._complaints)
@@ -197,14 +197,6 @@ class _Searcher:
 _SEARCHER: Final = _Searcher()
 atexit.register(_SEARCHER.end)
 os.register_at_fork(after_in_child=_SEARCHER.let_go)
-
-
-def _too_slow(patterns: Sequence[Pattern]) -> ParseError:
-    names = ", ".join(pattern.metric for pattern in patterns)
-    return ParseError(
-        f"searching for {names} took more than {SECONDS} s; a pattern backtracks too much",
-        hint="avoid nested repetitions, such as (a+)+",
-    )
 
 
 # Metrics by JSON pointers into the document that your own program prints (RFC 6901).
@@ -228,7 +220,7 @@ class Pointer(BaseModel):
 
 
 def check_pointer(pointer: str) -> None:
-    """Raises RequestError for what is no JSON pointer."""
+    """Raise RequestError for what is no JSON pointer."""
     if not pointer.startswith("/"):
         raise RequestError(f'"{pointer}" is not a JSON pointer; expected a slash first, as in /jobs/0/write/iops')
     if not _FORM.fullmatch(pointer):
@@ -236,7 +228,7 @@ def check_pointer(pointer: str) -> None:
 
 
 def follow(document: Any, pointer: str) -> Any:
-    """The value in ``document``. Raises ParseError that says how far the pointer led."""
+    """Return the value in ``document``. Raises ParseError that says how far the pointer led."""
     value, way = document, ""
     for token in pointer.split("/")[1:]:
         name = token.replace("~1", "/").replace("~0", "~")
@@ -251,21 +243,19 @@ def follow(document: Any, pointer: str) -> Any:
 
 
 def pointed(pointers: Sequence[Pointer], streams: dict[str, str]) -> dict[str, float]:
-    """The metrics of ``pointers`` in the text of each stream, which must be one JSON document.
-
-    Lines before the one that opens an object or a list are passed over (fio prints its remarks there). Raises
-    ParseError.
+    """Return the metrics of ``pointers`` in the text of each stream, which must be one JSON document. Lines before its
+    opening bracket are skipped (fio prints its remarks there). Raises ParseError.
     """
     documents = {stream: _document(streams.get(stream, ""), stream) for stream in {p.stream for p in pointers}}
     metrics = {}
-    for one in pointers:
-        value = follow(documents[one.stream], one.pointer)
+    for pointer in pointers:
+        value = follow(documents[pointer.stream], pointer.pointer)
         if isinstance(value, str) and value[:1].isdecimal():
-            metrics[one.metric] = amount(value, one.unit, f'"{one.metric}"')
+            metrics[pointer.metric] = amount(value, pointer.unit, f'"{pointer.metric}"')
             continue
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ParseError(f'{one.pointer} is {_kind(value)}; expected a number for "{one.metric}"')
-        metrics[one.metric] = finite(value, f'"{one.metric}"')
+            raise ParseError(f'{pointer.pointer} is {_kind(value)}; expected a number for "{pointer.metric}"')
+        metrics[pointer.metric] = finite(value, f'"{pointer.metric}"')
     return metrics
 
 

@@ -13,10 +13,8 @@ from typing import Final, NoReturn
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
-from ajuste.outputs.base import ParseError, excerpt
-from ajuste.outputs.collector import LOOKED_AT, Collector
-from ajuste.outputs.format import ResultSource, TextFormat
-from ajuste.outputs.units import amount
+from ajuste.outputs.base import ParseError, amount, excerpt
+from ajuste.outputs.format import LOOKED_AT, Collector, ResultSource, TextFormat
 
 NUMBER: Final = r"\d{1,18}(?:\.\d{1,18})?"
 QUANTITY: Final = rf"{NUMBER}[A-Za-z]{{0,3}}"
@@ -32,17 +30,16 @@ _DECIMAL: Final = re.compile(r"\d{1,9}\.\d{1,9}", re.ASCII)
 
 
 def quantity(text: str, unit: str) -> float | None:
-    """The number that ``text`` is, in ``unit``: ``12.3ms`` is 0.0123 s. ``None`` if its suffix is no such unit.
-
-    A number without a suffix is in ``unit`` already. A speed is printed without what it is by.
+    """Return the number that ``text`` is, in ``unit``: ``12.3ms`` is 0.0123 s; ``None`` for another unit. A number
+    without a suffix is in ``unit`` already. A speed is printed without what it is by.
     """
-    found = _QUANTITY.fullmatch(text)
-    if found is None:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
         return None
     data, _, by = unit.partition("/")
-    suffix = _BYTES.get(found[2], "?") if data == "bytes" and found[2] else found[2]
+    suffix = _BYTES.get(match[2], "?") if data == "bytes" and match[2] else match[2]
     try:
-        return amount(f"{found[1]}{suffix}/{by}" if suffix and by else f"{found[1]}{suffix}", unit, unit)
+        return amount(f"{match[1]}{suffix}/{by}" if suffix and by else f"{match[1]}{suffix}", unit, unit)
     except ParseError:
         return None
 
@@ -50,7 +47,7 @@ def quantity(text: str, unit: str) -> float | None:
 def printed_metric(
     name: str, title: str, unit: str, direction: Direction, *, step: float = 0.0, can_be_0: bool = False
 ) -> Metric:
-    """A figure of a report; ``step`` is the last place that is printed."""
+    """Return a figure of a report; ``step`` is the last printed place."""
     scale = "difference" if can_be_0 else "ratio"
     return Metric(name=name, title=title, unit=unit, direction=direction, scale=scale, resolution=step)
 
@@ -92,14 +89,12 @@ class PrintedFigure:
 
 @dataclass
 class _Run:
-    """What a run printed so far."""
-
     begun: int
     figures: dict[str, PrintedFigure] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, figure: PrintedFigure, place: Place, *, last: bool) -> None:
-        """The ``last`` of figures with the same name counts, or else there must be one."""
+        # The last of figures with the same name counts, or else there must be one.
         name = figure.metric.name
         self.counts[name] += 1
         if figure.again and self.counts[name] > 1:
@@ -116,7 +111,8 @@ class PrintedReport:
 
     ``ends`` is the last line of a run, where reports of intervals come before the last one, which counts. ``heading``
     has a group with the name of a section. ``failed`` are lines that say that a run is no result, and why. ``zeros``
-    are figures that are printed only if they are not 0. ``main`` is a pattern of the names that decide.
+    are figures that are printed only if they are not 0. ``main`` is a pattern of the names that decide,
+    ``reads`` as of ``TextFormat``.
     """
 
     name: str
@@ -125,38 +121,39 @@ class PrintedReport:
     needed: tuple[str, ...]
     rows: tuple[PrintedRow, ...]
     main: str
+    reads: str = ""
     heading: str = ""
     ends: str = ""
     failed: tuple[tuple[str, str], ...] = ()
     zeros: tuple[Metric, ...] = ()
 
     def texts(self) -> tuple[TextFormat, ...]:
-        """The format of its files."""
-        return (TextFormat(self.name, self.title, self.recognise, self.read),)
+        """Return the format of its files."""
+        return (TextFormat(self.name, self.title, self.recognise, self.read, reads=self.reads),)
 
     def recognise(self, text: str) -> bool:
         """Whether a text has such a report."""
         return re.search(self.begins, text[:LOOKED_AT], re.MULTILINE) is not None
 
     def read(self, source: ResultSource) -> MeasuredTable:
-        """Each run is a value of each figure."""
-        found = Collector(self.title, source.file)
+        """Read a file in which each run is a value of each figure."""
+        collector = Collector(self.title, source.file)
         for run in self._runs(source.text, source.file):
-            for one in run:
-                found.add(source.name, one.metric, one.value, line=one.line)
-                if re.fullmatch(self.main, one.metric.name):
-                    found.main.add(one.metric.name)
-        return found.table()
+            for printed in run:
+                collector.add(source.name, printed.metric, printed.value, line=printed.line)
+                if re.fullmatch(self.main, printed.metric.name):
+                    collector.main.add(printed.metric.name)
+        return collector.table()
 
     def parse(self, output: str) -> dict[str, float]:
-        """The figures of a live workload by the program's name and theirs. Raises ParseError unless it ran once."""
+        """Return the figures of a live workload, called ``PROGRAM.FIGURE``. Raises ParseError unless it ran once."""
         try:
             runs = list(self._runs(output, Path("stdout")))
         except RequestError as error:
             raise ParseError(f"{self.name} printed no complete report: {error}") from None
         if len(runs) != 1:
             raise ParseError(f"{self.name} printed {len(runs)} reports instead of one: {excerpt(output)}")
-        return {f"{self.name}.{one.metric.name}": one.value for one in runs[0]}
+        return {f"{self.name}.{printed.metric.name}": printed.value for printed in runs[0]}
 
     def _runs(self, text: str, file: Path) -> Iterator[Sequence[PrintedFigure]]:
         begins = re.compile(self.begins)
@@ -174,9 +171,15 @@ class PrintedReport:
                 continue
             if titled := heading.search(line):
                 section = titled[1]
-            self._refuse_failed(line, Place(file, number))
-            for one in self._figures(line, section, Place(file, number)):
-                run.add(one, Place(file, number), last=bool(self.ends))
+            for pattern, words in self.failed:
+                if failure := re.search(pattern, line):
+                    raise RequestError(
+                        words.format(*failure.groups()),
+                        place=Place(file, number),
+                        hint="fix the failure and measure again",
+                    )
+            for printed in self._figures(line, section, Place(file, number)):
+                run.add(printed, Place(file, number), last=bool(self.ends))
             if ends.search(line):
                 yield self._complete(run, file)
                 run = None
@@ -187,34 +190,29 @@ class PrintedReport:
         row = next((row for row in self.rows if row.section in ("", section) and row.begins.match(line)), None)
         if row is None:
             return
-        found = row.whole.fullmatch(line)
-        if found is None:
+        match = row.whole.fullmatch(line)
+        if match is None:
             _refuse(f"found {excerpt(line)}", "its figure", place)
         named = set(row.whole.groupindex.values())
-        texts = [text for index, text in enumerate(found.groups(), 1) if index not in named]
+        texts = [text for index, text in enumerate(match.groups(), 1) if index not in named]
         for metric, text in zip(row.metrics, texts, strict=True):
             value = quantity(text, metric.unit)
             if value is None:
                 _refuse(f"found {excerpt(text)} in {excerpt(line)}", f"a number in {metric.unit or 'no unit'}", place)
-            which = found.groupdict().get("which", "")
+            which = match.groupdict().get("which", "")
             scaled = value * row.factor if text[-1].isdigit() else value
             yield PrintedFigure(_called(metric, which, section), scaled, place.line or 0, row.again)
-
-    def _refuse_failed(self, line: str, place: Place) -> None:
-        for pattern, words in self.failed:
-            if found := re.search(pattern, line):
-                raise RequestError(words.format(*found.groups()), place=place, hint="fix the failure and measure again")
 
     def _complete(self, run: _Run, file: Path) -> Sequence[PrintedFigure]:
         for name in self.needed:
             if name not in run.figures:
                 _refuse(f"the run that begins here has no {name}", f"{self.title}, complete", Place(file, run.begun))
-        zeros = (PrintedFigure(one, 0.0, run.begun) for one in self.zeros if one.name not in run.figures)
+        zeros = (PrintedFigure(metric, 0.0, run.begun) for metric in self.zeros if metric.name not in run.figures)
         return (*run.figures.values(), *zeros)
 
 
 def _called(metric: Metric, which: str, section: str) -> Metric:
-    """``metric`` with ``{}`` and ``{section}`` in its name replaced; 99.90 is 99.9."""
+    # `metric` with `{}` and `{section}` in its name replaced; 99.90 is 99.9.
     if "{" not in metric.name:
         return metric
     plain = which.rstrip("0").rstrip(".") if _DECIMAL.fullmatch(which) else which[:LONGEST_PART]
@@ -222,5 +220,5 @@ def _called(metric: Metric, which: str, section: str) -> Metric:
     return metric.model_copy(update={"name": name, "title": title})
 
 
-def _refuse(found: str, expected: str, place: Place) -> NoReturn:
-    raise RequestError(f"{found}; expected {expected}", place=place)
+def _refuse(problem: str, expected: str, place: Place) -> NoReturn:
+    raise RequestError(f"{problem}; expected {expected}", place=place)

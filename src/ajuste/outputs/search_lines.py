@@ -21,9 +21,9 @@ def main() -> None:
     for line in sys.stdin.buffer:
         request = json.loads(line)
         signal.setitimer(signal.ITIMER_PROF, request["seconds"])
-        found = answer(request)
+        reply = answer(request)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        sys.stdout.write(json.dumps(found) + "\n")
+        sys.stdout.write(json.dumps(reply) + "\n")
         sys.stdout.flush()
 
 

@@ -82,12 +82,12 @@ def is_report(output: Output) -> bool:
 
 def accounts(events: Iterable[object]) -> tuple[ServiceAccount, ...]:
     """The accounts of all services of a trial; none where it did not come to that."""
-    return next((one.accounts for one in _said(events, _Accounts)), ())
+    return next((report.accounts for report in _said(events, _Accounts)), ())
 
 
 def not_started(events: Iterable[object]) -> NotStarted | None:
     """Why the trial was not measured, if that is because of a service."""
-    return next((one.failure for one in _said(events, _Failed)), None)
+    return next((report.failure for report in _said(events, _Failed)), None)
 
 
 def _said(events: Iterable[object], kind: type[_Kind]) -> Iterator[_Kind]:
@@ -101,15 +101,15 @@ def _said(events: Iterable[object], kind: type[_Kind]) -> Iterator[_Kind]:
 
 def cpu_seconds(events: Iterable[object]) -> float:
     """What all services used in a trial."""
-    return sum(one.used.cpu_ns for one in accounts(events) if one.used is not None) / 1e9
+    return sum(account.used.cpu_ns for account in accounts(events) if account.used is not None) / 1e9
 
 
 def service_problem(events: Iterable[object]) -> str:
     """Why a trial is lost because of one of its services, with the end of its log; empty if none is to blame."""
-    found = list(events)
-    if (failure := not_started(found)) is not None:
+    reports = list(events)
+    if (failure := not_started(reports)) is not None:
         return _with_log(f"service {failure.name}: {failure.why}", failure.log)
-    dead = next((one for one in accounts(found) if one.died is not None), None)
+    dead = next((account for account in accounts(reports) if account.died is not None), None)
     if dead is None:
         return ""
     return _with_log(f"service {dead.name} {dead.died} before the workload's end", dead.log)
@@ -133,7 +133,9 @@ def with_advice(problem: str) -> str:
 
 def service_notes(events: Iterable[object]) -> list[str]:
     """What of the services a reader must know, though the trial was measured well."""
-    return [f"service {one.name} was killed: it did not stop in time" for one in accounts(events) if one.killed]
+    return [
+        f"service {account.name} was killed: it did not stop in time" for account in accounts(events) if account.killed
+    ]
 
 
 _LAST_LINES: Final = 3
@@ -143,8 +145,8 @@ _LONGEST: Final = 200
 
 def _with_log(words: str, log: str) -> str:
     lines = [line.strip() for line in log.splitlines() if line.strip()][-_LAST_LINES:]
-    shown = [line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…" for line in lines]
-    return f"{words}; its log ends: {' / '.join(shown)}" if shown else words
+    excerpts = [line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…" for line in lines]
+    return f"{words}; its log ends: {' / '.join(excerpts)}" if excerpts else words
 
 
 # Metrics: of all services together, and of each if there are several.
@@ -160,15 +162,15 @@ _FIGURES: Final = (
 
 def service_values(events: Iterable[object]) -> dict[str, float]:
     """The metrics of the services of a trial, by name."""
-    used = {one.name: one.used for one in accounts(events) if one.used is not None}
-    found: dict[str, float] = {}
+    used = {account.name: account.used for account in accounts(events) if account.used is not None}
+    metrics: dict[str, float] = {}
     for figure, _, _, field, by in _FIGURES:
-        values = {name: getattr(one, field) / by for name, one in used.items()}
+        values = {name: getattr(account, field) / by for name, account in used.items()}
         if values:
-            found[f"service-{figure}"] = float(sum(values.values()))
+            metrics[f"service-{figure}"] = float(sum(values.values()))
         if len(values) > 1:
-            found |= {f"service-{figure}.{name}": float(value) for name, value in values.items()}
-    return found
+            metrics |= {f"service-{figure}.{name}": float(value) for name, value in values.items()}
+    return metrics
 
 
 def service_metrics(names: Sequence[str]) -> tuple[Metric, ...]:

@@ -81,8 +81,10 @@ def sampling(events: Iterable[Event]) -> Sampling | None:
     start = start_ns
     return Sampling(
         series={
-            where: TimeSeries(tuple((at_ns - start) / 1e9 for at_ns, _ in own), tuple(value for _, value in own))
-            for where, own in readings.items()
+            where: TimeSeries(
+                tuple((at_ns - start) / 1e9 for at_ns, _ in readings_there), tuple(value for _, value in readings_there)
+            )
+            for where, readings_there in readings.items()
         },
         end_s=end_s,
         missing={end.source: end.not_supported for end in ends if end.not_supported},
@@ -90,17 +92,17 @@ def sampling(events: Iterable[Event]) -> Sampling | None:
     )
 
 
-def measure(timeline: Timeline, found: Sampling) -> float:
+def measure(timeline: Timeline, samples: Sampling) -> float:
     """The value of ``timeline``: seconds for a delay, else in the figure's unit (a second, for a rate).
 
     Raises ParseError where there are not enough readings, where a counter was reset, and for the delay of what did not
     change.
     """
     name = f"{timeline.source} {timeline.key}"
-    if timeline.source in found.full:
+    if timeline.source in samples.full:
         raise ParseError(f"the samplers had no more room for all readings; {name} was not read to the end")
-    whole = found.series[(timeline.source, timeline.key)]
-    since_s = 0.0 if timeline.since == "start" else found.end_s
+    whole = samples.series[(timeline.source, timeline.key)]
+    since_s = 0.0 if timeline.since == "start" else samples.end_s
     series = whole.since(since_s)
     if timeline.counter:
         _check_counter(name, series)
@@ -112,7 +114,7 @@ def measure(timeline: Timeline, found: Sampling) -> float:
 
 
 def _check_counter(name: str, series: TimeSeries) -> None:
-    """Raises ParseError where it went back, but for what is the kernel's loose counting."""
+    # Raises ParseError where it went back, but for what is the kernel's loose counting.
     span = max(series.values) - min(series.values)
     for at_s, (before, after) in zip(series.at_s[1:], pairwise(series.values), strict=True):
         if before - after > _RESET * span:
@@ -123,9 +125,7 @@ def _check_counter(name: str, series: TimeSeries) -> None:
 
 
 def _delay(name: str, series: TimeSeries, since_s: float, fraction: float) -> float:
-    """Seconds from ``since_s`` until ``fraction`` of the whole change had happened, by a straight line between
-    readings.
-    """
+    # Seconds from `since_s` until `fraction` of the whole change had happened, by a straight line between readings.
     base = series.values[0]
     goal = fraction * (series.values[-1] - base)
     if goal == 0:
@@ -152,12 +152,12 @@ def _rate(series: TimeSeries) -> float:
 
 
 def _mean(series: TimeSeries) -> float:
-    """By time: readings are not evenly spread at the beginning and the end."""
+    # Weighted by time: readings are not evenly spread at the beginning and the end.
     seconds = series.at_s[-1] - series.at_s[0]
     if seconds <= 0:
         return float(series.values[0])
     pieces = zip(pairwise(series.at_s), pairwise(series.values), strict=True)
-    return sum((until - since) * (one + other) / 2 for (since, until), (one, other) in pieces) / seconds
+    return sum((until - since) * (begin + other) / 2 for (since, until), (begin, other) in pieces) / seconds
 
 
 _OF_CHANGE = ("delay", "growth", "rate")
@@ -189,16 +189,16 @@ def measure_all(timelines: Sequence[Timeline], events: Iterable[Event]) -> Measu
     measured = MeasuredTimeline()
     if not timelines:
         return measured
-    found = sampling(events)
+    samples = sampling(events)
     for timeline in timelines:
-        if found is None:
+        if samples is None:
             measured.flagged.append(f"{timeline.name}: the agent did not say when the workload started")
-        elif (timeline.source, timeline.key) not in found.series:
+        elif (timeline.source, timeline.key) not in samples.series:
             here = f"{timeline.source} has no {timeline.key} here"
-            measured.not_supported[timeline.name] = found.missing.get(timeline.source, here)
+            measured.not_supported[timeline.name] = samples.missing.get(timeline.source, here)
         else:
             try:
-                measured.metrics[timeline.name] = measure(timeline, found)
+                measured.metrics[timeline.name] = measure(timeline, samples)
             except ParseError as failure:
                 measured.flagged.append(f"{timeline.name}: {failure.message}")
     return measured

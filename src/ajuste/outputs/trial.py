@@ -63,13 +63,13 @@ def _cut_line(line: str) -> str:
 
 
 def cut(output: Output) -> Output:
-    """The output with the rest counted in ``dropped_bytes``: bytes that are not UTF-8 as one each."""
+    """Return the output with the rest counted in ``dropped_bytes``: each byte that is not UTF-8 as one."""
     text, longest = output.text, _longest(output.text)
     if len(text) <= longest:
         return output
     end = longest // 2 if longest == LONGEST_TEXT else 0
     begin = longest - end
-    left_out = _size(text[begin : len(text) - end])
+    left_out = len(text[begin : len(text) - end].replace(_REPLACED, "?").encode(errors="surrogatepass"))
     whole = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
     dropped = output.dropped_bytes + left_out
     mark = f"\n[{dropped:,} bytes left out; SHA-256 of what was read: {whole}]\n"
@@ -82,10 +82,6 @@ def _longest(text: str) -> int:
         return LONGEST_TEXT
     is_other = "\0" in text or text.translate(_CONTROLS).count(_REPLACED) > _OTHER_SHARE * len(text)
     return LONGEST_OTHER if is_other else LONGEST_TEXT
-
-
-def _size(text: str) -> int:
-    return len(text.replace(_REPLACED, "?").encode(errors="surrogatepass"))
 
 
 _PAUSED: Mapping[str, str] = {
@@ -166,7 +162,8 @@ def trial(
     """
     findings = _Findings()
     kinds = EventsByKind(observation.events)
-    exited = _exit_of_workload(kinds)
+    ends = [event for event in kinds.of(Exited) if event.role == "workload"]
+    exited = ends[0] if len(ends) == 1 else None
     if problem := observation.problem or (service_problem(observation.events) if reading.services else ""):
         findings.failed.append(with_advice(problem) if reading.services else problem)
     else:
@@ -181,7 +178,10 @@ def trial(
         _check_exit(exited, reading.any_exit, findings)
         _check_background(kinds, reading.endless, findings)
         _read_output(kinds, reading, findings)
-        _read_timelines(observation, reading.timelines, findings)
+        measured = measure_all(reading.timelines, observation.events)
+        findings.metrics.update(measured.metrics)
+        findings.not_supported.update(measured.not_supported)
+        findings.flagged.extend(measured.flagged)
         if reading.shares_of is not None:
             findings.metrics.update(shares(kinds.of(Exited), reading.shares_of))
         if reading.services:
@@ -202,13 +202,7 @@ def trial(
     )
 
 
-def _exit_of_workload(kinds: EventsByKind) -> Exited | None:
-    ends = [event for event in kinds.of(Exited) if event.role == "workload"]
-    return ends[0] if len(ends) == 1 else None
-
-
 def _check_stream(plan: Plan, kinds: EventsByKind, exited: Exited | None, findings: _Findings) -> None:
-    """A complete stream for this very plan, in which the workload ran to an end."""
     for failure in kinds.of(Failed):
         about = f" {failure.tunable}" if failure.tunable else ""
         findings.failed.append(f"{failure.stage}{about}: {failure.message}")
@@ -237,9 +231,9 @@ def _measure(observation: Observation, kinds: EventsByKind, exited: Exited, find
 
 
 def _check_writes(plan: Plan, written: Sequence[Written], rounded: Collection[str], findings: _Findings) -> None:
-    found = {event.tunable: event for event in written}
+    by_tunable = {event.tunable: event for event in written}
     for write in plan.writes:
-        event = found.get(write.tunable)
+        event = by_tunable.get(write.tunable)
         if event is None:
             findings.flagged.append(f"{write.tunable} was not written")
         elif event.asked != write.value:
@@ -251,12 +245,11 @@ def _check_writes(plan: Plan, written: Sequence[Written], rounded: Collection[st
 def _check_others(
     written: Sequence[Written], kinds: EventsByKind, earlier: Mapping[str, str], findings: _Findings
 ) -> None:
-    """What somebody else did meanwhile: to the tunables, during the trial or before it, and with the machine."""
-    found = {event.tunable: event.found for event in kinds.of(Restored)}
+    restored = {event.tunable: event.found for event in kinds.of(Restored)}
     for event in written:
         name = event.tunable
-        if name in found and not same_value(found[name], event.after):
-            findings.flagged.append(f"{name} was changed by someone else during the trial ({found[name]})")
+        if name in restored and not same_value(restored[name], event.after):
+            findings.flagged.append(f"{name} was changed by someone else during the trial ({restored[name]})")
         if name in earlier and not same_value(earlier[name], event.before):
             findings.flagged.append(
                 f"{name} was changed by someone else before the trial (from {earlier[name]} to {event.before})"
@@ -277,7 +270,7 @@ def _check_exit(exited: Exited, any_exit: bool, findings: _Findings) -> None:
 
 
 def _check_background(kinds: EventsByKind, endless: Sequence[bool], findings: _Findings) -> None:
-    """Each load that was started must run until it is killed, or end well if it may end at all."""
+    # Each load that was started must run until it is killed, or end well if it may end at all.
     ends = {event.index: event for event in kinds.of(Exited) if event.role == "background"}
     started = {event.index for event in kinds.of(Started) if event.role == "background"}
     for index in sorted(started | set(range(len(endless)))):
@@ -309,19 +302,12 @@ def _read_output(kinds: EventsByKind, reading: TrialReading, findings: _Findings
         readers.append(lambda: pointed(reading.pointers, streams))
     for read in readers:
         try:
-            found = read()
+            metrics = read()
         except ParseError as failure:
             cut = f" ({dropped} bytes of output were dropped)" if dropped else ""
             findings.flagged.append(failure.message + cut)
             continue
-        findings.metrics.update(found)
-
-
-def _read_timelines(observation: Observation, timelines: Sequence[Timeline], findings: _Findings) -> None:
-    measured = measure_all(timelines, observation.events)
-    findings.metrics.update(measured.metrics)
-    findings.not_supported.update(measured.not_supported)
-    findings.flagged.extend(measured.flagged)
+        findings.metrics.update(metrics)
 
 
 # How the workload of a trial ended, and what it said last: from the agent's lines as they were kept.
@@ -343,27 +329,27 @@ def is_broken(trial: Trial) -> bool:
 
 
 def why_lost(trial: Trial) -> str:
-    """Why a trial says nothing, with the last words of its command."""
+    """Return why a trial says nothing, with the last words of its command."""
     why = trial.reason or "; ".join(f"{name}: {reason}" for name, reason in trial.not_supported.items())
     return with_last_words(why, _events(trial))
 
 
 def with_last_words(why: str, events: Iterable[object]) -> str:
-    """``why`` something failed, and the last lines that the workload wrote, or else the last command before or after
-    it: its complaints, or else its output.
+    """Return ``why`` something failed, and the last lines that the workload, or else the last command before or after
+    it, wrote: its complaints, or else its output.
     """
-    said: dict[tuple[bool, int], dict[str, str]] = {}
+    streams: dict[tuple[bool, int], dict[str, str]] = {}
     for event in events:
         if isinstance(event, Output) and event.role != "background" and event.text.strip() and not is_report(event):
-            said.setdefault((event.role == "workload", event.index), {})[event.stream] = event.text.strip()
-    if not said:
+            streams.setdefault((event.role == "workload", event.index), {})[event.stream] = event.text.strip()
+    if not streams:
         return why
-    last = said[max(said)]
+    last = streams[max(streams)]
     lines = [line.strip() for line in (last.get("stderr") or last["stdout"]).splitlines()[-LAST_LINES:]]
     if len(lines) == 1 and lines[0] in why:  # The agent has told it already.
         return why
-    shown = (line if len(line) <= LONGEST else f"{line[:LONGEST]}…" for line in lines)
-    return f"{why}; it said last: {' / '.join(shown)}"
+    excerpts = (line if len(line) <= LONGEST else f"{line[:LONGEST]}…" for line in lines)
+    return f"{why}; it said last: {' / '.join(excerpts)}"
 
 
 def _events(trial: Trial) -> list[object]:

@@ -81,34 +81,34 @@ _ON: Final = {"1": "on", "0": "off"}
 
 
 def comment(lines: Iterable[str]) -> list[str]:
-    """Each of ``lines`` as a comment of one line."""
+    """Return each of ``lines`` as a comment of one line."""
     return [f"# {visible_line(line)}".rstrip() for line in lines]
 
 
 def what_became(setting: ExportSetting) -> list[str]:
-    """A comment where the kernel made something else of a value."""
+    """Return a comment where the kernel changed a value."""
     if plain(setting.asked) == plain(setting.became):
         return []
     return comment([f"{setting.tunable}: {setting.asked} was asked for, the kernel made {setting.became} of it"])
 
 
 def not_here(left_out: Sequence[LeftOut]) -> list[str]:
-    """Comments on what is not in the file."""
-    return comment(f"Not in here: {one.what} ({one.why})" for one in left_out)
+    """Return comments on what is not in the file."""
+    return comment(f"Not in here: {setting.what} ({setting.why})" for setting in left_out)
 
 
 def plain(value: str) -> str:
-    """``value`` with single blanks: the kernel separates numbers by tabs."""
+    """Return ``value`` with single blanks: the kernel separates numbers by tabs."""
     return " ".join(value.split())
 
 
 def on_or_off(value: str) -> str:
-    """What ethtool(8) calls the ``value`` of a switch."""
+    """Return the ``value`` of a switch in the words of ethtool(8)."""
     return _ON.get(value, value)
 
 
 def sysctl_of(setting: ExportSetting) -> str | None:
-    """The name of a setting that is a sysctl."""
+    """Return the name of a setting that is a sysctl."""
     return sysctl_name(setting.location.path) if isinstance(setting.location, FileLocation) else None
 
 
@@ -129,5 +129,5 @@ def beside_settings(export: Export) -> list[LeftOut]:
 
 
 def attribute_words(attributes: Attributes) -> list[str]:
-    """Those attributes of a process that are set, in words."""
+    """Return the attributes of a process that are set, in words."""
     return [f"{name} {value}" for name, value in attributes if value is not None and value != {}]

@@ -80,15 +80,15 @@ class PlacedProfile:
 def wishes(
     profile: Profile, catalogue: Catalogue, version: KernelVersion, instances: Instances
 ) -> tuple[list[Wish], list[Unmapped]]:
-    """The tunables of a kernel of ``version`` that the lines mean, and the lines that mean none."""
-    found: list[Wish] = []
+    """Return the tunables of a kernel of ``version`` that the lines mean, and the lines that mean none."""
+    wanted: list[Wish] = []
     unmapped: list[Unmapped] = []
     for line in profile.lines:
         try:
-            found += _of_line(line, catalogue, version, instances)
+            wanted += _of_line(line, catalogue, version, instances)
         except _Left as left:
             unmapped.append(Unmapped(line, str(left)))
-    return found, unmapped
+    return wanted, unmapped
 
 
 def place(
@@ -99,9 +99,8 @@ def place(
     catalogue: Catalogue,
     version: KernelVersion,
 ) -> Placed:
-    """What the wishes come to where the machine's values are as ``read``, in the order of the lines.
-
-    Raises RequestError with file and line for a value that the tunable cannot have.
+    """Place the wishes on a machine whose values are as ``read``, in the order of the lines. Raises RequestError with
+    file and line for an invalid value.
     """
     settings: dict[ProfileLine, PlacedSetting] = {}
     left = list(unmapped)
@@ -119,26 +118,30 @@ def place(
         if level is not None:
             settings[line] = PlacedSetting(line, {**before.levels, name: level}, {**before.now, name: now.value})
     settings = _said_last(settings)
-    same = {line for line, one in settings.items() if _is_so(one)}
+    same = {
+        line
+        for line, setting in settings.items()
+        if all(level.split() == setting.now[name].split() for name, level in setting.levels.items())
+    }
     order = {line: place for place, line in enumerate(profile.lines)}
     kept = sorted(settings, key=order.__getitem__)
     return Placed(
         profile,
         tuple(settings[line] for line in kept if line not in same),
         tuple(settings[line] for line in kept if line in same),
-        tuple(sorted(dict.fromkeys(left), key=lambda one: order[one.line])),
+        tuple(sorted(dict.fromkeys(left), key=lambda setting: order[setting.line])),
     )
 
 
 def _said_last(settings: Mapping[ProfileLine, PlacedSetting]) -> dict[ProfileLine, PlacedSetting]:
-    """Two lines may set the same: the later one holds, as it would be written last."""
-    owner = {name: line for line, one in settings.items() for name in one.levels}
-    found = {}
-    for line, one in settings.items():
-        own = {name: level for name, level in one.levels.items() if owner[name] == line}
-        if own:
-            found[line] = PlacedSetting(line, own, {name: one.now[name] for name in own})
-    return found
+    # Two lines may set the same tunable: the later one holds, as it would be written last.
+    owner = {name: line for line, setting in settings.items() for name in setting.levels}
+    last = {}
+    for line, setting in settings.items():
+        levels = {name: level for name, level in setting.levels.items() if owner[name] == line}
+        if levels:
+            last[line] = PlacedSetting(line, levels, {name: setting.now[name] for name in levels})
+    return last
 
 
 class _Left(Exception):
@@ -164,7 +167,7 @@ def _of_line(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, in
 
 
 def _of_place(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, instances: Instances) -> Iterator[Wish]:
-    """A sysctl by its name, or a file of sysfs by a path that may be a pattern."""
+    # A sysctl by its name, or a file of sysfs by a path that may be a pattern.
     path = sysctl_path(line.option) if line.plugin == "sysctl" else line.option
     if any(c in path for c in "*?["):
         yield from _of_pattern(line, path, catalogue, version, instances)
@@ -182,25 +185,24 @@ def _of_place(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, i
 def _of_pattern(
     line: ProfileLine, pattern: str, catalogue: Catalogue, version: KernelVersion, instances: Instances
 ) -> Iterator[Wish]:
-    found = False
+    is_known = False
     for entry in catalogue.tunables.values():
         where = entry.place_in(version)
         if where is None or not _may_match(where.path, pattern):
             continue
-        for tunable in [catalogue.instance(entry, one) for one in instances(entry)] if entry.parts else [entry]:
-            own = tunable.place_in(version)
-            if own and fnmatchcase(own.path, pattern):
-                found = True
+        for tunable in [catalogue.instance(entry, which) for which in instances(entry)] if entry.parts else [entry]:
+            location = tunable.place_in(version)
+            if location and fnmatchcase(location.path, pattern):
+                is_known = True
                 yield Wish(line, tunable, line.value)
-    if not found:
+    if not is_known:
         raise _Left("matches no catalogue setting of this machine")
 
 
 def _may_match(template: str, pattern: str) -> bool:
-    """Whether an instance of a place could match: part by part, where a placeholder can be anything."""
-    own, wanted = template.split("/"), pattern.split("/")
-    both = zip(own, wanted, strict=False)
-    return len(own) == len(wanted) and all("{" in one or fnmatchcase(one, other) for one, other in both)
+    parts, wanted = template.split("/"), pattern.split("/")
+    both = zip(parts, wanted, strict=False)
+    return len(parts) == len(wanted) and all("{" in part or fnmatchcase(part, other) for part, other in both)
 
 
 def _of_pairs(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, instances: Instances) -> Iterator[Wish]:
@@ -218,7 +220,6 @@ def _of_pairs(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, i
 def _instances(
     line: ProfileLine, tunable: Tunable, catalogue: Catalogue, version: KernelVersion, instances: Instances
 ) -> Iterator[Tunable]:
-    """The tunable itself, or that of each device that the line is for."""
     _place_of(tunable, catalogue, version)
     if not tunable.parts:
         yield tunable
@@ -234,15 +235,15 @@ def _instances(
 
 
 def _is_for(devices: str, name: str) -> bool:
-    """Whether a device is among ``devices``: patterns, those with an exclamation mark are left out."""
     patterns = re.split(r"\s*[,;\s]\s*", devices.strip()) or ["*"]
     without = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
     chosen = [pattern for pattern in patterns if not pattern.startswith("!")] or ["*"]
-    return any(fnmatchcase(name, one) for one in chosen) and not any(fnmatchcase(name, one) for one in without)
+    return any(fnmatchcase(name, wildcard) for wildcard in chosen) and not any(
+        fnmatchcase(name, wildcard) for wildcard in without
+    )
 
 
 def _place_of(tunable: Tunable, catalogue: Catalogue, version: KernelVersion) -> str:
-    """The path in kernels of ``version``, empty for what has none. Left out where these have no such tunable."""
     where = tunable.place_in(version)
     if where is not None:
         return where.path
@@ -254,7 +255,6 @@ def _place_of(tunable: Tunable, catalogue: Catalogue, version: KernelVersion) ->
 
 
 def _level(wish: Wish, now: str, catalogue: Catalogue, version: KernelVersion) -> str | None:
-    """What is to be written; ``None`` where the line leaves the value as it is."""
     text = _compared(wish, now)
     if text is None:
         return now if wish.tunable.type == "integer" else None
@@ -270,7 +270,6 @@ def _level(wish: Wish, now: str, catalogue: Catalogue, version: KernelVersion) -
 
 
 def _compared(wish: Wish, now: str) -> str | None:
-    """The value without a comparison: ``>4096`` is 4096 where it is less now, otherwise nothing is to be done."""
     text = wish.text.strip()
     match = re.fullmatch(r"([<>])\s*(-?[0-9]+)( *s.*)?", text)
     if not match:
@@ -284,7 +283,7 @@ def _compared(wish: Wish, now: str) -> str | None:
 
 
 def _choices(wish: Wish, text: str, now: str) -> list[str]:
-    """What may be meant, best first: tuned takes the first of ``performance|powersave`` that there is."""
+    # What may be meant, best first: tuned takes the first of `performance|powersave` that there is.
     line = wish.line
     if line.option == "readahead_multiply":
         return [str(int(float(text) * int(now)))] if re.fullmatch(r"[0-9.]+", text) else [text]
@@ -294,8 +293,8 @@ def _choices(wish: Wish, text: str, now: str) -> list[str]:
         return [choice for choice in text.split("|") if re.fullmatch(r"[0-9]+", choice)]
     if line.plugin == "cpu":
         return [
-            ENERGY_BIAS.get(one, one) if wish.tunable.entry == "cpu.energy_perf_bias" else one
-            for one in text.split("|")
+            ENERGY_BIAS.get(wanted, wanted) if wish.tunable.entry == "cpu.energy_perf_bias" else wanted
+            for wanted in text.split("|")
         ]
     if wish.tunable.type == "boolean" and text.lower() in OFF_WORDS | ON_WORDS:
         return ["1" if text.lower() in ON_WORDS else "0"]
@@ -303,26 +302,16 @@ def _choices(wish: Wish, text: str, now: str) -> list[str]:
 
 
 def _kib(text: str) -> str:
-    """A size of reading ahead in KiB; with an ``s`` behind it, it is in sectors of 512 bytes."""
     number, _, unit = text.strip().partition(" ")
     return str(int(number) // 2) if unit.strip().startswith("s") and number.isdigit() else number
-
-
-def _is_so(setting: PlacedSetting) -> bool:
-    """Whether every value is what the line says already."""
-    return all(_same(level, setting.now[name]) for name, level in setting.levels.items())
-
-
-def _same(level: str, now: str) -> bool:
-    return level.split() == now.split()
 
 
 # What a profile came to, in words.
 
 
 def notes_of(placed: Sequence[Placed]) -> tuple[str, ...]:
-    """For each profile where it is from and what it sets, what is so already, and what is omitted and why."""
-    return tuple(note for one in placed for note in _notes(one))
+    """Return for each profile its source, what it sets, what holds already, and what is omitted and why."""
+    return tuple(note for profile in placed for note in _notes(profile))
 
 
 def _notes(placed: Placed) -> list[str]:
@@ -330,16 +319,16 @@ def _notes(placed: Placed) -> list[str]:
     sets = "; ".join(map(setting_words, placed.settings)) or "nothing"
     notes = [f"The profile {name}, from {placed.profile.origin}, sets here: {sets}."]
     if placed.unchanged:
-        same = "; ".join(one.line.words for one in placed.unchanged)
+        same = "; ".join(setting.line.words for setting in placed.unchanged)
         notes.append(f"Lines of {name} that are already in effect: {same}.")
     if placed.unmapped:
-        left = "; ".join(f"{one.line.words} ({one.reason.rstrip('.')})" for one in placed.unmapped)
+        left = "; ".join(f"{setting.line.words} ({setting.reason.rstrip('.')})" for setting in placed.unmapped)
         notes.append(f"Lines of {name} that are left out: {left}.")
     return notes
 
 
 def setting_words(setting: PlacedSetting) -> str:
-    """``vm.swappiness = 10 (was 60)``; of several tunables how many there are."""
+    """Return ``vm.swappiness = 10 (was 60)``, or the number of several tunables."""
     line = setting.line
     if len(setting.levels) != 1:
         return f"{line.words} ({len(setting.levels)} places)"

@@ -112,7 +112,7 @@ ENERGY_BIAS: Final[Mapping[str, str]] = {
 
 
 def paired_tunable(option: str, word: str, tunables: Mapping[str, Tunable]) -> str | None:
-    """The tunable that ``word`` of one of the ``PAIRED`` options means."""
+    """Return the tunable that ``word`` of one of the ``PAIRED`` options means."""
     kind = _KINDS[option]
     if option == "features" and word in _FEATURES:
         return _FEATURES[word]

@@ -53,7 +53,7 @@ class Sources:
 
 
 def read_profile(spec: str, sources: Sources, facts: MachineFacts) -> Profile:
-    """The profile that ``spec`` names. Raises RequestError for one that is not there or is not right, and what
+    """Read the profile that ``spec`` names. Raises RequestError for a missing or invalid one, and what
     ``sources.fetch`` raises.
     """
     if match := _TUNED.fullmatch(spec):
@@ -84,14 +84,14 @@ def _of_tuned(spec: str, suite: str, name: str, sources: Sources, facts: Machine
         tree = sources.fetch(suite)
         if suite or tree.folders.candidates(name) or not folders.candidates(name):
             folders, of = tree.folders, tree.package + (f" of {tree.suite}" if tree.suite else "")
-    found = folders.candidates(name)
-    if not found or not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
+    paths = folders.candidates(name)
+    if not paths or not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
         near = nearest_names(name, folders.names(), likeness=55)
         raise RequestError(
             f"profile {name!r} not found in {of}; expected one of {', '.join(folders.names()) or 'none'}",
-            hint=did_you_mean(f"tuned:{one}" for one in near),
+            hint=did_you_mean(f"tuned:{name_nearby}" for name_nearby in near),
         )
-    return tuned.read_tuned(found[0], folders, facts, spec=spec, origin=of)
+    return tuned.read_tuned(paths[0], folders, facts, spec=spec, origin=of)
 
 
 def _of_sysctl(spec: str, text: str, sources: Sources) -> Profile:
@@ -121,11 +121,10 @@ _GLOB: Final = "*?["
 
 
 def read_sysctls(files: Sequence[Path], known: Sequence[str], *, name: str, spec: str, origin: str) -> Profile:
-    """What ``files`` come to, read one after the other: what is said last holds, but a pattern never overrides a name.
-
-    ``known`` are the sysctls that patterns can mean. Raises RequestError with file and line for what is no line.
+    """Read ``files`` one after the other: the last value holds, but a pattern never overrides a name. ``known`` are the
+    sysctls that patterns can mean. Raises RequestError with file and line of a mistake.
     """
-    said: dict[str, ProfileLine] = {}
+    last: dict[str, ProfileLine] = {}
     patterns: list[ProfileLine] = []
     excluded: set[str] = set()
     for line in (line for file in files for line in _lines(file)):
@@ -134,30 +133,32 @@ def read_sysctls(files: Sequence[Path], known: Sequence[str], *, name: str, spec
         elif any(c in line.option for c in _GLOB):
             patterns.append(line)
         else:
-            said.pop(line.option, None)
-            said[line.option] = line
+            last.pop(line.option, None)
+            last[line.option] = line
     named: dict[str, ProfileLine] = {}
     for pattern in patterns:
-        meant = [one for one in known if fnmatchcase(one.replace(".", "/"), pattern.option.replace(".", "/"))]
-        for one in meant:
-            if one not in said and one not in excluded:
-                named[one] = ProfileLine("sysctl", one, pattern.value, pattern.file, pattern.number, may_fail=True)
+        meant = [option for option in known if fnmatchcase(option.replace(".", "/"), pattern.option.replace(".", "/"))]
+        for option in meant:
+            if option not in last and option not in excluded:
+                named[option] = ProfileLine(
+                    "sysctl", option, pattern.value, pattern.file, pattern.number, may_fail=True
+                )
         if not meant:
             named[pattern.option] = pattern
-    return Profile(name, spec, origin, (*named.values(), *said.values()))
+    return Profile(name, spec, origin, (*named.values(), *last.values()))
 
 
 def files_of(folders: Sequence[Path]) -> list[Path]:
-    """The files ``*.conf`` of all folders in the order of their names; of several with one name that of the first."""
-    found: dict[str, Path] = {}
+    """Return the files ``*.conf`` of all folders by name; of several with one name that of the first."""
+    by_name: dict[str, Path] = {}
     for folder in folders:
         for path in folder.glob("*.conf"):
-            found.setdefault(path.name, path)
-    return [found[name] for name in sorted(found)]
+            by_name.setdefault(path.name, path)
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def _lines(path: Path) -> list[ProfileLine]:
-    found = []
+    lines = []
     for number, text in enumerate(read_text(path).splitlines(), 1):
         bare = text.strip()
         if not bare or bare[0] in "#;":
@@ -166,16 +167,14 @@ def _lines(path: Path) -> list[ProfileLine]:
         option, equals, value = bare.removeprefix("-").partition("=")
         if not option.strip() or not (equals or may_fail):
             raise RequestError("expected NAME = VALUE", hint="see sysctl.d(5)", place=Place(path, number))
-        found.append(_line(option.strip(), " ".join(value.split()), path, number, may_fail))
-    return found
-
-
-def _line(option: str, value: str, path: Path, number: int, may_fail: bool) -> ProfileLine:
-    return ProfileLine("sysctl", _dotted(option), value, path, number, may_fail=may_fail)
+        lines.append(
+            ProfileLine("sysctl", _dotted(option.strip()), " ".join(value.split()), path, number, may_fail=may_fail)
+        )
+    return lines
 
 
 def _dotted(option: str) -> str:
-    """One spelling for each: with dots, but where a part has a dot of its own."""
+    # One spelling for each: with dots, but where a part has a dot of its own.
     file = sysctl_path(option)
     dotted = file.removeprefix(FOLDER).replace("/", ".")
     return dotted if sysctl_path(dotted) == file else file.removeprefix(FOLDER)

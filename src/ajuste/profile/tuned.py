@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import configparser
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
-from ajuste.profile.functions import CannotCompute, Refused, expand, unknown
+from ajuste.model.topology import cpu_list, cpu_mask, parse_mask
 from ajuste.profile.profile import PLUGINS, MachineFacts, Profile, ProfileLine
 
 # Files of sections and options as tuned reads them, with the number of each line.
@@ -40,7 +40,7 @@ Sections = dict[str, dict[str, IniOption]]
 
 
 def read_text(path: Path) -> str:
-    """The text of a profile's file. Raises RequestError for what cannot be read, or is far too large for one."""
+    """Read a profile's file. Raises RequestError for one that cannot be read, or is far too large."""
     try:
         if path.exists() and not path.is_file():  # A FIFO would make its reader wait.
             raise RequestError("is not a regular file; expected a profile", place=Place(path))
@@ -63,9 +63,8 @@ def read_text(path: Path) -> str:
 
 
 def read_sections(text: str, path: Path, *, section: str = "") -> Sections:
-    """The sections of ``text``, which is from ``path``; with ``section`` the file has none, and all belongs to that.
-
-    Raises RequestError with the line of what is no section, option or comment.
+    """Parse the sections of ``text``, which is from ``path``; with ``section``, all belongs to that. Raises
+    RequestError with the line of a mistake.
     """
     parser = configparser.RawConfigParser(
         delimiters=("=",),
@@ -94,19 +93,19 @@ def read_sections(text: str, path: Path, *, section: str = "") -> Sections:
 
 
 def _numbers(text: str, section: str) -> dict[tuple[str, str], int]:
-    """The line of every section (with the option ``""``) and option, of several the last."""
-    found: dict[tuple[str, str], int] = {}
+    # The line of every section (with the option `""`) and option, of several the last.
+    numbers: dict[tuple[str, str], int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if header := re.match(r"\s*\[(.+)\]", line):
             section = header[1]
-            found.setdefault((section, ""), number)
+            numbers.setdefault((section, ""), number)
         elif option := _OPTION.match(line):
-            found[section, option[1]] = number
-    return found
+            numbers[section, option[1]] = number
+    return numbers
 
 
 def line_of_section(text: str, name: str) -> int | None:
-    """Where a section begins."""
+    """Return the line on which a section begins."""
     return _numbers(text, "").get((name, ""))
 
 
@@ -154,7 +153,7 @@ class _Unit:
         return self.said("enabled", "true").strip().lower() in _YES
 
     def updated(self, later: _Unit) -> _Unit:
-        """With what a later profile says of the same section; type, devices and enabled are always the later one's."""
+        # With what a later profile says of the same section; type, devices and enabled are always the later one's.
         if later.said("replace").strip().lower() in _YES:
             return later
         dropped = re.split(r"\b\s*[,;]\s*", later.said("drop")) if "drop" in later.about else []
@@ -173,7 +172,7 @@ class Folders:
     root: Path = Path("/")
 
     def candidates(self, name: str) -> list[Path]:
-        """The files of a profile of that name, the one that counts first."""
+        """Return the files of a profile of that name, the one that counts first."""
         return [path for folder in self.folders if (path := folder / Path(name).name / FILE).is_file()]
 
     def names(self) -> list[str]:
@@ -182,10 +181,8 @@ class Folders:
 
 
 def read_tuned(path: Path, folders: Folders, facts: MachineFacts, *, spec: str, origin: str) -> Profile:
-    """The profile in ``path`` with all that it includes.
-
-    Raises RequestError, with file and line, for an include that is missing or goes in a circle, a section that is of no
-    plug-in, a variable that is not defined, an assertion that does not hold.
+    """Read the profile in ``path`` with all that it includes. Raises RequestError, with file and line, for a missing or
+    circular include, a section of no plug-in, an undefined variable, a failed assertion.
     """
     units: dict[str, _Unit] = {}
     _merge(path, folders, facts, units, done=[], within=())
@@ -202,10 +199,9 @@ def _merge(
     done: list[Path],
     within: tuple[Path, ...],
 ) -> None:
-    """Add the sections of ``path`` to ``units``, after those of what it includes."""
     done.append(path)
     text = read_text(path)
-    sections = read_sections(_in_folder(text, path), path)
+    sections = read_sections(re.sub(r"(?<!\\)\$\{i:PROFILE_DIR\}", lambda _: str(path.parent), text), path)
     if include := sections.pop(_MAIN, {}).get("include"):
         for name in re.split(r"\s*[,;]\s*", _expanded(include, {}, facts)):
             for included in _included(name, include, folders, done, (*within, path)):
@@ -214,24 +210,19 @@ def _merge(
         units[unit.name] = units[unit.name].updated(unit) if unit.name in units else unit
 
 
-def _in_folder(text: str, path: Path) -> str:
-    return re.sub(r"(?<!\\)\$\{i:PROFILE_DIR\}", lambda _: str(path.parent), text)
-
-
 def _included(
     name: str, include: IniOption, folders: Folders, done: Sequence[Path], within: tuple[Path, ...]
 ) -> Iterator[Path]:
-    """The file of an included profile, unless it was read already. One may include its like of a later folder."""
     place = Place(include.file, include.number)
     optional = name.startswith("-")
-    found = folders.candidates(name.removeprefix("-"))
-    fresh = [path for path in found if path not in done]
+    candidates = folders.candidates(name.removeprefix("-"))
+    fresh = [path for path in candidates if path not in done]
     if fresh and len(within) < _DEEPEST:
         yield fresh[0]
-    elif any(path in within for path in found) or len(within) >= _DEEPEST:
-        circle = " → ".join(path.parent.name for path in (*within, *found[:1]))
+    elif any(path in within for path in candidates) or len(within) >= _DEEPEST:
+        circle = " → ".join(path.parent.name for path in (*within, *candidates[:1]))
         raise RequestError(f"profiles include each other: {circle}; expected no circle", place=place)
-    elif not found and not optional:
+    elif not candidates and not optional:
         raise RequestError(
             f"includes the profile {name!r}, not found in {', '.join(map(str, folders.folders))}",
             hint=did_you_mean(nearest_names(name, folders.names())),
@@ -252,16 +243,15 @@ def _units(sections: Sections, text: str, path: Path) -> Iterator[_Unit]:
 
 
 def _variables(unit: _Unit | None, folders: Folders, facts: MachineFacts) -> dict[str, str]:
-    """Each is put in with those before it. One that cannot be computed is missed where it is used."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, option in _definitions(unit, folders):
         try:
-            found[name] = expand(option.value, found, facts)
+            values[name] = expand(option.value, values, facts)
         except CannotCompute:
             continue
         except Refused as failure:
             raise RequestError(str(failure), place=Place(option.file, option.number)) from None
-    return found
+    return values
 
 
 def _definitions(unit: _Unit | None, folders: Folders) -> Iterator[tuple[str, IniOption]]:
@@ -287,7 +277,7 @@ def _lines(unit: _Unit, variables: Mapping[str, str], facts: MachineFacts) -> It
 
 
 def _computed(line: ProfileLine, variables: Mapping[str, str], facts: MachineFacts) -> ProfileLine:
-    """With variables and functions put in, or why that cannot be."""
+    # With variables and functions put in, or why that cannot be.
     option = IniOption(line.value, line.file, line.number)
     try:
         value = expand(line.value, variables, facts)
@@ -319,7 +309,6 @@ def _expanded(option: IniOption, variables: Mapping[str, str], facts: MachineFac
 
 
 def _unmet(unit: _Unit, variables: Mapping[str, str], facts: MachineFacts) -> str:
-    """Why a section is not for this machine; empty if it is."""
     for name, text in (("uname_regex", facts.architecture), ("cpuinfo_regex", facts.cpuinfo)):
         if name not in unit.about:
             continue
@@ -336,3 +325,204 @@ def _unmet(unit: _Unit, variables: Mapping[str, str], facts: MachineFacts) -> st
                 f"{name} is not a regular expression: {failure}; expected the syntax of Python", place=place
             ) from None
     return ""
+
+
+# The built-in functions of tuned's profiles, ``${f:NAME:ARGUMENT:…}``, as far as they can be computed without running
+# anything. Source: tuned's manual, "Built-in functions".
+
+
+# Lists and masks of CPUs as tuned writes them: ``0,2-4,^3``, ``0x1f``, ``00000000,0000001f``.
+
+
+MOST_CPUS: Final = 8192
+
+
+def read_cpus(text: str) -> list[int]:
+    """Return the CPUs of a list, in order, without numbers behind ``^`` or ``!``. Masks are hexadecimal with ``0x``,
+    their groups separated by commas; two commas end one. An invalid list is empty, as in tuned.
+    """
+    chosen: set[int] = set()
+    without: set[int] = set()
+    mask = ""
+    for word in [*text.strip().strip("'\"").split(","), ""]:
+        if mask and word:
+            mask += word
+            continue
+        try:
+            if mask:
+                chosen |= set(of_mask(mask))
+                mask = ""
+            elif word[:2].lower() == "0x":
+                mask = word
+            elif word[:1] in ("^", "!"):
+                without |= _range(word[1:])
+            elif word:
+                chosen |= _range(word)
+        except ValueError:
+            return []
+    return sorted(chosen - without)
+
+
+def _range(word: str) -> set[int]:
+    first, dash, last = word.partition("-")
+    begin, end = int(first), int(last if dash else first)
+    if not 0 <= begin <= MOST_CPUS or end > MOST_CPUS:
+        raise ValueError(word)
+    return set(range(begin, end + 1))
+
+
+def of_mask(text: str) -> tuple[int, ...]:
+    """Return the CPUs of a mask. Raises ValueError."""
+    cpus = parse_mask(text)
+    if cpus and cpus[-1] >= MOST_CPUS:
+        raise ValueError(text)
+    return cpus
+
+
+def written(cpus: Iterable[int]) -> str:
+    """``0,1,2``."""
+    return ",".join(map(str, cpus))
+
+
+Function = Callable[[Sequence[str], MachineFacts], str | None]
+
+
+class CannotCompute(Exception):
+    """A function that would run something, or asks for what is not known here."""
+
+
+class Refused(Exception):
+    """An assertion of the profile that does not hold, or a function that is called wrongly."""
+
+
+def call(name: str, arguments: Sequence[str], facts: MachineFacts) -> str | None:
+    """Return what function ``name`` gives, ``None`` where its call stays. Raises CannotCompute or Refused, with why."""
+    if name in _OF_THE_MACHINE:
+        raise CannotCompute(f"${{f:{name}}} {_OF_THE_MACHINE[name]}")
+    if name not in _FUNCTIONS:
+        raise Refused(f"tuned has no function {name!r}")
+    least, function = _FUNCTIONS[name]
+    if len(arguments) < least:
+        raise Refused(f"${{f:{name}}} takes {least} argument{'s' if least > 1 else ''}, got {len(arguments)}")
+    try:
+        return function(arguments, facts)
+    except (ValueError, re.error) as failure:
+        raise Refused(f"${{f:{name}}}: {failure}") from None
+
+
+_OF_THE_MACHINE: Final[Mapping[str, str]] = {
+    "exec": "runs a program; Ajuste runs no program of a profile",
+    "calc_isolated_cores": "depends on the machine's packages and cores",
+    "check_net_queue_count": "depends on the machine's network devices",
+    "cpulist2devs": "names devices of the machine",
+    "lscpu_check": "depends on the machine's processor",
+    "package2cpus": "depends on the machine's packages and cores",
+    "package2uncores": "depends on the machine's packages and cores",
+    "intel_recommended_pstate": "depends on the machine's processor",
+    "log": "writes only to tuned's log",
+}
+
+
+def _assertion(arguments: Sequence[str], _: MachineFacts) -> None:
+    if arguments[1] != arguments[2]:
+        raise Refused(f"the profile asserts that {arguments[0]}: {arguments[1]!r} is not {arguments[2]!r}")
+
+
+def _assertion_non_equal(arguments: Sequence[str], _: MachineFacts) -> None:
+    if arguments[1] == arguments[2]:
+        raise Refused(f"the profile asserts that {arguments[0]}, and it is {arguments[1]!r}")
+
+
+def _cpuinfo_check(arguments: Sequence[str], facts: MachineFacts) -> str:
+    if facts.cpuinfo is None:
+        raise CannotCompute("${f:cpuinfo_check} depends on the processor, which the guest emulates")
+    for pattern, value in zip(arguments[::2], arguments[1::2], strict=False):
+        if re.search(pattern, facts.cpuinfo, re.MULTILINE):
+            return value
+    return arguments[-1] if len(arguments) % 2 else ""
+
+
+def _online(arguments: Sequence[str], facts: MachineFacts) -> str:
+    return written(cpu for cpu in _cpus(arguments) if cpu in facts.cpus)
+
+
+def _others(arguments: Sequence[str], facts: MachineFacts) -> list[int]:
+    return sorted(set(facts.cpus) - set(_cpus(arguments)))
+
+
+def _cpus(arguments: Sequence[str]) -> list[int]:
+    # Arguments are separated by colons, and a mask ends with each.
+    return read_cpus(",,".join(arguments))
+
+
+_FUNCTIONS: Final[Mapping[str, tuple[int, Function]]] = {
+    "assertion": (3, _assertion),
+    "assertion_non_equal": (3, _assertion_non_equal),
+    "cpuinfo_check": (2, _cpuinfo_check),
+    "cpulist2hex": (1, lambda given, _: cpu_mask(_cpus(given))),
+    "cpulist2hex_invert": (1, lambda given, facts: cpu_mask(_others(given, facts))),
+    "cpulist_invert": (1, lambda given, facts: written(_others(given, facts))),
+    "cpulist_online": (1, _online),
+    "cpulist_pack": (1, lambda given, _: cpu_list(_cpus(given))),
+    "cpulist_present": (1, _online),
+    "cpulist_unpack": (1, lambda given, _: written(_cpus(given))),
+    "hex2cpulist": (1, lambda given, _: written(of_mask(given[0]))),
+    "kb2s": (1, lambda given, _: str(int(given[0]) * 2)),
+    "regex_search_ternary": (4, lambda given, _: given[2] if re.search(given[1], given[0]) else given[3]),
+    "s2kb": (1, lambda given, _: str(round(int(given[0]) / 2))),
+    "strip": (1, lambda given, _: "".join(given).strip()),
+    "virt_check": (2, lambda given, facts: given[0] if facts.virtual else given[1]),
+}
+"""By name: how many arguments it takes at least, and what it does."""
+
+
+# Variables and functions in the values of tuned's profiles: ``${name}`` and ``${f:function:argument}``.
+#
+# A backslash before the dollar keeps what follows from being read. Source: tuned's manual, "Variables in TuneD
+# profiles".
+
+
+_VARIABLE: Final = re.compile(r"(?<!\\)\$\{(\w+)\}")
+_KEPT: Final = re.compile(r"\\(\$\{\w+\})")
+_KEPT_CALL: Final = re.compile(r"\\(\$\{f:.*\})")
+_COLON: Final = re.compile(r"(?<!\\):")
+_MOST_CALLS: Final = 100
+
+
+def expand(text: str, variables: Mapping[str, str], facts: MachineFacts) -> str:
+    """Return ``text`` with all known variables and functions put in; unknown ones stay (see ``unknown``). Raises
+    CannotCompute for a function that cannot be computed here, Refused for a wrong call or a failed assertion.
+    """
+    static = _KEPT.sub(r"\1", _VARIABLE.sub(lambda match: variables.get(match[1], match[0]), text))
+    return _KEPT_CALL.sub(r"\1", _with_functions(static, facts))
+
+
+def unknown(text: str) -> str | None:
+    """Return the name of a variable left in ``text``."""
+    match = _VARIABLE.search(text)
+    return match[1] if match else None
+
+
+def _with_functions(text: str, facts: MachineFacts) -> str:
+    # Calls are done from the inside out, from left to right; one that gives nothing stays as it stands.
+    opened: list[tuple[bool, int]] = []
+    place = calls = 0
+    while place < len(text):
+        if text.startswith("${", place):
+            opened.append((place > 0 and text[place - 1] == "\\", place))
+        elif text[place] == "}" and opened:
+            kept, start = opened.pop()
+            inner = text[start + 2 : place]
+            calls += 1
+            if calls > _MOST_CALLS:
+                raise Refused(f"found more than {_MOST_CALLS} functions in one value")
+            if not kept and inner.startswith("f:"):
+                _, name, *arguments = (part.replace("\\:", ":") for part in _COLON.split(inner))
+                given = call(name, arguments, facts)
+                if given is not None:
+                    text = text[:start] + given + text[place + 1 :]
+                    place = start + len(given) - 1
+        place += 1
+    if any(not kept and text.startswith("${f:", start) for kept, start in opened):
+        raise Refused("found ${f:… without a closing }")
+    return text

@@ -21,20 +21,17 @@ from ajuste.catalogue.place import sysctl_name
 from ajuste.catalogue.programs import install_hint
 from ajuste.executor.executor import Executor
 from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.executor.host.availability import NEEDS_ROOT, current_values, tunables_here
+from ajuste.executor.host.availability import NEEDS_ROOT, HostMachine, current_values, instances_here, tunables_here
 from ajuste.executor.host.host import HostExecutor
-from ajuste.executor.host.machine import HostMachine, instances_here
 from ajuste.kernel.archive.archive import PackageGone
 from ajuste.kernel.cache import find_any_damage, keeping_in, put_in_place, write_inventory
+from ajuste.kernel.candidate import TREE, unpacked
 from ajuste.kernel.fetch import fetch_kernel, package_lists
-from ajuste.kernel.source import kernel_sources
-from ajuste.kernel.spec import PackagedKernel, parse_spec, specs_to_build
-from ajuste.kernel.unpack import TREE, unpacked
-from ajuste.machine.files import read_kept
+from ajuste.kernel.spec import PackagedKernel, kernel_sources, parse_spec, specs_to_build
+from ajuste.machine.files import hold, locked, read_kept
 from ajuste.machine.home import Home
 from ajuste.machine.inventory.software import take_virtualisation
 from ajuste.machine.inventory.source import InventorySource
-from ajuste.machine.lock import hold, locked
 from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KernelVersion
@@ -171,7 +168,7 @@ def check_profiles(specs: Sequence[str], table: TargetTable, catalogue: Catalogu
 
     Raises RequestError, RunError where a mirror is lost.
     """
-    from ajuste.kernel.building.specified import version_to_build
+    from ajuste.kernel.building.build import version_to_build
 
     _require_once(specs)
     for wanted in specs_to_build([table.kernel] if table.kernel else ()).values():

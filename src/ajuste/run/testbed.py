@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.executor import Executor
+from ajuste.executor.host.availability import of_this_machine
 from ajuste.executor.host.caller import host_site
-from ajuste.executor.host.machine import of_this_machine
 from ajuste.executor.host.prepared import prepared_for, require_possible
 from ajuste.kernel.spec import KernelToBuild, OwnKernel, PackagedKernel, parse_spec
 from ajuste.machine.files import sha256_of
@@ -149,7 +149,7 @@ class HostTestbed(Testbed):
         host = prepared_for(experiment.resolved, self.means.home, self.means.warn, first, wait_s=self.means.wait_s)
         if self.means.reboots is None:
             return host
-        from ajuste.executor.host.rebooting import RebootingExecutor
+        from ajuste.executor.host.host import RebootingExecutor
 
         return RebootingExecutor(host, self.means.reboots)
 
@@ -180,7 +180,7 @@ class BenchTestbed(HostTestbed):
         return Experiment(resolved, {}, {}, fingerprint(resolved, marks))
 
     def executor(self, experiment: Experiment, machine: Machine, first: Callable[[Executor], None]) -> Executor:
-        from ajuste.executor.cluster.benches import BenchExecutor
+        from ajuste.executor.cluster.cluster import BenchExecutor
         from ajuste.executor.cluster.messages import HostJob
 
         study = experiment.resolved.study
@@ -202,7 +202,7 @@ class GuestTestbed(Testbed):
 
     def surroundings(self, study: Study, catalogue: Catalogue) -> Surroundings:
         if not self.means.dry:
-            from ajuste.executor.guest.emulator import require_guests
+            from ajuste.executor.guest.qemu import require_guests
 
             require_guests()
         # What may have to be fetched comes last: what is wrong with another kernel is told before.
@@ -214,7 +214,7 @@ class GuestTestbed(Testbed):
         """Guests with the programs of their packages. What is only planned is not fetched."""
         if not study.target.packages:
             return GUEST
-        from ajuste.executor.guest.packages import fetch_root, plan_packages
+        from ajuste.executor.guest.root import fetch_root, plan_packages
 
         asked, home, say = study.target.packages, self.means.home, self.means.say
         if not self.means.dry:
@@ -241,14 +241,18 @@ class GuestTestbed(Testbed):
 
     def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
         study = resolved.study
-        from ajuste.executor.guest.emulator import choose_emulator
         from ajuste.executor.guest.initramfs import scheduler_of
+        from ajuste.executor.guest.qemu import choose_emulator
         from ajuste.kernel.fetch import fetch_kernel
         from ajuste.kernel.own_module import built_modules
         from ajuste.run.proofs.prove import check_claims
 
         check_claims(study)
         images = {spec: fetch_kernel(spec, self.means.home, say=self.means.say) for spec in study.kernels}
+        if study.schedulers:
+            from ajuste.run.contained import with_programs
+
+            images = {spec: with_programs(image, study, self.means.home) for spec, image in images.items()}
         target, home = study.target, self.means.home
         emulator = choose_emulator(target.clock, target.cpus, home, self.means.say, topology=target.topology)
         marks = _marks(resolved) | {f"kernel {spec}": image.sha256 for spec, image in images.items()}
@@ -364,7 +368,7 @@ def _require_reboots(means: RunOptions) -> None:
 def _root_of(study: Study, means: RunOptions) -> GuestRoot | None:
     if not study.target.packages:
         return None
-    from ajuste.executor.guest.packages import fetch_root
+    from ajuste.executor.guest.root import fetch_root
 
     return fetch_root(study.target.packages, means.home, means.say)
 
@@ -375,7 +379,7 @@ def _somewhere(program: str) -> str:
 
 
 def _version_to_build(parsed: KernelToBuild, spec: str, study: Study, home: Home) -> KernelVersion:
-    from ajuste.kernel.building.specified import version_to_build
+    from ajuste.kernel.building.build import version_to_build
 
     try:
         return version_to_build(parsed, home)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from ajuste.machine.lock import locked
+from ajuste.machine.files import locked
 from ajuste.model.error import RequestError
 
 OTHER_PLACE: Final = "set AJUSTE_STORE or AJUSTE_HOME to another place"

@@ -11,8 +11,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from ajuste.executor.cluster.bench import Bench, resolved_here
 from ajuste.executor.cluster.messages import HostJob
+from ajuste.executor.cluster.worker import Bench, resolved_here
 from ajuste.machine.files import sha256_of
 from ajuste.machine.home import AGENT, native_program
 from ajuste.machine.installation import ajuste_version

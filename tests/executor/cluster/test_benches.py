@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ajuste.executor.cluster.benches import BenchExecutor
+from ajuste.executor.cluster.cluster import BenchExecutor
 from ajuste.executor.cluster.connection import Connection
 from ajuste.executor.cluster.messages import PLANS, Answer, Ask, HostJob, Said
 from ajuste.executor.executor import TrialDone, TrialRequest

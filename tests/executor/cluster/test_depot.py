@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.cluster.workplace import BlobCache
+from ajuste.executor.cluster.worker import BlobCache
 from ajuste.machine import cache
 from ajuste.machine.home import Home
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest import emulator as accelerator
-from ajuste.executor.guest.emulator import choose_accelerator
+from ajuste.executor.guest import qemu as accelerator
+from ajuste.executor.guest.qemu import choose_accelerator
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.command_line import GuestMachine
-from ajuste.executor.guest.emulator import Emulator
+from ajuste.executor.guest.qemu import Emulator, GuestMachine
 from ajuste.executor.guest.snapshot import Booted, Damaged, Snapshot, find, keep, name_of
 from ajuste.machine import cache
 from ajuste.machine.files import sealed
@@ -187,5 +186,5 @@ def test_a_build_that_starts_qemu_in_another_way_has_other_machines(
     qemu: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = name_of(machine(qemu), "k", "i")
-    monkeypatch.setattr("ajuste.executor.guest.command_line.EVENT_PORT", 0x403)
+    monkeypatch.setattr("ajuste.executor.guest.qemu.EVENT_PORT", 0x403)
     assert name_of(machine(qemu), "k", "i") != name

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.command_line import (
+from ajuste.executor.guest.qemu import (
     Channels,
+    Emulator,
     GuestLayout,
     GuestMachine,
     Lens,
@@ -14,7 +15,6 @@ from ajuste.executor.guest.command_line import (
     command_line,
     kernel_line,
 )
-from ajuste.executor.guest.emulator import Emulator
 from ajuste.model.error import RequestError
 from ajuste.model.plan import MemoryNode
 from ajuste.model.topology import Topology

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest import emulator
-from ajuste.executor.guest.emulator import PROGRAM, choose_emulator, installed_emulator
+from ajuste.executor.guest import qemu
+from ajuste.executor.guest.qemu import PROGRAM, choose_emulator, installed_emulator
 from ajuste.kernel.qemu import QemuImage
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
@@ -50,9 +50,9 @@ def test_one_is_fetched_only_where_the_installed_one_will_not_do(
     expected: str,
 ) -> None:  # fmt: skip
     fetched = QemuImage(binary=Path("/q/qemu"), firmware=Path("/q/f"), version="10.0.2", package="q 1", sha256="0" * 64)
-    monkeypatch.setattr(emulator, "fetch_qemu", lambda home, say: fetched)
+    monkeypatch.setattr(qemu, "fetch_qemu", lambda home, say: fetched)
     installed = str(pretended(tmp_path, version)) if version else None
-    monkeypatch.setattr(emulator.shutil, "which", lambda name: installed)  # type: ignore[attr-defined]
+    monkeypatch.setattr(qemu.shutil, "which", lambda name: installed)  # type: ignore[attr-defined]
     chosen = choose_emulator(clock, cpus, place, print, {})  # type: ignore[arg-type]
     assert chosen.version == expected
     assert (chosen.firmware is not None) == (expected == "10.0.2")

@@ -14,9 +14,9 @@ import pytest
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.executor.guest import lens
-from ajuste.executor.guest.emulator import Emulator
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
+from ajuste.executor.guest.qemu import Emulator
 from ajuste.kernel.symbols import function_names, kernel_symbols
 from ajuste.machine.home import AGENT, LENS, WORKLOADS, Home, native_program
 from ajuste.model.cost import Costs, CostTask

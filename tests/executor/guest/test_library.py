@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.library import needed_by
+from ajuste.executor.guest.tree import needed_by
 from ajuste.model.error import RequestError
 
 compiler = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")

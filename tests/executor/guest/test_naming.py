@@ -16,7 +16,7 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.executor.guest.naming import Program, costs_by_name, locate, programs_of
+from ajuste.executor.guest.lens import Program, costs_by_name, locate, programs_of
 from ajuste.executor.guest.tree import Directory, Entry, Link, Regular, read_archive, write_archive
 from ajuste.machine.home import WORKLOADS, native_program
 from ajuste.model.cost import CostCode, Costs, CostTask

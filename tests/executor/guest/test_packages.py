@@ -11,9 +11,8 @@ from tests.debian_archive import Archive
 
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.executor.guest.library import needed_by
-from ajuste.executor.guest.packages import fetch_root, plan_packages
-from ajuste.executor.guest.root import root_arguments
+from ajuste.executor.guest.root import fetch_root, plan_packages, root_arguments
+from ajuste.executor.guest.tree import needed_by
 from ajuste.kernel.packages import packages_directory, read_request
 from ajuste.machine.cache import PACKAGES, clear, survey
 from ajuste.machine.home import Home

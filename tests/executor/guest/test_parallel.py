@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from ajuste.executor.executor import NOTES
-from ajuste.executor.guest.emulator import choose_emulator
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
+from ajuste.executor.guest.qemu import choose_emulator
 from ajuste.machine.home import WORKLOADS, Home
 from ajuste.model.error import RequestError
 from ajuste.model.event import Exited, Output

@@ -10,8 +10,13 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.executor.host.availability import why_no_weight, why_not_there, why_not_writable
-from ajuste.executor.host.machine import HostMachine, instances_here
+from ajuste.executor.host.availability import (
+    HostMachine,
+    instances_here,
+    why_no_weight,
+    why_not_there,
+    why_not_writable,
+)
 
 OPTIONS = "CONFIG_NUMA=y\nCONFIG_COMPACTION=y\n# CONFIG_LRU_GEN is not set\nCONFIG_IOSCHED_BFQ=m\n"
 ROOT_CAPABILITIES = "CapEff:\t000001ffffffffff\n"

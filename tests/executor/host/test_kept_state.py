@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ajuste.catalogue.loader import Catalogue, catalogue
-from ajuste.executor.host.kept_state import MOST_KEPT, StateDifference, keep_state, kept_states, verify
+from ajuste.executor.host.journals import MOST_KEPT, StateDifference, keep_state, kept_states, verify
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Hello, ReadBack

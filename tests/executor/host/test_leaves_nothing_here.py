@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.executor.host.availability import Here, tunables_here
+from ajuste.executor.host.availability import Here, HostMachine, of_this_machine, tunables_here
 from ajuste.executor.host.host import HostExecutor
-from ajuste.executor.host.machine import HostMachine, of_this_machine
 from ajuste.machine.home import Home
 from ajuste.model.event import Failed, Written
 from ajuste.model.plan import Plan, Write

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ajuste.catalogue.loader import Catalogue, catalogue
-from ajuste.executor.host.machine import files_in, instances_here
+from ajuste.executor.host.availability import files_in, instances_here
 from ajuste.model.kernel import KernelVersion
 from entries import entry, place
 

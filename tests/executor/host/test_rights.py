@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.executor.host.availability import require_rights
-from ajuste.executor.host.machine import HostMachine
+from ajuste.executor.host.availability import HostMachine, require_rights
 from ajuste.executor.host.prepared import require_possible
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ajuste.kernel.archive.archive import Addresses, find_addresses
-from ajuste.kernel.source import kernel_sources
+from ajuste.kernel.spec import kernel_sources
 from ajuste.model.error import RequestError
 
 DEBIAN = kernel_sources()["debian"]

@@ -23,7 +23,7 @@ from tests.loopback import self_signed, serving
 from ajuste.kernel.archive.archive import Archive as Lists
 from ajuste.kernel.archive.archive import PackageGone
 from ajuste.kernel.archive.deb import unpack
-from ajuste.kernel.source import kernel_sources
+from ajuste.kernel.spec import kernel_sources
 from ajuste.model.error import RunError
 from ajuste.model.wording import Say
 

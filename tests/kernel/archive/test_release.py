@@ -14,7 +14,7 @@ from pysequoia import Tsk
 from tests.debian_archive import archive_key, signed
 
 from ajuste.kernel.archive.lists import RejectedRelease, Release, read_keys, read_release, require_valid
-from ajuste.kernel.source import kernel_sources
+from ajuste.kernel.spec import kernel_sources
 from ajuste.model.error import RequestError
 
 DEBIAN = kernel_sources()["debian"]

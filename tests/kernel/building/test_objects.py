@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ajuste.kernel.building.configuration import written
-from ajuste.kernel.building.objects import OptionChange, turn_to
+from ajuste.kernel.building.configuration import OptionChange, turn_to, written
 from ajuste.kernel.building.workspace import Workspace, damage_of, unsettle
 
 

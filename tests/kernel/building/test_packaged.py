@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ajuste.kernel.building.built import version_of
-from ajuste.kernel.building.packaged import PackagedSource
-from ajuste.kernel.building.sources import open_source
+from ajuste.kernel.building.sources import PackagedSource, open_source
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from small_kernel import small_kernel

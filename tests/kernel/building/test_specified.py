@@ -9,9 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.building.build import BuildRequest, build_kernel
+from ajuste.kernel.building.build import (
+    BuildRequest,
+    build_kernel,
+    build_specified,
+    require_different,
+    version_to_build,
+)
 from ajuste.kernel.building.built import built_names
-from ajuste.kernel.building.specified import build_specified, require_different, version_to_build
 from ajuste.kernel.spec import KernelToBuild, parse_spec
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError

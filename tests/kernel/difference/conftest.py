@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.difference.difference import KernelDifference, KnownOptions, Side, changes, differing
-from ajuste.kernel.kconfig.child import KconfigTree, answer
-from ajuste.kernel.kconfig.config_file import ConfigFile, parse_config
-from ajuste.kernel.kconfig.tree import KconfigAnswer, KconfigQuestion, as_values
+from ajuste.kernel.difference import KernelDifference, KnownOptions, Side, changes, differing
+from ajuste.kernel.kconfig import ConfigFile, KconfigAnswer, KconfigQuestion, as_values, parse_config
+from ajuste.kernel.kconfig_reader import KconfigTree, answer
 from small_kconfig import write_source
 
 Compare = Callable[[str, str], KernelDifference]

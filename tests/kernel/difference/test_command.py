@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ajuste.cli.kernel import app
-from ajuste.kernel.difference.named import named_config
+from ajuste.kernel.difference import named_config
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from small_kconfig import write_source

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ajuste.kernel.difference.difference import KernelDifference, KnownOptions, OptionDifference, changes
-from ajuste.kernel.kconfig.config_file import parse_config
+from ajuste.kernel.difference import KernelDifference, KnownOptions, OptionDifference, changes
+from ajuste.kernel.kconfig import parse_config
 
 if TYPE_CHECKING:
     from conftest import Compare

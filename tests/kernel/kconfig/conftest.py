@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.kconfig.child import KconfigTree
+from ajuste.kernel.kconfig_reader import KconfigTree
 from small_kconfig import write_source
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.kconfig.config_file import ABSENT, OFF, ConfigSetting, parse_config, read_config
+from ajuste.kernel.kconfig import ABSENT, OFF, ConfigSetting, parse_config, read_config
 from ajuste.model.error import RequestError
 
 TEXT = """\

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.building.packaged import PackagedSource, cached_sources
+from ajuste.kernel.building.sources import PackagedSource, cached_sources
 from ajuste.kernel.cache import cached_entries
-from ajuste.kernel.kconfig.config_file import ConfigFile, read_config
-from ajuste.kernel.kconfig.tree import KconfigQuestion, as_values, ask, source_version
+from ajuste.kernel.kconfig import ConfigFile, KconfigQuestion, as_values, ask, read_config, source_version
 from ajuste.machine.home import home
 from ajuste.model.kernel import KernelImage, KernelVersion
 

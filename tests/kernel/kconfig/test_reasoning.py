@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.kernel.kconfig.child import KconfigTree, answer
-from ajuste.kernel.kconfig.config_file import parse_config
-from ajuste.kernel.kconfig.tree import KconfigAnswer, KconfigQuestion, OptionExplanation, as_values
+from ajuste.kernel.kconfig import KconfigAnswer, KconfigQuestion, OptionExplanation, as_values, parse_config
+from ajuste.kernel.kconfig_reader import KconfigTree, answer
 
 
 def answered(tree: KconfigTree, **asked: object) -> KconfigAnswer:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.kernel.kconfig.config_file import parse_config
-from ajuste.kernel.kconfig.tree import KconfigQuestion, ask, explain, source_version
+from ajuste.kernel.kconfig import KconfigQuestion, ask, explain, parse_config, source_version
 from ajuste.model.error import RequestError, RunError
 
 NET = parse_config("CONFIG_NET=y\n")

@@ -13,10 +13,9 @@ from benchmarks.reboots.kills import RebootTally, one_study
 from benchmarks.reboots.played import KERNELS, LoaderName, PlayedMachine, Rebooted
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.machine.boot import units
+from ajuste.machine.boot.files import install_units
 from ajuste.machine.boot.loader import program_of, run_tool
-from ajuste.machine.boot.machine import is_signed
-from ajuste.machine.boot.session import BootSession, RebootWanted, entries_of
+from ajuste.machine.boot.session import BootSession, RebootWanted, entries_of, is_signed
 from ajuste.machine.home import Home
 from ajuste.model.boot import BOOTS, BootState, KeptBoots, boot_state, check_boot_level
 from ajuste.model.error import RequestError
@@ -232,7 +231,7 @@ def test_a_power_cut_after_the_kernel_came_up_is_not_taken_for_a_kernel_that_doe
 
 def test_the_unit_resumes_with_the_home_of_the_experiment(tmp_path: Path) -> None:
     (tmp_path / "etc/systemd/system").mkdir(parents=True)
-    units.install(tmp_path, tmp_path, ("/opt/a b/ajuste", "reboots", "resume"), {"AJUSTE_HOME": '/srv/50% "x"'})
+    install_units(tmp_path, tmp_path, ("/opt/a b/ajuste", "reboots", "resume"), {"AJUSTE_HOME": '/srv/50% "x"'})
     text = (tmp_path / "etc/systemd/system/ajuste-reboots.service").read_text()
     assert 'Environment="AJUSTE_HOME=/srv/50%% \\"x\\""\n' in text
     assert 'ExecStart="/opt/a b/ajuste" reboots resume\n' in text

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ajuste.machine.doctor.watch import (
+from ajuste.machine.doctor.measuring import (
     MachineWatch,
     Process,
     family_ticks,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.machine.inventory.cpu import Cpu, Frequency
+from ajuste.machine.inventory.devices import Disk, Mount, Nic
 from ajuste.machine.inventory.inventory import (
     ORDER,
     Inventory,
@@ -18,10 +18,8 @@ from ajuste.machine.inventory.inventory import (
     rules,
     take_inventory,
 )
-from ajuste.machine.inventory.kernel import Kernel
-from ajuste.machine.inventory.memory import Memory
-from ajuste.machine.inventory.network import Nic
-from ajuste.machine.inventory.storage import Disk, Mount
+from ajuste.machine.inventory.processor import Cpu, Frequency, Memory
+from ajuste.machine.inventory.software import Kernel
 
 SERVER = Inventory(
     cpu=Cpu(model="Xeon", cpus=32, smt="on", isolated="", flags=("avx2", "avx512f", "sse2")),

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ajuste.machine.inventory.devices import count_virtual, take_nics
 from ajuste.machine.inventory.inventory import take_inventory
-from ajuste.machine.inventory.network import count_virtual, take_nics
 from ajuste.machine.inventory.source import InventorySource
 from tree import Tree
 

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.machine.inventory.cpu import take_cpu, take_frequency, take_idle
 from ajuste.machine.inventory.inventory import Inventory, take_inventory
-from ajuste.machine.inventory.kernel import take_mitigations
-from ajuste.machine.inventory.memory import take_caches, take_nodes
+from ajuste.machine.inventory.processor import take_caches, take_cpu, take_frequency, take_idle, take_nodes
+from ajuste.machine.inventory.software import take_mitigations
 from ajuste.machine.inventory.source import InventorySource
 from ajuste.model.topology import cpu_list, cpus_said
 from tree import CPUS, Tree

@@ -8,9 +8,9 @@ import subprocess
 
 import pytest
 
+from ajuste.machine.inventory.devices import take_disks, take_mounts
 from ajuste.machine.inventory.inventory import Inventory, take_inventory
 from ajuste.machine.inventory.source import InventorySource
-from ajuste.machine.inventory.storage import take_disks, take_mounts
 from tree import Tree
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from ajuste.machine.inventory.inventory import Inventory, take_inventory
-from ajuste.machine.inventory.kernel import take_kernel, take_limits
-from ajuste.machine.inventory.memory import take_memory
-from ajuste.machine.inventory.software import take_software, take_virtualisation
+from ajuste.machine.inventory.processor import take_memory
+from ajuste.machine.inventory.software import take_kernel, take_limits, take_software, take_virtualisation
 from ajuste.machine.inventory.source import InventorySource
 from tree import Tree
 

@@ -1,4 +1,4 @@
-"""Guests on the workers of a cluster: each plan is run by a free worker, and some by two, as a check of machines."""
+"""Trials on a cluster: plans for guests on any free worker, and whole blocks for machines as they are."""
 
 from __future__ import annotations
 
@@ -7,20 +7,27 @@ import queue
 import tempfile
 import threading
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from pydantic import ValidationError
+
+from ajuste.design.stopping import Pace, StoppingLimits, on_each
 from ajuste.executor.cluster.connection import LOOK_SECONDS, Absence, Connection, Ended
-from ajuste.executor.cluster.messages import Answer, PackedGuest, Said, read_observations, run_plan
+from ajuste.executor.cluster.messages import Answer, HostJob, PackedGuest, Said, read_observations, run_plan
 from ajuste.executor.executor import LEFT_OUT, Begun, Executor, TrialDone, TrialRequest, Untrusted, now, side_by_side
+from ajuste.machine.inventory.inventory import Inventory, summary_of
+from ajuste.model.base import first_problem
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.event import Hello
 from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
-from ajuste.model.wording import Say
+from ajuste.model.wording import Say, visible_line
+from ajuste.study.resolved import ResolvedStudy
 
 if TYPE_CHECKING:
     from dask.typing import Key
@@ -34,8 +41,6 @@ MOST_TRIES: Final = 4
 
 
 class _First(NamedTuple):
-    """What one worker measured of a trial that another one repeats."""
-
     said: Said
     done: TrialDone
 
@@ -116,7 +121,7 @@ class ClusterExecutor(Executor):
         self._stack.close()
 
     def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
-        """Of several kinds of guests, all at once. Ends early if the executor is left meanwhile."""
+        """Run several kinds of guests at once. Ends early if the executor is left meanwhile."""
         if any(request.study.counts_instructions for request in requests):
             raise RequestError(
                 "workers do not count instructions", hint="run this study without a cluster, or name other metrics"
@@ -127,7 +132,7 @@ class ClusterExecutor(Executor):
         if len(by_executor) == 1:
             yield from self._share_out(requests, begun)
         else:
-            works = [executor.carry_out(own, begun) for executor, own in by_executor.items()]
+            works = [executor.carry_out(group, begun) for executor, group in by_executor.items()]
             yield from side_by_side(works, len(works), by_executor)
 
     def _share_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
@@ -149,7 +154,7 @@ class ClusterExecutor(Executor):
             self._connection.cancel([flight.future for flight in flying.values() if flight.future is not None])
 
     def _send(self, flights: Sequence[_Flight], flying: dict[Key, _Flight], ended: Ended) -> None:
-        """Submit those that any worker may do together, and each that may not by itself."""
+        # Submit those that any worker may do together, and each that may not by itself.
         anywhere = None if not self._refused else set(self._fitting)
         for flight in flights:
             flight.workers = set(self._fitting) - {flight.first.done.by} if flight.first else anywhere
@@ -182,7 +187,9 @@ class ClusterExecutor(Executor):
             else:
                 ((started, observation),) = read_observations([flight.plan], answer.done)
                 trial = TrialDone(flight.request, flight.plan, started, observation, by=answer.worker)
-                if self._is_repeated(answer.worker):
+                is_new = answer.worker not in self._checked
+                self._checked.add(answer.worker)
+                if is_new or next(self._numbers) % ONE_IN == 0:
                     flight.first = _First(answer.done[0], trial)
                     again.append(flight)
                 else:
@@ -192,33 +199,24 @@ class ClusterExecutor(Executor):
         return done + self._resend(again, flying, ended)
 
     def _resend(self, flights: Sequence[_Flight], flying: dict[Key, _Flight], ended: Ended) -> list[TrialDone]:
-        """Send ``flights`` once more; repeat here what no other worker can."""
         here = [flight for flight in flights if flight.first and self._fitting.keys() <= {flight.first.done.by}]
         self._send([flight for flight in flights if flight not in here], flying, ended)
         return [trial for flight in here for trial in self._compared(flight, None)]
 
-    def _is_repeated(self, worker: str) -> bool:
-        is_new = worker not in self._checked
-        self._checked.add(worker)
-        return is_new or next(self._numbers) % ONE_IN == 0
-
     def _compared(self, flight: _Flight, other: Answer | None) -> list[TrialDone]:
-        """Return the trial if two machines measured the same.
-
-        Raises:
-            Untrusted: They did not; this machine decided who is wrong.
-        """
+        # Return the trial if two machines measured the same. Raises: Untrusted: They did not; this machine decided who
+        # is wrong.
         assert flight.first is not None
         self.repeated += 1
-        said, done = flight.first
-        if other is not None and other.done and _same(said, other.done[0]):
+        first, done = flight.first
+        if other is not None and other.done and _same(first, other.done[0]):
             return [done]
         if self._here is None:
             self._say("repeating a trial here")
             self._here = self._stack.enter_context(self._local())
         local = run_plan(self._here, flight.plan)
-        both = {done.by: said} | ({other.worker: other.done[0]} if other is not None and other.done else {})
-        if wrong := [worker for worker, own in both.items() if not _same(own, local)]:
+        both = {done.by: first} | ({other.worker: other.done[0]} if other is not None and other.done else {})
+        if wrong := [worker for worker, report in both.items() if not _same(report, local)]:
             for worker in wrong:
                 reason = f"{worker} returned a wrong result for the trial {flight.plan.id}; its trials were dropped"
                 self._untrusted[worker] = self._refused[worker] = reason
@@ -228,7 +226,7 @@ class ClusterExecutor(Executor):
         return [done]
 
     def _look(self, flying: dict[Key, _Flight], ended: Ended) -> list[TrialDone]:
-        """Now and then: which workers there are. What waits for one that is gone is sent to another."""
+        # Now and then: which workers there are. What waits for one that is gone is sent to another.
         self._connection.require_alive()
         if time.monotonic() - self._looked < LOOK_SECONDS:
             return []
@@ -273,7 +271,6 @@ class ClusterExecutor(Executor):
             )
 
     def _admit(self, workers: dict[str, int]) -> None:
-        """Ask workers whether they fit, and send them what they lack."""
         lacking: dict[str, list[str]] = {}
         asked = workers.keys() - self._refused.keys()
         for address, answer in self._connection.ask("survey", self._job, workers=asked).items():
@@ -296,7 +293,6 @@ class ClusterExecutor(Executor):
         return f"; left out: {'; '.join(self._refused.values())}" if self._refused else ""
 
     def _open(self) -> None:
-        """Boot on one worker, which describes the guests of all; the others boot with their first trial."""
         self._say("booting on a worker")
         ended: Ended = queue.SimpleQueue()
         self._connection.submit("open", self._job, [[]], ended, set(self._fitting) if self._refused else None)
@@ -310,7 +306,6 @@ class ClusterExecutor(Executor):
         self._hello, self._environment = answer.hello, dict(answer.environment)
 
     def _close(self) -> None:
-        """Have every worker end its guest, and what still runs there."""
         try:
             workers = self._connection.workers().keys() & self._fitting.keys()
             self._connection.ask("close", self._job, workers=workers)
@@ -318,8 +313,8 @@ class ClusterExecutor(Executor):
             return  # The cluster is gone, and its workers with it or soon.
 
 
-def _same(one: Said, other: Said) -> bool:
-    return (one.lines, one.problem) == (other.lines, other.problem)
+def _same(first: Said, other: Said) -> bool:
+    return (first.lines, first.problem) == (other.lines, other.problem)
 
 
 def _begun(request: TrialRequest, begun: Begun) -> _Flight:
@@ -331,3 +326,235 @@ def _begun(request: TrialRequest, begun: Begun) -> _Flight:
 def _lost(flight: _Flight) -> TrialDone:
     lost = Observation(problem="every worker that tried it was lost")
     return TrialDone(flight.request, flight.plan, now(), lost)
+
+
+# Machines of a cluster as they are, each of which measures whole blocks by its own clock.
+
+
+if TYPE_CHECKING:
+    from dask.typing import Key
+    from distributed import Future
+
+MOST_LOST: Final = 3
+"""A block during which so many machines were lost is not begun again: it may be to blame."""
+
+
+@dataclass(frozen=True)
+class _Machine:
+    name: str
+    worker: str
+    identity: str
+    resolved: ResolvedStudy
+
+
+class _Block(NamedTuple):
+    """Trials that one machine runs one after the other: ``machine``, if it must be that one."""
+
+    number: int
+    requests: tuple[TrialRequest, ...]
+    machine: str
+
+
+class _BlockFlight(NamedTuple):
+    block: _Block
+    machine: _Machine
+    plans: tuple[Plan, ...]
+    future: Future[Any]
+
+
+class BenchExecutor(Executor):
+    """The machines that were offered for measuring (``ajuste cluster worker --bench``), each one block at a time.
+
+    Entering raises RequestError for a cluster that cannot be reached or has no such machine that fits ``resolved``.
+    """
+
+    keeps_values = True
+    whole_blocks = True
+
+    def __init__(
+        self, connection: Connection, job: HostJob, resolved: ResolvedStudy, say: Say = lambda _: None
+    ) -> None:
+        self._connection = connection
+        self._resolved = resolved
+        self._say = say
+        self._job = job.model_dump_json()
+        self._stack = ExitStack()
+        self._there: dict[str, _Machine] = {}
+        self._known: dict[str, dict[str, Any]] = {}
+        self._names: dict[str, str] = {}
+        self._refused: dict[str, str] = {}
+        self._flying: dict[Key, _BlockFlight] = {}
+        self._lost: Counter[int] = Counter()
+        self._looked = 0.0
+        self._absence = Absence()
+
+    @property
+    def hello(self) -> Hello:
+        raise RunError("no single machine stands for many")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"clock": "wall", "machines": ", ".join(self._known)}
+
+    @property
+    def machines(self) -> dict[str, dict[str, Any]]:
+        return dict(self._known)
+
+    @property
+    def parallel(self) -> int:
+        return max(1, len(self._there))
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._connection.open()
+            stack.callback(self._close)
+            self._say("checking the machines")
+            self._admit(self._connection.workers())
+            if not self._there:
+                raise self._none_fits()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.cancel([flight.future for flight in self._flying.values()])
+        self._stack.close()
+
+    def more_blocks(self, pace: Pace, limits: StoppingLimits) -> int:
+        return on_each(self.parallel, pace, limits)
+
+    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
+        """Run one block on each machine at a time, given back whole; another machine repeats that of a lost one."""
+        by_block: dict[int, list[TrialRequest]] = {}
+        for request in requests:
+            by_block.setdefault(request.slot.block, []).append(request)
+        waiting = deque(_Block(number, tuple(block), block[0].machine) for number, block in by_block.items())
+        ended: Ended = queue.SimpleQueue()
+        try:
+            while waiting or self._flying:
+                self._look(waiting)
+                self._send(waiting, ended, begun)
+                for future, answer in self._connection.taken(ended) if self._flying else ():
+                    flight = self._flying.pop(future.key, None)
+                    if flight is not None and (done := self._received(flight, answer, waiting)):
+                        yield done
+        finally:
+            self._connection.cancel([flight.future for flight in self._flying.values()])
+            self._flying.clear()
+
+    def _send(self, waiting: deque[_Block], ended: Ended, begun: Begun) -> None:
+        # Give each free machine the first block that it may have; drop those of machines that are gone.
+        busy = {flight.machine.worker for flight in self._flying.values()}
+        for machine in [machine for machine in self._there.values() if machine.worker not in busy]:
+            block = next((block for block in waiting if block.machine in ("", machine.name)), None)
+            if block is None:
+                continue
+            waiting.remove(block)
+            begun(block.requests[0])
+            plans = tuple(request._replace(study=machine.resolved).plan() for request in block.requests)
+            (future,) = self._connection.submit("bench-carry-out", self._job, [plans], ended, [machine.worker])
+            self._flying[future.key] = _BlockFlight(block, machine, plans, future)
+        names = {machine.name for machine in self._there.values()}
+        for block in [block for block in waiting if block.machine and block.machine not in names]:
+            waiting.remove(block)
+
+    def _received(self, flight: _BlockFlight, answer: Answer | None, waiting: deque[_Block]) -> list[TrialDone]:
+        if answer is not None and (answer.refusal or answer.wrong):
+            # Such as another experiment that goes on there: others may still measure.
+            self._refuse(flight.machine.worker, answer, answer.refusal or answer.error or "")
+            waiting.appendleft(flight.block)
+            if not self._there:
+                raise self._none_fits()
+            return []
+        if answer is not None:
+            answer.require()
+        if answer is None or len(answer.done or ()) != len(flight.plans):
+            self._give_up(flight, waiting)
+            return []
+        observed = read_observations(flight.plans, answer.done or (), restores=True)
+        return [
+            TrialDone(request, plan, started, observation, machine=flight.machine.name)
+            for request, plan, (started, observation) in zip(flight.block.requests, flight.plans, observed, strict=True)
+        ]
+
+    def _give_up(self, flight: _BlockFlight, waiting: deque[_Block]) -> None:
+        name, number = flight.machine.name, flight.block.number
+        self._there.pop(flight.machine.worker, None)
+        self._say(f"{name} was lost; another machine repeats its block")
+        self._lost[number] += 1
+        if self._lost[number] >= MOST_LOST:
+            raise RunError(
+                f"{MOST_LOST} machines were lost during block {number}, the last {name}",
+                hint="run the same command to resume; finished trials are kept",
+            )
+        waiting.appendleft(flight.block)
+
+    def _look(self, waiting: deque[_Block]) -> None:
+        # The question also tells the machines that this side is there.
+        self._connection.require_alive()
+        if time.monotonic() - self._looked < LOOK_SECONDS:
+            return
+        workers = self._connection.workers()
+        self._looked = time.monotonic()
+        self._there = {worker: machine for worker, machine in self._there.items() if worker in workers}
+        for key, flight in list(self._flying.items()):
+            if flight.machine.worker not in workers:
+                del self._flying[key]
+                self._connection.cancel([flight.future])
+                self._give_up(flight, waiting)
+        self._connection.ask("bench-renew", self._job, workers=self._there)
+        self._admit(workers)
+        if self._absence.is_too_long(absent=not self._there):
+            raise RunError(
+                f"{self._connection.cluster} has lost all machines that measure",
+                hint="run the same command to resume; finished trials are kept",
+            )
+        if not self._there:
+            self._say("waiting for a machine")
+
+    def _admit(self, workers: dict[str, int]) -> None:
+        asked = workers.keys() - self._there.keys() - self._refused.keys()
+        for worker, answer in self._connection.ask("bench-survey", self._job, workers=asked).items():
+            if reason := answer.refusal or answer.error:
+                self._refuse(worker, answer, reason)
+                continue
+            try:
+                resolved = ResolvedStudy.model_validate_json(answer.resolved)
+                inventory = Inventory.model_validate_json(answer.inventory)
+            except ValidationError as error:
+                self._refuse(worker, answer, f"its answer is malformed: {visible_line(first_problem(error)[:300])}")
+                continue
+            if any(machine.identity == answer.identity for machine in self._there.values()):
+                self._refuse(worker, answer, "another worker already measures on this machine")
+            elif (resolved.names, resolved.factors) != (self._resolved.names, self._resolved.factors):
+                names = visible_line(", ".join(resolved.names)[:1000])
+                self._refuse(worker, answer, f"the study has different configurations there: {names}")
+            else:
+                name = self._name_of(answer)
+                self._known[name] = {**summary_of(inventory), "inventory": inventory.model_dump(mode="json")}
+                self._there[worker] = _Machine(name, worker, answer.identity, resolved)
+
+    def _name_of(self, answer: Answer) -> str:
+        # Two machines can have the same name.
+        names = [answer.where, *(f"{answer.where} ({number})" for number in range(2, len(self._names) + 3))]
+        return next(name for name in names if self._names.setdefault(name, answer.identity) == answer.identity)
+
+    def _refuse(self, worker: str, answer: Answer, reason: str) -> None:
+        self._there.pop(worker, None)
+        self._refused[worker] = f"{worker} ({answer.where}): {reason}"
+        self._say(f"left out: {self._refused[worker]}")
+
+    def _none_fits(self) -> RequestError:
+        if not self._refused:
+            return RequestError(
+                f"{self._connection.cluster} has no workers",
+                hint=f"start them: ajuste cluster worker --bench --scheduler {self._connection.cluster.address}",
+            )
+        return RequestError(
+            f"no machine of {self._connection.cluster} can measure this study: {'; '.join(self._refused.values())}",
+            hint="check what each machine needs: `ajuste help several-machines`",
+        )
+
+    def _close(self) -> None:
+        with suppress(AjusteError):  # Where the cluster is gone, its workers restore everything by themselves.
+            workers = self._connection.workers().keys() - self._refused.keys()
+            self._connection.ask("bench-close", self._job, workers=workers)

@@ -122,11 +122,11 @@ class Connection:
                 given = self._running.run(ask_beside, ask, job, body, workers=group, on_error="return")
             except OSError:
                 raise self._lost() from None
-            for address, said in given.items():
-                if isinstance(said, bytes):
-                    answers[address] = _read(said)
-                elif not isinstance(said, OSError):
-                    problem = visible_line(f"{type(said).__name__}: {said}"[:1000])
+            for address, reply in given.items():
+                if isinstance(reply, bytes):
+                    answers[address] = _read(reply)
+                elif not isinstance(reply, OSError):
+                    problem = visible_line(f"{type(reply).__name__}: {reply}"[:1000])
                     answers[address] = answer(refusal=f"it cannot run Ajuste: {problem}")
         return answers
 
@@ -167,13 +167,14 @@ class Connection:
         self.require_alive()
         finished = [future for future in futures if future.status == "finished"]
         try:
-            said = {future.key: body for future, body in zip(finished, self._running.gather(finished), strict=True)}
+            replies = {future.key: body for future, body in zip(finished, self._running.gather(finished), strict=True)}
         except Exception as error:  # noqa: BLE001 - whatever a worker returned instead of bytes
             self.require_alive()
             reason = visible_line(str(error).partition("\n")[0][:500])
             raise RunError(f"cannot read the answer of a worker of {self.cluster}: {reason}") from None
         return [
-            (future, _read(said[future.key]) if future.key in said else self._why_not(future)) for future in futures
+            (future, _read(replies[future.key]) if future.key in replies else self._why_not(future))
+            for future in futures
         ]
 
     def cancel(self, futures: Collection[Future[Any]]) -> None:
@@ -211,9 +212,9 @@ class Absence:
         return self._since is not None and time.monotonic() - self._since > WORKER_SECONDS
 
 
-def _read(said: Any) -> Answer:
+def _read(body: Any) -> Answer:
     try:
-        return Answer.model_validate_json(said)
+        return Answer.model_validate_json(body)
     except (ValidationError, RecursionError, TypeError) as error:
         reason = first_problem(error) if isinstance(error, ValidationError) else type(error).__name__
         raise RunError(f"the answer of a worker is malformed: {visible_line(reason[:300])}") from None

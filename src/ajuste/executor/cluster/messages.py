@@ -15,10 +15,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, Field, TypeAdapter
 
 from ajuste.executor.executor import Executor
-from ajuste.executor.guest.emulator import choose_emulator
 from ajuste.executor.guest.guest import GuestOptions
 from ajuste.executor.guest.initramfs import GuestFiles, build_initramfs
 from ajuste.executor.guest.lens import why_not_at_once
+from ajuste.executor.guest.qemu import choose_emulator
 from ajuste.executor.stream import LONGEST_STREAM_BYTES, read_trial
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.base import ClosedModel
@@ -182,9 +182,9 @@ def read_observations(
     """Return when each plan began, if they have just ended one after the other, and what came of it."""
     began = datetime.now(UTC)
     observed: list[tuple[str, Observation]] = []
-    for plan, said in zip(reversed(plans), reversed(done), strict=True):
-        stream = read_trial(said.lines.encode(errors="replace"), plan, restores=restores)
-        fields = said.model_dump() | {"events": stream.events, "problem": said.problem or stream.problem}
-        began -= timedelta(seconds=said.host_seconds)
+    for plan, message in zip(reversed(plans), reversed(done), strict=True):
+        stream = read_trial(message.lines.encode(errors="replace"), plan, restores=restores)
+        fields = message.model_dump() | {"events": stream.events, "problem": message.problem or stream.problem}
+        began -= timedelta(seconds=message.host_seconds)
         observed.append((began.isoformat(timespec="milliseconds"), Observation(**fields)))
     return observed[::-1]

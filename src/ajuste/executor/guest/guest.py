@@ -15,20 +15,28 @@ import psutil
 
 from ajuste.executor.executor import NOTES, Depth, Executor
 from ajuste.executor.guest import snapshot as booted
-from ajuste.executor.guest.command_line import GuestLayout, GuestMachine, checked_layout
-from ajuste.executor.guest.emulator import Accelerator, Emulator, choose_accelerator, choose_emulator
 from ajuste.executor.guest.initramfs import GuestFiles, Initramfs, build_initramfs
 from ajuste.executor.guest.lens import (
     Counting,
     lens_for,
     lens_of_turns,
+    name_costs,
+    name_decisions,
     read_counted,
     require_fit,
     require_plugins,
     why_not_at_once,
 )
 from ajuste.executor.guest.machine import DidNotStart, MachineLimit, RunningMachine, hold, require_intact
-from ajuste.executor.guest.naming import name_costs, name_decisions
+from ajuste.executor.guest.qemu import (
+    Accelerator,
+    Emulator,
+    GuestLayout,
+    GuestMachine,
+    checked_layout,
+    choose_accelerator,
+    choose_emulator,
+)
 from ajuste.executor.guest.snapshot import Booted, BootFailure, Damaged, NotRestored, Snapshot, restore
 from ajuste.executor.stream import new_key, read_trial, with_key
 from ajuste.machine.home import Home
@@ -160,7 +168,11 @@ class GuestExecutor(Executor):
             hold(stack, self._home, self._image.vmlinuz, emulator.binary)
             initramfs = self._pack(session)
             hold(stack, self._home, initramfs.path)
-            self._check_memory(initramfs)
+            if self._memory_mib < (least := initramfs.least_memory_mib):
+                raise RequestError(
+                    f"{self._memory_mib} MiB of memory are not enough; this guest's files require at least {least} MiB",
+                    hint=f"set --memory {-(-least // 256) * 256}, or memory_mib of [target]",
+                )
             accelerator = self._choose_accelerator(emulator, initramfs, session)
             machine = self._machine(emulator, initramfs, accelerator.name)
             self._ready = self._prepare(session, machine, initramfs, accelerator, stack)
@@ -237,11 +249,10 @@ class GuestExecutor(Executor):
         )
 
     def _checksums(self, machine: GuestMachine, initramfs: Initramfs) -> dict[Path, str]:
-        """Of what QEMU reads."""
         return {machine.kernel: self._image.sha256, initramfs.path: initramfs.sha256}
 
     def _renewed(self, ready: _Ready, error: NotRestored) -> _Ready:
-        """After a kept snapshot that QEMU does not take: the machine booted anew, once for all threads."""
+        # After a kept snapshot that QEMU does not take: the machine booted anew, once for all threads.
         with self._renewing:
             if self._entered is not ready:
                 return self._entered
@@ -269,13 +280,6 @@ class GuestExecutor(Executor):
             return self._files
         quiet_gate = self._clock == "virtual"
         return build_initramfs(self._files, self._image, session.directory / "initramfs", quiet_gate=quiet_gate)
-
-    def _check_memory(self, initramfs: Initramfs) -> None:
-        if self._memory_mib < (least := initramfs.least_memory_mib):
-            raise RequestError(
-                f"{self._memory_mib} MiB of memory are not enough; this guest's files require at least {least} MiB",
-                hint=f"set --memory {-(-least // 256) * 256}, or memory_mib of [target]",
-            )
 
     def _choose_accelerator(self, emulator: Emulator, initramfs: Initramfs, session: MachineSession) -> Accelerator:
         if self._clock == "virtual":
@@ -340,7 +344,6 @@ class GuestExecutor(Executor):
         accelerator: Accelerator,
         stack: ExitStack,
     ) -> _Ready:
-        """Boot: for the snapshot, or to see that the kernel does boot."""
         at_gate, snapshot, kept_as = self._at_gate(session, machine, initramfs)
         if snapshot is not None:
             stack.enter_context(snapshot)
@@ -362,17 +365,17 @@ class GuestExecutor(Executor):
     def _at_gate(
         self, session: MachineSession, machine: GuestMachine, initramfs: Initramfs
     ) -> tuple[Booted, Snapshot | None, str]:
-        """Boot, unless this very machine did so before and would come to the same; then also its name in the cache."""
+        # A machine that comes to the same is booted once, and then read from the cache by its name.
         if not self._snapshot or self._clock == "wall":
             return *self._boot(session, machine, initramfs, saved=self._snapshot), ""
         name = booted.name_of(machine, self._image.sha256, initramfs.sha256)
         try:
-            found = booted.find(self._home, name)
+            snapshot_found = booted.find(self._home, name)
         except Damaged as damage:
             self._note_dropped(str(damage))
-            found = None
-        if found is not None:
-            return *found, name
+            snapshot_found = None
+        if snapshot_found is not None:
+            return *snapshot_found, name
         at_gate, snapshot = self._boot(session, machine, initramfs, saved=True)
         assert snapshot is not None, "it was to be saved"
         booted.keep(self._home, name, at_gate, snapshot)
@@ -381,7 +384,6 @@ class GuestExecutor(Executor):
     def _boot(
         self, session: MachineSession, machine: GuestMachine, initramfs: Initramfs, *, saved: bool
     ) -> tuple[Booted, Snapshot | None]:
-        """Boot once; with the machine's snapshot, if it is to be ``saved``."""
         require_intact(self._checksums(machine, initramfs))
         self._say(f"booting {self._image.spec}")
         try:

@@ -46,7 +46,7 @@ class Initramfs(BaseModel):
 
     @property
     def least_memory_mib(self) -> int:
-        """What a guest must have at least: the archive, its unpacked copy and room for a kernel."""
+        """The memory that a guest needs: for the archive, its unpacked copy and a kernel."""
         return 2 * (self.size_bytes >> 20) + 128
 
 
@@ -75,11 +75,12 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
     modules = modules_for(files.modules, kernel)
     for module in modules:
         tree.add(str(module.path), Regular(module.content))
-    own = {f"/lib/modules/ajuste/{file.name}": file for file in files.own_modules}
-    for place, file in own.items():
+    bundled = {f"/lib/modules/ajuste/{file.name}": file for file in files.own_modules}
+    for place, file in bundled.items():
         tree.add(place, Regular(file))
-    lines = (*(module.line for module in modules), *own)
-    tree.add("/ajuste/boot.json", Regular(_boot(lines, quiet_gate)))
+    lines = (*(module.line for module in modules), *bundled)
+    boot = {"version": 1, "modules": lines, "event_port": EVENT_PORT, "gate": True, "quiet_gate": quiet_gate}
+    tree.add("/ajuste/boot.json", Regular(json.dumps(boot, separators=(",", ":")).encode() + b"\n"))
     with out.open("wb") as archive:
         write_archive(tree, archive)
         if root is not None:
@@ -87,11 +88,6 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
             with root.path.open("rb") as content:
                 shutil.copyfileobj(content, archive, 1 << 20)
     return Initramfs(path=out, sha256=sha256_of(out), size_bytes=out.stat().st_size)
-
-
-def _boot(modules: tuple[str, ...], quiet_gate: bool) -> bytes:
-    boot = {"version": 1, "modules": modules, "event_port": EVENT_PORT, "gate": True, "quiet_gate": quiet_gate}
-    return json.dumps(boot, separators=(",", ":")).encode() + b"\n"
 
 
 def _nowhere(_: str) -> None:
@@ -119,7 +115,6 @@ def _add_scheduler(tree: FileTree, name: str, kernel: KernelImage) -> None:
 
 
 def _add_loadable(tree: FileTree, program: Path, find: FindThere, *, wanted_by: str, depth: int) -> None:
-    """Add a program and all that is needed to start it."""
     check_self_contained(program, wanted_by)
     tree.add_from_host(program)
     _add_needs(tree, program, find, wanted_by=wanted_by, depth=depth)
@@ -135,7 +130,7 @@ def _add_needs(tree: FileTree, program: Path, find: FindThere, *, wanted_by: str
         _add_loadable(tree, interpreter, find, wanted_by=wanted_by, depth=depth + 1)
     if interpreters or is_script(program):
         return
-    from ajuste.executor.guest.library import needed_by
+    from ajuste.executor.guest.tree import needed_by
 
     needed = needed_by(program)
     for file in needed.files:
@@ -167,7 +162,6 @@ def _study_place(name: str) -> str:
 
 
 def _check_study_file(name: str, source: Path) -> tuple[int, bool]:
-    """Its size in bytes, and whether it can be executed."""
     try:
         status = source.stat()
     except OSError as error:
@@ -214,13 +208,13 @@ class GuestFiles(BaseModel):
 
 
 def how_to_build(spec: str) -> str:
-    """The command that builds a kernel with its schedulers: under the name that was asked for, if it was one."""
+    """Return the command that builds a kernel with its schedulers, under the requested name, if any."""
     kind, _, name = spec.partition(":")
     return f"ajuste kernel build --source debian:6.12 --config lab-ext --name {name if kind == BUILT else 'ext'}"
 
 
 def scheduler_of(kernel: KernelImage, name: str) -> Path:
-    """The file of ``name``. Raises RequestError where the kernel was not built with it, with what it has."""
+    """Return the file of ``name``. Raises RequestError, with those that it has, for a kernel built without it."""
     if kernel.schedulers is None:
         raise RequestError(
             f"{kernel.spec} was built without BPF schedulers (sched_ext), which {name} requires",

@@ -6,24 +6,34 @@ What the plugin writes is believed no more than anything else that a guest can h
 from __future__ import annotations
 
 import functools
+import hashlib
+import io
 import json
+import re
 import subprocess
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import NoteSection, SymbolTableSection
 from pydantic import ValidationError
 
-from ajuste.executor.guest.command_line import GuestLayout, Lens
-from ajuste.executor.guest.emulator import Emulator
+from ajuste.analysis.costs import Namer, costs_of_functions, named_costs
 from ajuste.executor.guest.machine import RunningMachine
-from ajuste.kernel.symbols import kernel_symbols
+from ajuste.executor.guest.qemu import Emulator, GuestLayout, Lens
+from ajuste.executor.guest.tree import read_archive
+from ajuste.kernel.symbols import NO_ELF, function_names, kernel_symbols
 from ajuste.machine.files import replace_file
-from ajuste.machine.home import LENS, Home, native_program
+from ajuste.machine.home import AGENT, LENS, SERVICE, WORKLOADS, Home, native_program
 from ajuste.machine.installation import require_c_library
 from ajuste.model.base import BaseModel, first_problem
-from ajuste.model.cost import Costs
-from ajuste.model.decision import Decisions
+from ajuste.model.cost import CostCode, CostFunction, Costs, CostTask, NamedCosts, Space
+from ajuste.model.decision import KINDS, Decisions, NamedDecisions
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.modelled import ModelledCache, ModelledMachine, OuterCache, Translations
@@ -48,14 +58,17 @@ class Counting:
 def lens_for(
     depth: str, image: KernelImage, home: Home, directory: Path, machine: ModelledMachine | None, layout: GuestLayout
 ) -> Lens:
-    """The lens for guests with that kernel, whose symbols are put into ``directory``, and which models ``machine``, if
-    any. Raises RequestError where a part of it is missing.
+    """Return the lens for guests with that kernel, whose symbols go into ``directory``, and which models ``machine``,
+    if any. Raises RequestError where a part of it is missing.
     """
     decides = depth == "decisions"
     deep = "functions" if decides else depth
     symbols = directory / "symbols"
     if not symbols.exists():
-        _put(symbols, _symbols(image, home))
+        functions = (
+            symbol for symbol in kernel_symbols(image, home) if symbol.is_text and symbol.address >= _KERNEL_SPACE
+        )
+        _put(symbols, "".join(f"{symbol.address:x} {symbol.name}\n" for symbol in functions))
     description = None
     if machine is not None:
         description = directory / f"machine-{machine.name}.json"
@@ -64,23 +77,23 @@ def lens_for(
 
 
 def _put(file: Path, text: str) -> None:
-    """All at once: several threads may do so."""
+    # Several threads may write at once.
     replace_file(file, text.encode("ascii", errors="replace"))
 
 
 def machine_text(machine: ModelledMachine, layout: GuestLayout) -> str:
-    """What the lens has to know of a machine (native/lens/src/machine.rs): no times."""
+    """Return what the lens has to know of a machine (native/lens/src/machine.rs): no times."""
 
-    def cache(one: ModelledCache) -> dict[str, Any]:
-        return {"sets": one.sets(machine.line_bytes), "ways": one.ways}
+    def cache(level: ModelledCache) -> dict[str, Any]:
+        return {"sets": level.sets(machine.line_bytes), "ways": level.ways}
 
     cores = machine.cores_of_caches(layout.topology)
 
-    def outer(name: str, one: OuterCache | None) -> dict[str, Any] | None:
-        return None if one is None else {**cache(one), "contents": one.contents, "cores": cores[name]}
+    def outer(name: str, level: OuterCache | None) -> dict[str, Any] | None:
+        return None if level is None else {**cache(level), "contents": level.contents, "cores": cores[name]}
 
-    def pages(one: Translations | None) -> dict[str, Any] | None:
-        return None if one is None else {"sets": one.sets, "ways": one.in_a_set}
+    def pages(level: Translations | None) -> dict[str, Any] | None:
+        return None if level is None else {"sets": level.sets, "ways": level.in_a_set}
 
     return json.dumps(
         {
@@ -103,14 +116,8 @@ def machine_text(machine: ModelledMachine, layout: GuestLayout) -> str:
     )
 
 
-def _symbols(image: KernelImage, home: Home) -> str:
-    """The addresses and names of the kernel's functions, as the lens reads them. Raises RequestError."""
-    functions = (one for one in kernel_symbols(image, home) if one.is_text and one.address >= _KERNEL_SPACE)
-    return "".join(f"{one.address:x} {one.name}\n" for one in functions)
-
-
 def require_fit(machine: ModelledMachine, cpus: int, layout: GuestLayout) -> None:
-    """Raises RequestError for a guest that the modelled machine cannot be."""
+    """Raise RequestError for a guest that the modelled machine cannot be."""
     problem = machine.problem_with(cpus, layout.nodes, layout.topology)
     if problem:
         raise RequestError(
@@ -121,12 +128,12 @@ def require_fit(machine: ModelledMachine, cpus: int, layout: GuestLayout) -> Non
 
 @functools.cache
 def require_plugins(emulator: Emulator) -> None:
-    """Raises RequestError where this QEMU does not take plugins."""
+    """Raise RequestError where this QEMU does not take plugins."""
     command = [emulator.binary, *(("-L", emulator.firmware) if emulator.firmware else ()), "-plugin", "help"]
-    said = subprocess.run(
+    process = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=_LOAD_SECONDS, env=emulator.environment
     )
-    if "invalid option" in said.stderr:
+    if "invalid option" in process.stderr:
         raise RequestError(
             f"QEMU {emulator.version} ({emulator.binary}) was built without plugins, so it cannot count instructions",
             hint="install a QEMU with plugins, such as Debian's; or name other metrics",
@@ -150,16 +157,16 @@ _CLOCK_OF_CPUS: Final = (
 
 @functools.cache
 def why_not_at_once(emulator: Emulator) -> str:
-    """Why the CPUs of a guest have to share one clock under this QEMU; empty if they need not."""
+    """Return why the CPUs of a guest must share one clock under this QEMU, empty if they need not."""
     content = emulator.binary.read_bytes()
     lacking = [name for name in _CLOCK_OF_CPUS if b"\0" + name.encode() + b"\0" not in content]
     return f"QEMU {emulator.version} ({emulator.binary}) exports no {lacking[0]}" if lacking else ""
 
 
 def lens_of_turns(emulator: Emulator, turn_us: int | None) -> Path | None:
-    """The lens for guests with several CPUs, which without it halt a few nanoseconds early or late now and then
-    (native/lens/src/halts.rs); ``None`` where there is none, or QEMU takes none. Raises RequestError where it is
-    needed for short turns.
+    """Return the lens for guests with several CPUs, which without it halt a few nanoseconds early or late now and then
+    (native/lens/src/halts.rs); ``None`` where there is none, or QEMU takes none. Raises RequestError where it is needed
+    for short turns.
     """
     try:
         require_plugins(emulator)
@@ -171,7 +178,7 @@ def lens_of_turns(emulator: Emulator, turn_us: int | None) -> Path | None:
 
 
 def read_counted(running: RunningMachine, counting: Counting) -> tuple[Costs | None, Decisions | None, str]:
-    """What the lens of a trial has written, and what is wrong with it, if anything."""
+    """Return what the lens of a trial has written, and what is wrong with it, if anything."""
     complaint = running.complaint()
     costs, problem = read_costs(running.costs, counting.lens.depth, complaint, counting.machine)
     decisions = None
@@ -183,8 +190,8 @@ def read_counted(running: RunningMachine, counting: Counting) -> tuple[Costs | N
 def read_costs(
     file: Path, depth: str, complaint: str = "", machine: ModelledMachine | None = None
 ) -> tuple[Costs | None, str]:
-    """What the lens has written, which modelled ``machine``, or what is wrong with it in one line. ``complaint`` is
-    what QEMU and the lens said.
+    """Return the costs that the lens has written, which modelled ``machine``, or what is wrong with them in one line.
+    ``complaint`` is the output of QEMU and the lens.
     """
     costs, problem = _read(Costs, "costs", file, complaint)
     if costs is None:
@@ -197,7 +204,7 @@ def read_costs(
 
 
 def read_decisions(file: Path, complaint: str = "") -> tuple[Decisions | None, str]:
-    """What the scheduler has decided, as the lens has written it, or what is wrong with that in one line."""
+    """Return the scheduler's decisions as the lens has written them, or what is wrong with them in one line."""
     return _read(Decisions, "decisions", file, complaint)
 
 
@@ -209,9 +216,317 @@ def _read(document: type[_Document], named: str, file: Path, complaint: str) -> 
             return None, f"the lens wrote more than {LARGEST_BYTES >> 20} MiB"
         return document.model_validate_json(content), ""
     except FileNotFoundError:
-        said = [line.removeprefix("lens: ") for line in complaint.splitlines() if line.startswith("lens: ")]
-        return None, f"the lens wrote no {named}: {(said or ['it did not see the workload start and end'])[-1]}"
+        messages = [line.removeprefix("lens: ") for line in complaint.splitlines() if line.startswith("lens: ")]
+        return None, f"the lens wrote no {named}: {(messages or ['it did not see the workload start and end'])[-1]}"
     except OSError as error:
         return None, f"cannot read what the lens wrote: {error.strerror}"
     except ValidationError as error:
         return None, f"what the lens wrote is malformed ({first_problem(error)})"
+
+
+# The names of the functions that a guest's costs tell by address: the kernel's, and those of its programs.
+#
+# A program or library may be anywhere in a task's memory. It is found by the bytes of its code that were seen there:
+# a file is mapped by whole pages (mmap(2)), so they stand at the same place of a page as in the file.
+
+
+_PAGE: Final = 4096
+_LEAST_BYTES: Final = 8
+"""So many bytes at least must be alike before a file is taken for what is mapped."""
+_FUNCTIONS: Final = ("STT_FUNC", "STT_GNU_IFUNC")
+_DEBUG: Final = Path("/usr/lib/debug/.build-id")
+"""Where packages of debug symbols put them, by build ID (gdb's manual, Separate Debug Files)."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of a file that holds code: ``size`` bytes from ``offset``, at ``address`` before it is mapped."""
+
+    offset: int
+    address: int
+    size: int
+
+
+@dataclass(frozen=True)
+class _Function:
+    """``end`` is behind its last byte."""
+
+    name: str
+    end: int
+
+
+@dataclass(frozen=True)
+class Program:
+    """An ELF file of a guest that has code. One that ``is_fixed`` is mapped where it says."""
+
+    path: str
+    content: bytes
+    parts: tuple[_Part, ...]
+    is_fixed: bool
+    debug: Path = _DEBUG
+    own: tuple[Path, ...] = ()
+    """Lists of functions of Ajuste's own programs."""
+
+    @cached_property
+    def _functions(self) -> dict[int, _Function]:
+        functions = dict(_functions_of(self.content))
+        if (with_all := _debug_file(self.content, self.debug)) is not None:
+            functions |= dict(_functions_of(with_all))
+        functions |= dict(_functions_listed(self.content, self.own))
+        return dict(sorted(functions.items()))
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return list(self._functions)
+
+    def function(self, address: int) -> str:
+        """Return the name of the function at an address of the file, "" where it has none."""
+        place = bisect_right(self._starts, address) - 1
+        if place < 0:
+            return ""
+        start = self._starts[place]
+        function = self._functions[start]
+        return function.name if address == start or address < function.end else ""
+
+    def bases(self, code: CostCode) -> Iterator[int]:
+        """Return by how much the file can have been moved for ``code`` to stand where it was seen."""
+        wanted = bytes.fromhex(code.bytes_)
+        for part in self.parts:
+            first = part.offset + (code.address - part.offset) % _PAGE
+            for place in range(first, part.offset + part.size, _PAGE):
+                if self.content.startswith(wanted, place):
+                    yield code.address - (part.address + place - part.offset)
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """A program that was moved by ``base`` bytes."""
+
+    program: Program
+    base: int
+
+    @property
+    def places(self) -> range:
+        """From its first code to its last."""
+        parts = self.program.parts
+        return range(
+            self.base + min(part.address for part in parts), self.base + max(part.address + part.size for part in parts)
+        )
+
+
+def programs_of(files: Iterable[tuple[str, bytes]], lists: tuple[Path, ...] = ()) -> tuple[Program, ...]:
+    """Return those of ``files`` (path, content) that are ELF files with code. ``lists`` are lists of the functions of
+    Ajuste's own programs.
+    """
+    elves = ((path, content) for path, content in files if content.startswith(b"\x7fELF"))
+    return tuple(filter(None, (_program(path, content, lists) for path, content in elves)))
+
+
+def _program(path: str, content: bytes, lists: tuple[Path, ...]) -> Program | None:
+    try:
+        elf = ELFFile(io.BytesIO(content))
+        loaded = [part.header for part in elf.iter_segments("PT_LOAD") if part["p_flags"] & 1]
+        is_fixed = elf["e_type"] == "ET_EXEC"
+    except NO_ELF:
+        return None
+    parts = tuple(_Part(segment["p_offset"], segment["p_vaddr"], segment["p_filesz"]) for segment in loaded)
+    return Program(f"/{path.lstrip('/')}", content, parts, is_fixed, own=lists) if parts else None
+
+
+def _functions_of(content: bytes) -> Iterator[tuple[int, _Function]]:
+    # Of all symbol tables; of several names at one address the plainest comes last.
+    functions: list[tuple[int, _Function]] = []
+    try:
+        for section in ELFFile(io.BytesIO(content)).iter_sections():
+            if isinstance(section, SymbolTableSection):
+                functions += [
+                    (symbol["st_value"], _Function(symbol.name, symbol["st_value"] + symbol["st_size"]))
+                    for symbol in section.iter_symbols()
+                    if symbol["st_info"]["type"] in _FUNCTIONS and symbol["st_shndx"] != "SHN_UNDEF"
+                ]
+            elif section.name.startswith(".plt"):
+                functions.append((section["sh_addr"], _Function("plt", section["sh_addr"] + section["sh_size"])))
+    except NO_ELF:
+        return
+    yield from sorted(functions, key=lambda item: _plainness(item[1]), reverse=True)
+
+
+def _functions_listed(content: bytes, lists: Iterable[Path]) -> Iterator[tuple[int, _Function]]:
+    # Those of the list that begins with the program's SHA-256: nobody else's names are its own (setup/symbols).
+    digest = hashlib.sha256(content).hexdigest() if lists else ""
+    for file in lists:
+        try:
+            program, *lines = file.read_text(encoding="utf-8").splitlines()
+        except (OSError, ValueError):
+            continue
+        words = (line.split(" ", 2) for line in lines if program == digest)
+        functions = [(int(start, 16), _Function(name, int(start, 16) + int(size, 16))) for start, size, name in words]
+        yield from sorted(functions, key=lambda item: _plainness(item[1]), reverse=True)
+
+
+def _plainness(function: _Function) -> tuple[int, int, str]:
+    name = function.name
+    return len(name) - len(name.lstrip("_")), len(name), name
+
+
+def _debug_file(content: bytes, debug: Path) -> bytes | None:
+    try:
+        notes = [note for section in ELFFile(io.BytesIO(content)).iter_sections() if isinstance(section, NoteSection)
+                 for note in section.iter_notes()]  # fmt: skip
+        build = next((note["n_desc"] for note in notes if note["n_type"] == "NT_GNU_BUILD_ID"), "")
+        return (debug / build[:2] / f"{build[2:]}.debug").read_bytes() if build else None
+    except (*NO_ELF, OSError):
+        return None
+
+
+def locate(code: Sequence[CostCode], programs: Iterable[Program]) -> tuple[Mapped, ...]:
+    """Return where ``programs`` were mapped, by the bytes seen: first those with the most bytes alike; none overlap."""
+    alike: Counter[tuple[int, int]] = Counter()
+    candidates = list(programs)
+    for seen in code:
+        for number, program in enumerate(candidates):
+            for base in set(program.bases(seen)):
+                if base == 0 if program.is_fixed else base >= 0:
+                    alike[number, base] += len(seen.bytes_) // 2
+    located: list[Mapped] = []
+    for (number, base), weight in sorted(alike.items(), key=lambda item: (-item[1], item[0])):
+        mapped = Mapped(candidates[number], base)
+        if weight >= _LEAST_BYTES and not any(_overlap(mapped.places, other.places) for other in located):
+            located.append(mapped)
+    return tuple(located)
+
+
+def _overlap(first: range, other: range) -> bool:
+    return first.start < other.stop and other.start < first.stop
+
+
+def name_costs(costs: Costs, image: KernelImage, home: Home, initramfs: Path) -> NamedCosts:
+    """Return ``costs`` of a guest with the names of their functions. Raises RequestError where its kernel has none."""
+    lists = tuple(native_program(name).with_name(f"{name}.symbols") for name in (AGENT, WORKLOADS, SERVICE))
+    programs = programs_of(read_archive(initramfs.read_bytes()), lists)
+    return costs_by_name(costs, function_names(kernel_symbols(image, home)), programs)
+
+
+def costs_by_name(
+    costs: Costs, kernel: Mapping[int, str], programs: Sequence[Program], package_of: Callable[[str], str] | None = None
+) -> NamedCosts:
+    """Return ``costs`` with the names of their functions: of the ``kernel`` by address, and of the ``programs`` of the
+    guest. ``package_of`` tells which package of this machine has a file ("" if none does); by default dpkg is asked.
+    """
+    namers: dict[tuple[CostCode, ...], Namer] = {}
+
+    def namer_of(task: CostTask) -> Namer:
+        if task.code not in namers:
+            namers[task.code] = _namer(kernel, locate(task.code, programs))
+        return namers[task.code]
+
+    named = named_costs(costs, namer_of)
+    return named.model_copy(update={"notes": tuple(_notes(named, package_of or _package_of))})
+
+
+def name_decisions(
+    decisions: Decisions, costs: Costs, instruction_ns: int, image: KernelImage, home: Home, initramfs: Path
+) -> NamedDecisions:
+    """Return ``decisions`` of a guest with the names of functions and tasks; ``costs`` are of the same trial. Raises
+    RequestError where its kernel has none.
+    """
+    programs = programs_of(read_archive(initramfs.read_bytes()))
+    names = function_names(kernel_symbols(image, home))
+    called = programs_by_task(costs, programs) | kernel_tasks(decisions, names)
+    calls = decisions.calls
+    addresses = sorted({address for path in (*decisions.paths, calls.functions) for address in path})
+    places = {address: place for place, address in enumerate(addresses)}
+    columns = decisions.model_dump(exclude={"version", "paths", "tasks", "calls"})
+    return NamedDecisions(
+        **columns,
+        tasks=tuple(task.model_copy(update={"name": called.get(task.number, "")}) for task in decisions.tasks),
+        instruction_ns=instruction_ns,
+        functions=tuple(names.get(address, f"{address:#x}") for address in addresses),
+        paths=tuple(tuple(places[address] for address in path) for path in decisions.paths),
+        calls=calls.model_copy(update={"functions": tuple(places[address] for address in calls.functions)}),
+    )
+
+
+def programs_by_task(costs: Costs, programs: Sequence[Program]) -> dict[int, str]:
+    """Return the name of each task's program, where its code was found in one."""
+    names: dict[tuple[CostCode, ...], str] = {}
+    for task in costs.tasks:
+        if task.code not in names:
+            files = (mapped.program.path.rpartition("/")[2] for mapped in locate(task.code, programs))
+            names[task.code] = next((file for file in files if ".so" not in file), "")
+    return {task.number: names[task.code] for task in costs.tasks if names[task.code]}
+
+
+def kernel_tasks(decisions: Decisions, names: Mapping[int, str]) -> dict[int, str]:
+    """Return the main function of each kernel task's thread, where a switch showed that."""
+    kernel_numbers = {task.number for task in decisions.tasks if task.role == "kernel"}
+    counted: dict[int, Counter[str]] = {}
+    for kind, running, way in zip(decisions.kinds, decisions.running, decisions.ways, strict=True):
+        if running in kernel_numbers and KINDS[kind] == "switch" and way >= 0:
+            outwards = (names.get(address, "") for address in decisions.paths[way])
+            name = next(filter(_THREAD.fullmatch, outwards), "")
+            counted.setdefault(running, Counter()).update([name] if name else [])
+    return {task: counts.most_common(1)[0][0] for task, counts in counted.items() if counts}
+
+
+_THREAD: Final = re.compile(r"\w+_k?thread(_fn)?|kswapd|kcompactd|khugepaged")
+"""Main functions of the kernel's threads."""
+
+
+def _namer(kernel: Mapping[int, str], located: Sequence[Mapped]) -> Namer:
+    def name(space: Space, address: int) -> CostFunction:
+        if address == 0:  # What a task did before the first call that was seen.
+            return CostFunction(name="(start)", file="", space=space)
+        if space == "kernel":
+            return CostFunction(name=kernel.get(address, f"{address:#x}"), file="", space=space)
+        for mapped in located:
+            if address in mapped.places:
+                function = mapped.program.function(address - mapped.base)
+                return CostFunction(
+                    name=function or f"{address - mapped.base:#x}", file=mapped.program.path, space=space
+                )
+        return CostFunction(name=f"{address:#x}", file="", space=space)
+
+    return name
+
+
+def _notes(costs: NamedCosts, package_of: Callable[[str], str]) -> Iterator[str]:
+    nameless: Counter[tuple[Space, str]] = Counter()
+    for function, cost in costs_of_functions(costs).items():
+        if function.name.startswith("0x"):
+            nameless[function.space, function.file] += cost.itself
+    for (space, file), instructions in nameless.most_common():
+        if instructions < _LEAST_SHARE * costs.instructions:
+            return
+        yield _nameless_words(space, file, package_of)
+
+
+_LEAST_SHARE: Final = 0.001
+_OWN: Final = ("/init", f"/ajuste/bin/{WORKLOADS}", f"/ajuste/bin/{SERVICE}")
+"""Where a guest has programs of Ajuste's, which are built without symbols: a list beside them has their names."""
+
+
+def _nameless_words(space: Space, file: str, package_of: Callable[[str], str]) -> str:
+    if space == "kernel":
+        return "Functions of the kernel's modules, and of code that it made itself, are shown by address."
+    if not file:
+        return "Functions of no file, such as the vDSO's, are shown by address."
+    if file in _OWN:
+        name = file.rpartition("/")[2]
+        return f"Functions of Ajuste's own {name} are shown by address. Build it again to see their names."
+    package = package_of(file)
+    advice = f"Install {package} to see their names." if package else "Do not strip its symbols to see their names."
+    return f"Functions of {file} without a name are shown by address. {advice}"
+
+
+def _package_of(file: str) -> str:
+    merged = (file, file.removeprefix("/usr") if file.startswith("/usr/") else f"/usr{file}")
+    for path in merged:
+        try:
+            output = subprocess.run(["dpkg-query", "-S", path], capture_output=True, text=True, check=False).stdout
+        except OSError:
+            return ""
+        name = output.partition(":")[0].strip()
+        if name:
+            return f"{name}-dbg" if name == "libc6" else f"{name}-dbgsym"
+    return ""

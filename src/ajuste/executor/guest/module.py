@@ -99,7 +99,7 @@ class _Kept:
     digests: Mapping[str, str]
 
     def read(self, path: Path) -> bytes:
-        """Raises RunError for a file that is not what was kept, RequestError for one that cannot be read."""
+        # Raises RunError for a file that is not what was kept, RequestError for one that cannot be read.
         try:
             content = read_kept(path)
         except OSError as error:
@@ -142,7 +142,7 @@ def _add(
     content = _decompressed(path, kept.read(path))
     hard, soft = _dependencies(path, content)
     wanted = (_soft(dependency, files) for dependency in soft)
-    for dependency in (*hard, *(found for found in wanted if found is not None)):
+    for dependency in (*hard, *(module for module in wanted if module is not None)):
         _add(_canonical(dependency), kept, files, built_in, ordered, (*above, name))
     assert kernel.modules is not None
     place = PurePosixPath("/lib/modules") / kernel.release / path.relative_to(kernel.modules).as_posix()
@@ -150,17 +150,15 @@ def _add(
 
 
 def _soft(name: str, files: dict[str, Path]) -> str | None:
-    """The module that a soft dependency stands for, if it is to be loaded. It may be missing (modprobe.d(5)), or an
-    algorithm instead of a module: ``crypto-crc32c`` (crypto/api.c), whose plain implementation is ``crc32c_generic``.
-    """
-    own = _canonical(name)
-    algorithm = own.removeprefix("crypto_")
-    candidates = (own, f"{algorithm}_generic", algorithm) if algorithm != own else (own,)
+    # The module that a soft dependency stands for, if it is to be loaded. It may be missing (modprobe.d(5)), or an
+    # algorithm instead of a module: `crypto-crc32c` (crypto/api.c), whose plain implementation is `crc32c_generic`.
+    canonical = _canonical(name)
+    algorithm = canonical.removeprefix("crypto_")
+    candidates = (canonical, f"{algorithm}_generic", algorithm) if algorithm != canonical else (canonical,)
     return next((candidate for candidate in candidates if candidate in files), None)
 
 
 def _dependencies(path: Path, content: bytes) -> tuple[list[str], list[str]]:
-    """``depends``, and the ``pre:`` part of ``softdep``."""
     try:
         section = ELFFile(io.BytesIO(content)).get_section_by_name(".modinfo")
         fields = section.data().split(b"\0") if section is not None else []

@@ -9,12 +9,18 @@ Sources: update-alternatives(1); Debian Policy 6; Debian's "slim" images for wha
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Final
+
+from pydantic import ValidationError
 
 from ajuste.executor.guest.tree import (
     HIDDEN,
@@ -28,11 +34,24 @@ from ajuste.executor.guest.tree import (
     place_in_tree,
     write_in_order,
 )
+from ajuste.kernel.archive.archive import PackageGone
 from ajuste.kernel.archive.deb import PackedFile, postinst, read_package
-from ajuste.kernel.packages import PackageVersion
-from ajuste.machine.files import sha256_of
+from ajuste.kernel.cache import find_any_damage, keeping_in, put_in_place, write_inventory
+from ajuste.kernel.packages import (
+    PackageRequest,
+    PackageVersion,
+    choose_packages,
+    described,
+    download_packages,
+    packages_directory,
+    read_request,
+)
+from ajuste.machine.cache import PACKAGES, make_room
+from ajuste.machine.files import hold, holding, locked, read_kept, sha256_of
+from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RunError
+from ajuste.model.wording import Say
 
 LEFT_OUT: Final = tuple(f"usr/share/{name}" for name in ("doc", "man", "info", "locale", "lintian", "bug"))
 """Documentation and translations, which no program needs to work."""
@@ -58,7 +77,7 @@ class GuestRoot(BaseModel):
     @property
     def about(self) -> dict[str, str]:
         """What a run keeps of it."""
-        versions = {one.name: f"{one.version} sha256:{one.sha256}" for one in self.packages}
+        versions = {package.name: f"{package.version} sha256:{package.sha256}" for package in self.packages}
         return {"release": f"Debian {self.release}", **versions}
 
     def has(self, path: str) -> bool:
@@ -128,17 +147,13 @@ class _Root:
         elif packed.target:
             yield from self.add(place, Link(packed.target))
         else:
-            self._keep(place, packed.content)
+            if place == _MASTER.format("passwd") or place == _MASTER.format("group"):
+                self.texts[place] = packed.content.decode("utf-8", "replace")
+            if place.startswith("usr/lib/jvm/.") and place.endswith(".jinfo"):
+                self.alternatives += _of_java(packed.content.decode("utf-8", "replace"))
             yield from self.add(place, Regular(packed.content, packed.mode | 0o600))
 
-    def _keep(self, place: str, content: bytes) -> None:
-        if place == _MASTER.format("passwd") or place == _MASTER.format("group"):
-            self.texts[place] = content.decode("utf-8", "replace")
-        if place.startswith("usr/lib/jvm/.") and place.endswith(".jinfo"):
-            self.alternatives += _of_java(content.decode("utf-8", "replace"))
-
     def add(self, place: str, entry: Entry) -> Iterator[tuple[str, Entry]]:
-        """``entry``, unless something is there, after the directories above it."""
         if place in self.places:
             return
         above = place.rpartition("/")[0]
@@ -156,17 +171,18 @@ class _Root:
             yield name, Directory(mode if name == place else 0o755)
 
     def _place(self, name: str) -> str | None:
-        """Where a file of a package goes, through the links above it; ``None`` for what is the guest's own."""
         place = place_in_tree(name)
         above, _, last = place.rpartition("/")
         above = _resolved(above, self.places)
         if above and self.places.get(above, _DIRECTORY) != _DIRECTORY:
             raise RunError(f"a package has {name[:100]!a} below something that is not a directory")
-        found = f"{above}/{last}" if above else last
-        return None if _is_own(found) else found
+        target = f"{above}/{last}" if above else last
+        return None if _is_own(target) else target
 
     def _made(self) -> Iterator[tuple[str, Entry]]:
-        for link in sorted(self.alternatives, key=lambda one: (-one.priority, one.link, one.path)):
+        for link in sorted(
+            self.alternatives, key=lambda alternative: (-alternative.priority, alternative.link, alternative.path)
+        ):
             target = _resolved(place_in_tree(link.path), self.places)
             place = self._place(link.link)
             if place is None or place in self.places or target not in self.places:
@@ -203,18 +219,18 @@ def _is_wanted(path: PurePosixPath) -> bool:
 
 
 def _is_own(place: str) -> bool:
-    """Whether the guest's own files are there: the directories that it mounts, the agent, the links into /usr."""
+    # Whether the guest's own files are there: the directories that it mounts, the agent, the links into /usr.
     first, slash, _ = place.partition("/")
-    return place in ("", ".") or first in (*HIDDEN, "init") or (not slash and first in MERGED) or _is_merged(place)
-
-
-def _is_merged(place: str) -> bool:
-    """A link of base-files such as /bin is the tree's own, and its place here is that of /usr/bin."""
-    return place in {f"usr/{name}" for name in MERGED}
+    return (
+        place in ("", ".")
+        or first in (*HIDDEN, "init")
+        or (not slash and first in MERGED)
+        or place in {f"usr/{name}" for name in MERGED}
+    )
 
 
 def _resolved(place: str, places: Mapping[str, str]) -> str:
-    """``place`` without links, never above the tree. A link that leads in circles leads nowhere."""
+    # `place` without links, never above the tree. A link that leads in circles leads nowhere.
     done: list[str] = []
     rest = [part for part in place.split("/") if part]
     rest.reverse()
@@ -225,14 +241,14 @@ def _resolved(place: str, places: Mapping[str, str]) -> str:
             del done[-1:]
             continue
         name = "/".join((*done, part))
-        found = places.get(name, "")
-        if not found.startswith(_LINK):
+        entry = places.get(name, "")
+        if not entry.startswith(_LINK):
             done.append(part)
             continue
         links += 1
         if links > _MOST_LINKS:
             return ""
-        target = found[1:]
+        target = entry[1:]
         if target.startswith("/"):
             done, target = [], place_in_tree(target)
         rest += [step for step in reversed(target.split("/")) if step not in ("", ".")]
@@ -259,15 +275,15 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_./+-]+")
 
 def read_alternatives(script: str) -> list[Alternative]:
     """Those that a maintainer script installs in plain words; what has to be run to be known is left out."""
-    found: list[Alternative] = []
+    alternatives: list[Alternative] = []
     for line in script.replace("\\\n", " ").splitlines():
         if "update-alternatives" in line and "--install" in line:
             try:
                 words = shlex.split(line, comments=True)
             except ValueError:
                 continue
-            found += _installed(words)
-    return found
+            alternatives += _installed(words)
+    return alternatives
 
 
 def _installed(words: list[str]) -> Iterator[Alternative]:
@@ -288,22 +304,124 @@ def _installed(words: list[str]) -> Iterator[Alternative]:
 
 
 def _alternative(link: str, name: str, path: str, priority: int) -> Iterator[Alternative]:
-    plain = all(_PLAIN.fullmatch(one) and ".." not in one for one in (link, name, path))
+    plain = all(_PLAIN.fullmatch(text) and ".." not in text for text in (link, name, path))
     if plain and link.startswith("/") and path.startswith("/") and "/" not in name:
         yield Alternative(link, name, path, priority)
 
 
 def _of_java(text: str) -> Iterator[Alternative]:
-    """Those that a Java lists for update-java-alternatives(8): lines such as ``hl java /usr/lib/jvm/…/bin/java``."""
-    found = re.search(r"^priority=([0-9]{1,6})$", text, re.MULTILINE)
+    # Those that a Java lists for update-java-alternatives(8): lines such as `hl java /usr/lib/jvm/…/bin/java`.
+    priority = re.search(r"^priority=([0-9]{1,6})$", text, re.MULTILINE)
     for line in text.splitlines():
         words = line.split()
         if len(words) == 3 and PurePosixPath(words[2]).parent.name == "bin":
-            yield from _alternative(f"/usr/bin/{words[1]}", words[1], words[2], int(found[1]) if found else 0)
+            yield from _alternative(f"/usr/bin/{words[1]}", words[1], words[2], int(priority[1]) if priority else 0)
 
 
-def with_users(master: str, own: str) -> str:
+def with_users(master: str, guest_users: str) -> str:
     """The users (or groups) of a new system, with those of every guest, whose lines count."""
-    names = {line.partition(":")[0] for line in own.splitlines()}
+    names = {line.partition(":")[0] for line in guest_users.splitlines()}
     others = [line for line in master.splitlines() if line and line.partition(":")[0] not in names]
-    return own + "".join(f"{line}\n" for line in others)
+    return guest_users + "".join(f"{line}\n" for line in others)
+
+
+# Debian packages of a guest: fetched and laid out once, then kept as they are until the cache is cleared.
+
+
+_LAYOUT: Final = 1
+"""Of an entry, and of what is made of packages: with another it is made anew."""
+_RECORD: Final = "root.json"
+_ARCHIVE: Final = "root.cpio"
+
+
+def fetch_root(asked: Sequence[str], home: Home, say: Say) -> GuestRoot:
+    """The packages ``asked`` for, as a guest has them: from the cache, which needs no network, or else from the
+    distribution's archive.
+
+    Raises RequestError for packages that there are not and for a disk that is too full, RunError where fetching fails.
+    """
+    request = read_request(asked)
+    directory = packages_directory(home)
+    with keeping_in(directory, "packages"):
+        if root := _kept(request, home, say):
+            return root
+        with locked(directory / ".lock", waiting=lambda: say("waiting for another ajuste that is fetching packages")):
+            # The other process may just have made it.
+            return _kept(request, home, lambda _: None) or _made(request, home, say)
+
+
+@dataclass(frozen=True)
+class PlannedPackages:
+    """What a request comes to before anything is fetched. ``download_bytes`` are still to be fetched. ``root`` is there
+    if all of it is.
+    """
+
+    release: str
+    asked: tuple[str, ...]
+    packages: tuple[PackageVersion, ...]
+    download_bytes: int
+    root: GuestRoot | None
+
+
+def plan_packages(asked: Sequence[str], home: Home, say: Say) -> PlannedPackages:
+    """What ``fetch_root`` would give, without fetching a package. Raises as that does."""
+    request = read_request(asked)
+    with keeping_in(packages_directory(home), "packages"):
+        if root := _kept(request, home, say):
+            return PlannedPackages(root.release, request.names, root.packages, 0, root)
+        chosen = choose_packages(request, home, say)
+        missing = sum(package.size_bytes for package in chosen.missing(home))
+    return PlannedPackages(request.release, request.names, described(chosen.packages), missing, None)
+
+
+def _kept(request: PackageRequest, home: Home, say: Say) -> GuestRoot | None:
+    directory = _directory(request, home)
+    try:
+        root = GuestRoot.model_validate_json(read_kept(directory / _RECORD))
+        hold(directory)
+        status = (directory / _ARCHIVE).stat()
+    except (OSError, ValidationError):
+        return None
+    if damage := _damage(directory, status.st_ino, status.st_mtime_ns):
+        say(f"the cached packages are damaged ({damage}): making them again")
+        return None
+    return root.model_copy(update={"path": directory / _ARCHIVE})
+
+
+@cache
+def _damage(directory: Path, _inode: int, _changed_ns: int) -> str | None:
+    # Read once by a process, unless the archive changes: it can have hundreds of MB.
+    return find_any_damage(directory)
+
+
+def _directory(request: PackageRequest, home: Home) -> Path:
+    name = hashlib.sha256(f"{_LAYOUT} {request.model_dump_json()}".encode()).hexdigest()
+    return packages_directory(home) / name
+
+
+def _made(request: PackageRequest, home: Home, say: Say) -> GuestRoot:
+    chosen = choose_packages(request, home, say)
+    try:
+        files = download_packages(chosen, home, say)
+    except PackageGone:
+        # The mirror has newer ones than the lists of today.
+        chosen = choose_packages(request, home, say, refresh=True)
+        try:
+            files = download_packages(chosen, home, say)
+        except PackageGone as error:
+            raise RunError(f"could not download packages: {error}", hint="try again later") from None
+    say(f"laying out {len(files)} Debian packages")
+    place = _directory(request, home)
+    with ExitStack() as held, tempfile.TemporaryDirectory(prefix=".building-", dir=place.parent) as name:
+        for file in files:
+            held.enter_context(holding(file))
+        entry = Path(name) / "entry"
+        entry.mkdir()
+        root = build_root(files, described(chosen.packages), request.release, entry / _ARCHIVE)
+        relative = root.model_copy(update={"path": Path(_ARCHIVE)})
+        (entry / _RECORD).write_text(relative.model_dump_json(), encoding="utf-8")
+        write_inventory(entry)
+        put_in_place(entry, place, aside=Path(name) / "damaged")
+    hold(place)
+    make_room(PACKAGES, home)
+    return root.model_copy(update={"path": place / _ARCHIVE})

@@ -20,15 +20,13 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, Final, Self
 
-from ajuste.executor.guest.command_line import Channels, GuestMachine, command_line
-from ajuste.executor.guest.machine import LARGEST_OUTPUT_BYTES, MachineLimit, Outcome, RunningMachine
-from ajuste.executor.guest.qmp import MonitorClosed
+from ajuste.executor.guest.machine import LARGEST_OUTPUT_BYTES, MachineLimit, MonitorClosed, Outcome, RunningMachine
+from ajuste.executor.guest.qemu import Channels, GuestMachine, command_line
 from ajuste.executor.stream import read_boot
-from ajuste.kernel.kconfig.config_file import read_config
+from ajuste.kernel.kconfig import read_config
 from ajuste.machine.cache import SNAPSHOTS, make_room
-from ajuste.machine.files import make_directory, open_kept, replaced, sealed, sha256_of, unsealed
+from ajuste.machine.files import holding, make_directory, open_kept, replaced, sealed, sha256_of, unsealed
 from ajuste.machine.home import Home
-from ajuste.machine.lock import holding
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Gate, Hello
@@ -175,14 +173,14 @@ class Snapshot:
         """A copy of the rest of ``file``. Raises OSError, also where there is too little memory."""
         snapshot = cls()
         try:
-            found = hashlib.sha256()
+            digest = hashlib.sha256()
             part = memoryview(bytearray(_PART_BYTES))
             while count := file.readinto(part):
-                found.update(part[:count])
+                digest.update(part[:count])
                 written = 0
                 while written < count:
                     written += os.write(snapshot.descriptor, part[written:count])
-            snapshot._seal(found.hexdigest())
+            snapshot._seal(digest.hexdigest())
         except BaseException:
             snapshot.close()
             raise
@@ -355,5 +353,5 @@ def drop(home: Home, name: str) -> None:
 
 
 def _file(home: Home, name: str) -> Path:
-    """Two lines, what is known of the machine below its checksum; then its snapshot."""
+    # Two lines, what is known of the machine below its checksum; then its snapshot.
     return home.booted / f"{name}.snapshot"

@@ -90,14 +90,14 @@ class AgentProcess:
         return os.pread(self._complaints, _COMPLAINT_BYTES, 0).decode(errors="replace").strip()
 
     def read_line(self, limit_s: float) -> bytes:
-        """The next line, without its end. Raises AgentLostError."""
+        """Return the next line, without its end. Raises AgentLostError."""
         deadline = time.monotonic() + limit_s
         while (end := self._said.find(b"\n")) < 0:
             self._said += self._read(deadline)
         return self._take(end + 1)[:-1]
 
     def carry_out(self, plan: bytes, limit_s: float) -> bytes:
-        """Give it a plan (one line); returns all that it says until the end of the plan. Raises AgentLostError."""
+        """Send a plan (one line), and return all output until its end. Raises AgentLostError."""
         deadline = time.monotonic() + limit_s
         rest = memoryview(plan + b"\n")
         while rest:
@@ -107,8 +107,8 @@ class AgentProcess:
         return stream
 
     def carry_out_in_turn(self, plans: Sequence[tuple[bytes, float]]) -> list[bytes]:
-        """As ``carry_out`` for each of ``plans`` with its limit in seconds. All are sent ahead, so that the agent goes
-        from one to the next without waiting for anybody.
+        """Carry out ``plans``, each with its limit in seconds. All are sent ahead, so that the agent goes from one to
+        the next without waiting.
         """
         rest = memoryview(b"".join(plan + b"\n" for plan, _ in plans))
         streams: list[bytes] = []
@@ -131,7 +131,6 @@ class AgentProcess:
         return streams
 
     def _write(self, data: memoryview) -> int:
-        """Write what the pipe takes; returns how much that was."""
         try:
             return os.write(self._stdin, data)
         except BlockingIOError:
@@ -146,11 +145,11 @@ class AgentProcess:
         return taken
 
     def _take_stream(self) -> bytes | None:
-        """All until the end of a plan, if it was said. Only whole lines are looked at, and each once."""
+        # All until the end of a plan, if it was said. Only whole lines are looked at, and each once.
         end = self._said.rfind(b"\n") + 1
-        found = self._said.find(_LAST, self._checked, end)
-        if found >= 0:
-            return self._take(self._said.index(b"\n", found) + 1)
+        position = self._said.find(_LAST, self._checked, end)
+        if position >= 0:
+            return self._take(self._said.index(b"\n", position) + 1)
         self._checked = end
         if len(self._said) > LONGEST_STREAM_BYTES:
             raise AgentLostError(f"it printed more than {LONGEST_STREAM_BYTES >> 20} MiB")
@@ -166,7 +165,7 @@ class AgentProcess:
         return chunk
 
     def kill_unresponsive(self, overdue_s: float) -> str:
-        """As ``Executor.kill_unresponsive``: of its processes, itself and its guardian."""
+        """Kill as ``Executor.kill_unresponsive``, of its processes, itself and its guardian."""
         now_s = time.monotonic()
         late_s = dict.fromkeys(_children(self.pid), WORKLOAD_LATE_SECONDS) | {self.pid: AGENT_LATE_SECONDS}
         killed = []
@@ -184,8 +183,8 @@ class AgentProcess:
         return "; ".join(killed)
 
     def end(self, *, at_once: bool = False) -> None:
-        """End it in good order: when it has done what it was given, or ``at_once``. Everything is put back by it, or
-        by its guardian if it has to be killed. Never raises for how it ends.
+        """End it in good order: when it has done its work, or ``at_once``. It puts everything back, or its guardian if
+        it has to be killed. Never raises for how it ends.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -206,7 +205,6 @@ class AgentProcess:
         return (self._process.returncode or 0) < 0
 
     def _has_ended(self, limit_s: float) -> bool:
-        """Wait for its end; who is stopped meanwhile would never let it end."""
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
             with suppress(subprocess.TimeoutExpired):
@@ -216,7 +214,7 @@ class AgentProcess:
         return False
 
     def close(self) -> None:
-        """Let go of what an ended agent leaves."""
+        """Free what an ended agent leaves."""
         assert self._process.stdout is not None
         self._process.stdout.close()
         self._last_words = self.complaint
@@ -224,9 +222,8 @@ class AgentProcess:
 
 
 def _await_guardians() -> None:
-    """Guardians are children of their agent's parent (see ``safety/guardian.rs``). One whose agent ended in good order
-    has ended by now; one whose agent was killed needs a moment to put everything back.
-    """
+    # Guardians are children of their agent's parent (see `safety/guardian.rs`). One whose agent ended in good order has
+    # ended by now; one whose agent was killed needs a moment to put everything back.
     deadline = time.monotonic() + _GUARDIAN_SECONDS
     for pid in _guardians():
         with suppress(ProcessLookupError):
@@ -237,20 +234,20 @@ def _await_guardians() -> None:
 
 
 def _guardians() -> list[int]:
-    """This process's, whichever of its threads started the agent."""
+    # This process's, whichever of its threads started the agent.
     return [pid for pid in _children(os.getpid()) if _name_and_state(pid)[0] == _GUARDIAN]
 
 
 def _children(pid: int) -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):
-            found += map(int, children.read_text().split())
-    return found
+            pids += map(int, children.read_text().split())
+    return pids
 
 
 def _name_and_state(pid: int) -> tuple[str, str]:
-    """As proc_pid_stat(5) has them; empty where the process is gone."""
+    # As proc_pid_stat(5) has them; empty where the process is gone.
     try:
         name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
     except OSError:

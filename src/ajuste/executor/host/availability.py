@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import platform
+import re
 import resource
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from fnmatch import fnmatch
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from ajuste.catalogue.loader import Catalogue, catalogue
-from ajuste.catalogue.place import kind, missing, needed_options
-from ajuste.executor.host.machine import CAP_NET_ADMIN, CAP_SYS_ADMIN, HostMachine, instances_here
+from ajuste.catalogue.place import kind, missing, named_parts, needed_options
 from ajuste.machine.installation import as_root
+from ajuste.machine.inventory.devices import Ethtool, KernelEthtool
+from ajuste.machine.inventory.source import natural
 from ajuste.model.error import RequestError
 from ajuste.model.event import Failed, ReadBack
 from ajuste.model.kernel import KernelVersion
@@ -27,9 +34,8 @@ _LATENCY = "/dev/cpu_dma_latency"
 
 
 def why_not_writable(catalogue: Catalogue, tunable: Tunable, machine: HostMachine) -> str:
-    """Why ``tunable`` cannot be changed on ``machine``; empty if nothing is in the way.
-
-    The kernel may still refuse a value. What is not there at all counts as well: see ``why_not_there``.
+    """Return why ``tunable`` cannot be changed on ``machine``, also if it is missing (see ``why_not_there``); empty if
+    nothing is in the way. The kernel may still refuse a value.
     """
     absence = why_not_there(catalogue, tunable, machine)
     where = tunable.place_in(machine.version)
@@ -52,7 +58,7 @@ def why_not_writable(catalogue: Catalogue, tunable: Tunable, machine: HostMachin
 
 
 def why_not_there(catalogue: Catalogue, tunable: Tunable, machine: HostMachine) -> str:
-    """Why ``machine`` has no such tunable: another kernel, a build option, a device; empty if it has it."""
+    """Return why ``machine`` lacks it: another kernel, a build option, a device; empty if it has it."""
     where = tunable.place_in(machine.version)
     if where is None:
         return _other_kernel(catalogue, tunable, machine.version)
@@ -71,13 +77,12 @@ def _other_kernel(catalogue: Catalogue, tunable: Tunable, version: KernelVersion
         catalogue.locate(tunable, version)
     except RequestError as error:
         other = catalogue.counterpart(tunable, version)
-        said = error.message.rstrip(".")
-        return f"{said}. This one has {other.name}, which is related but different" if other else error.message
+        reason = error.message.rstrip(".")
+        return f"{reason}. This one has {other.name}, which is related but different" if other else error.message
     raise AssertionError(f"{tunable.name} is in no place of Linux {version}, and yet it was located")
 
 
 def _none(catalogue: Catalogue, tunable: Tunable, where: Where, machine: HostMachine) -> str:
-    """Why there is not one of what there can be several of."""
     blocked = _debugfs(where, machine)
     return blocked or f"no {kind(catalogue.parts, tunable)} of this machine has it" + _because(where, machine)
 
@@ -88,7 +93,7 @@ def _no_device(catalogue: Catalogue, tunable: Tunable, machine: HostMachine) -> 
         # What is inside of another thing is missed with the file.
         if part.there.count("*") > 1:
             continue
-        there = [read for found in machine.names_in(part.there) if (read := part.read(found))]
+        there = [read for device in machine.names_in(part.there) if (read := part.read(device))]
         if chosen not in there:
             has = f"it has {', '.join(there)}" if there else "it has none"
             return f"this machine has no {part.title} {chosen}; {has}"
@@ -96,7 +101,6 @@ def _no_device(catalogue: Catalogue, tunable: Tunable, machine: HostMachine) -> 
 
 
 def _not_offered(where: Where, machine: HostMachine) -> str:
-    """What is no file, and not offered by this machine or its device."""
     if where.kind == "feature" and machine.feature(where.device, where.attribute) is None:
         return f"{where.device} has no such feature"
     if where.kind == "ring" and not machine.has_rings(where.device):
@@ -111,7 +115,7 @@ def _not_offered(where: Where, machine: HostMachine) -> str:
 
 
 def why_no_weight(machine: HostMachine) -> str:
-    """Why processes cannot be given a control group's weight on this machine; usually there is no reason."""
+    """Return why processes cannot have a control group's weight on this machine, usually nothing."""
     return _no_controller("cpu", machine)
 
 
@@ -141,7 +145,6 @@ def _debugfs(where: Where, machine: HostMachine) -> str:
 
 
 def _because(where: Where, machine: HostMachine) -> str:
-    """The build options that it lacks, or may lack, and what there is to know of the place."""
     note = f". {where.note}" if where.note else ""
     needs = needed_options(where, machine.version)
     if machine.options is None:
@@ -178,7 +181,7 @@ WITHOUT_ROOT = (
 
 
 def require_rights(plan: Plan) -> None:
-    """Raises RequestError for what ``plan`` does and only root may (credentials(7), getrlimit(2))."""
+    """Raise RequestError for what ``plan`` does and only root may (credentials(7), getrlimit(2))."""
     if os.geteuid() == 0:
         return
     if plan.writes:
@@ -201,7 +204,6 @@ def _commands(plan: Plan) -> Iterable[Command]:
 
 
 def _beyond_rights(attributes: Attributes) -> str:
-    """What of it needs root; empty if nothing does."""
     if attributes.nice is not None and attributes.nice < _least_nice():
         return f"nice {attributes.nice}"
     if attributes.policy in REAL_TIME and (attributes.priority or 1) > _limit(resource.RLIMIT_RTPRIO):
@@ -238,19 +240,19 @@ def current_values(target: Executor, tunables: Sequence[Tunable]) -> dict[str, C
     Never raises for a value that cannot be read. Raises RunError where the target is lost.
     """
     version = KernelVersion.parse(target.hello.kernel)
-    found: dict[str, Current] = {}
+    current: dict[str, Current] = {}
     reads: list[Read] = []
     for tunable in tunables:
         try:
             location = catalogue().locate(tunable, version)
         except RequestError as error:
-            found[tunable.name] = Current(problem=error.message)
+            current[tunable.name] = Current(problem=error.message)
             continue
         if isinstance(location, Marker):
-            found[tunable.name] = Current(problem=f"{marker_words(location)}, not of the machine")
+            current[tunable.name] = Current(problem=f"{marker_words(location)}, not of the machine")
         else:
             reads.append(Read(tunable=tunable.name, location=location))
-    return found | _read(target, reads, {tunable.name: tunable for tunable in tunables}, version)
+    return current | _read(target, reads, {tunable.name: tunable for tunable in tunables}, version)
 
 
 def _read(
@@ -259,21 +261,22 @@ def _read(
     if not reads:
         return {}
     observation = target.run(Plan(id="current", reads=tuple(reads)))
-    said = {event.tunable: event for event in observation.events if isinstance(event, ReadBack)}
+    read_back = {event.tunable: event for event in observation.events if isinstance(event, ReadBack)}
     failed = next((event.message for event in observation.events if isinstance(event, Failed)), "")
     silence = observation.problem or failed or "the agent did not report it"
     return {
-        read.tunable: _current(read, said.get(read.tunable), silence, tunables[read.tunable], version) for read in reads
+        read.tunable: _current(read, read_back.get(read.tunable), silence, tunables[read.tunable], version)
+        for read in reads
     }
 
 
-def _current(read: Read, said: ReadBack | None, silence: str, tunable: Tunable, version: KernelVersion) -> Current:
+def _current(read: Read, read_back: ReadBack | None, silence: str, tunable: Tunable, version: KernelVersion) -> Current:
     path = location_words(read.location)
-    if said is None:
+    if read_back is None:
         return Current(problem=f"not readable: {silence}", path=path)
-    if said.value is not None:
-        return Current(value=said.value, path=path)
-    error = said.error or "no reason was given"
+    if read_back.value is not None:
+        return Current(value=read_back.value, path=path)
+    error = read_back.error or "no reason was given"
     if error.endswith(("Permission denied", "Operation not permitted")):
         return Current(problem="not readable: needs root", path=path)
     if not (error.endswith("No such file or directory") or error.startswith("no flag")):
@@ -282,7 +285,6 @@ def _current(read: Read, said: ReadBack | None, silence: str, tunable: Tunable, 
 
 
 def _absence(tunable: Tunable, version: KernelVersion) -> str:
-    """Why a file that such kernels have may not be there on this one."""
     where = tunable.place_in(version)
     if where is None:
         return "not there"
@@ -311,27 +313,28 @@ class Here:
 def tunables_here(
     target: Executor, catalogue: Catalogue, tunables: Sequence[Tunable], machine: HostMachine
 ) -> list[Here]:
-    """Every instance of ``tunables`` on ``machine``, which the entered ``target`` is, with its value.
-
-    Never raises for a value that cannot be read. Raises RunError where the target is lost.
+    """Return every instance of ``tunables`` on ``machine``, which the entered ``target`` is, with its value. Never
+    raises for a value that cannot be read. Raises RunError where the target is lost.
     """
-    every = [one for tunable in tunables for one in _instances(catalogue, tunable, machine)]
-    absent = {one.name: why_not_there(catalogue, one, machine) for one in every}
-    values = current_values(target, [one for one in every if not absent[one.name]])
-    found = {one.name: _explained(values.get(one.name, Current()), absent[one.name]) for one in every}
+    every = [instance for tunable in tunables for instance in _instances(catalogue, tunable, machine)]
+    absent = {instance.name: why_not_there(catalogue, instance, machine) for instance in every}
+    values = current_values(target, [instance for instance in every if not absent[instance.name]])
+    current = {
+        instance.name: _explained(values.get(instance.name, Current()), absent[instance.name]) for instance in every
+    }
     return [
         Here(
-            tunable=one,
-            current=found[one.name],
-            locked=why_not_writable(catalogue, one, machine) or _no_choice(one, found[one.name]),
+            tunable=instance,
+            current=current[instance.name],
+            locked=why_not_writable(catalogue, instance, machine) or _no_choice(instance, current[instance.name]),
         )
-        for one in every
+        for instance in every
     ]
 
 
 def _instances(catalogue: Catalogue, tunable: Tunable, machine: HostMachine) -> list[Tunable]:
-    found = instances_here(catalogue, tunable, machine.version, machine.root)
-    return [catalogue.instance(tunable, which) for which in found] or [tunable]
+    names = instances_here(catalogue, tunable, machine.version, machine.root)
+    return [catalogue.instance(tunable, which) for which in names] or [tunable]
 
 
 def _explained(current: Current, absence: str) -> Current:
@@ -339,6 +342,180 @@ def _explained(current: Current, absence: str) -> Current:
 
 
 def _no_choice(tunable: Tunable, current: Current) -> str:
-    """Some files say in place of a choice that there is none."""
+    # Some files say in place of a choice that there is none.
     value = current.value
     return f"the kernel says {value}" if tunable.type == "choice" and value and value not in tunable.choices else ""
+
+
+# What of this machine decides whether a tunable can be changed: build options, lockdown, rights, files, devices.
+
+
+_ROOT = Path("/")
+_MOST_BYTES: Final = 4 << 20
+
+CAP_NET_ADMIN: Final = 12
+CAP_SYS_ADMIN: Final = 21
+"""Numbers of capabilities (include/uapi/linux/capability.h)."""
+
+GROUPS: Final = {
+    "tx-checksumming": "tx-checksum-*",
+    "scatter-gather": "tx-scatter-gather*",
+    "tcp-segmentation-offload": "tx-tcp*-segmentation",
+}
+"""The features that ethtool(8) shows as one, by a pattern of the kernel's names for them."""
+
+
+class HostMachine:
+    """The machine whose files are below ``root``. Reads only, and never raises: what cannot be read is not known.
+
+    ``ethtool`` and ``release`` (``uname -r``) stand for the kernel's own answers where they are given.
+    """
+
+    def __init__(self, root: Path = _ROOT, *, ethtool: Ethtool | None = None, release: str = "") -> None:
+        self.root = root
+        self._ethtool = ethtool
+        self._release = release or platform.release()
+
+    @property
+    def version(self) -> KernelVersion:
+        return KernelVersion.parse(self._release)
+
+    def path(self, path: str) -> Path:
+        return self.root / path.lstrip("/")
+
+    def exists(self, path: str) -> bool:
+        try:
+            return self.path(path).exists()
+        except OSError:
+            return False
+
+    def names_in(self, pattern: str) -> tuple[str, ...]:
+        """Return the last components of the paths that ``pattern`` matches."""
+        try:
+            return tuple(sorted(path.name for path in self.root.glob(pattern.lstrip("/"))))
+        except OSError:
+            return ()
+
+    def has_write_permission(self, path: str) -> bool:
+        """Whether the file lets anybody write at all: not even root can write a file that does not."""
+        try:
+            return bool(self.path(path).stat().st_mode & 0o222)
+        except OSError:
+            return False
+
+    def is_writable(self, path: str) -> bool:
+        """Whether this process may open the file for writing."""
+        return os.access(self.path(path), os.W_OK)
+
+    def is_mounted_read_only(self, path: str) -> bool:
+        try:
+            return bool(os.statvfs(self.path(path)).f_flag & os.ST_RDONLY)
+        except OSError:
+            return False
+
+    def can(self, capability: int) -> bool:
+        """Whether this process has the capability of that number in force."""
+        match = re.search(r"^CapEff:\s*([0-9a-f]+)$", self._text("/proc/self/status"), re.MULTILINE)
+        return bool(match and int(match[1], 16) >> capability & 1)
+
+    @cached_property
+    def options(self) -> frozenset[str] | None:
+        """The build options that are on, built in or as modules; ``None`` where nothing says them."""
+        places = ("/proc/config.gz", f"/boot/config-{self._release}", f"/lib/modules/{self._release}/config")
+        for place in places:
+            text = self._text(place)
+            if "CONFIG_" in text:
+                return frozenset(re.findall(r"^CONFIG_(\w+)=[ym]$", text, re.MULTILINE))
+        return None
+
+    @cached_property
+    def lockdown(self) -> str:
+        """``integrity`` or ``confidentiality``; empty where the kernel is not locked down."""
+        match = re.search(r"\[(\w+)\]", self._text("/sys/kernel/security/lockdown"))
+        return match[1] if match and match[1] != "none" else ""
+
+    @cached_property
+    def has_debugfs(self) -> bool | None:
+        """Whether debugfs is mounted where it belongs; ``None`` if the mounts cannot be read."""
+        mounts = self._text("/proc/self/mounts")
+        return "/sys/kernel/debug debugfs" in mounts if mounts else None
+
+    @cached_property
+    def controllers(self) -> frozenset[str] | None:
+        """The controllers of cgroup v2 at /sys/fs/cgroup; ``None`` where that is not cgroup v2."""
+        if not self.exists("/sys/fs/cgroup/cgroup.controllers"):
+            return None
+        return frozenset(self._text("/sys/fs/cgroup/cgroup.controllers").split())
+
+    def feature(self, device: str, name: str) -> str | None:
+        """Return ``on`` or ``off``, with ``, fixed`` if it cannot be changed; ``None`` if the device lacks it. A group
+        counts as fixed if all of it is.
+        """
+        features = self._ask(device)
+        pattern = GROUPS.get(name, name)
+        states = [state for feature, state in features.items() if fnmatch(feature, pattern)]
+        return next((state for state in states if not state.endswith("fixed")), states[0] if states else None)
+
+    def has_rings(self, device: str) -> bool:
+        with KernelEthtool() as kernel:
+            return bool((self._ethtool or kernel).rings(device))
+
+    def has_coalescing(self, device: str) -> bool:
+        with KernelEthtool() as kernel:
+            return bool((self._ethtool or kernel).coalescing(device))
+
+    def _ask(self, device: str) -> dict[str, str]:
+        with KernelEthtool() as kernel:
+            return (self._ethtool or kernel).features(device) or {}
+
+    def _text(self, path: str) -> str:
+        try:
+            with self.path(path).open("rb") as file:
+                content = file.read(_MOST_BYTES)
+            if path.endswith(".gz"):
+                content = gzip.decompress(content)
+        except (OSError, EOFError, gzip.BadGzipFile):
+            return ""
+        return content.decode(errors="replace")
+
+
+# What a machine has: which of several there are of a tunable, and which files are in a directory of the kernel's.
+
+
+def instances_here(
+    catalogue: Catalogue, tunable: Tunable, version: KernelVersion, root: Path = _ROOT
+) -> tuple[str, ...]:
+    """Return the instances of ``tunable`` that the machine below ``root`` has, in natural order: ``cpu2`` before
+    ``cpu10``, without devices that lack the file. Empty where there is only one tunable, or such kernels have none.
+    """
+    where = tunable.place_in(version)
+    if not tunable.parts or where is None:
+        return ()
+    template = catalogue.parts["interface"].there if where.kind in DEVICE_KINDS else where.path
+    names = set()
+    for path in _glob(re.sub(r"\{[a-z]+\}", "*", template), root):
+        if where.kind in DEVICE_KINDS:
+            name = catalogue.parts["interface"].read(path.rpartition("/")[2])
+            # bonding_masters is a file among the directories of the interfaces.
+            if name and (root / path.lstrip("/")).is_dir():
+                names.add(name)
+        elif named := named_parts(template, catalogue.parts, path):
+            names.add("/".join(named[part] for part in tunable.parts))
+    return tuple(sorted(names, key=natural))
+
+
+def of_this_machine(catalogue: Catalogue) -> Catalogue:
+    """Return the catalogue that names this machine's instances where one must be named."""
+    return replace(catalogue, there=instances_here)
+
+
+def files_in(directory: str, root: Path = _ROOT) -> tuple[str, ...]:
+    """Return the paths of the files in a directory of the machine below ``root``, in order."""
+    return tuple(path for path in _glob(f"{directory}/*", root) if (root / path.lstrip("/")).is_file())
+
+
+def _glob(pattern: str, root: Path) -> list[str]:
+    try:
+        return sorted(f"/{path.relative_to(root)}" for path in root.glob(pattern.lstrip("/")))
+    except OSError:
+        return []

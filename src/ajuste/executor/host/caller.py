@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pwd
 import re
@@ -9,16 +10,17 @@ import shutil
 import signal
 import socket
 import stat
+import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.executor.host.availability import why_not_writable
-from ajuste.executor.host.machine import HostMachine, files_in
+from ajuste.executor.host.availability import HostMachine, files_in, why_not_writable
 from ajuste.machine.files import SUDO_HINT, calling_ids
 from ajuste.machine.home import WORKLOADS, native_program
 from ajuste.machine.installation import as_root
@@ -43,7 +45,7 @@ AGENTS: Final = Path("/var/tmp/ajuste-agent")  # noqa: S108 - made anew, or refu
 
 
 def host_site() -> Site:
-    """This machine, as the user who calls Ajuste sees it."""
+    """Return this machine, as the user who calls Ajuste sees it."""
     return Site(
         bundled=str(native_program(WORKLOADS)),
         directory=str(AGENTS if works_for_agent() else Path.cwd()),
@@ -114,7 +116,7 @@ def agents_directory(place: Path = AGENTS) -> Iterator[None]:
 
 
 def user_here_called(name: str) -> User | None:
-    """The user of this machine that ``name`` is, if not the agent's. Raises RequestError for one that there is not, or
+    """Return the user of this machine called ``name``, if not the agent's. Raises RequestError for an unknown one, or
     whose processes this user may not start.
     """
     try:
@@ -132,7 +134,7 @@ def user_here_called(name: str) -> User | None:
 
 
 def free_port(first: int) -> int:
-    """The first TCP port from ``first`` on that nobody listens to. Raises RequestError where all are in use."""
+    """Return the first TCP port from ``first`` on that nobody listens to. Raises RequestError where all are in use."""
     for port in range(first, _LAST_PORT):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -146,7 +148,7 @@ def free_port(first: int) -> int:
 
 
 def user_here() -> str:
-    """Who Ajuste itself is, in words."""
+    """Return who Ajuste itself is, in words."""
     uid = os.geteuid()
     try:
         return pwd.getpwuid(uid).pw_name
@@ -164,7 +166,7 @@ def callers_environment(user: User | None, block: bytes | None = None) -> dict[s
 
 
 def callers_variables(user: User | None, block: bytes | None = None) -> dict[bytes, bytes]:
-    """``callers_environment`` as the system has it, for programs that Ajuste itself starts."""
+    """Return ``callers_environment`` as the system has it, for programs that Ajuste itself starts."""
     variables = _variables(_started_with() if block is None else block)
     kept = {name: value for name, value in variables.items() if not name.startswith(_OWN)}
     if works_for_agent():
@@ -200,7 +202,6 @@ def _plan_character(character: str) -> str:
 
 
 def _started_with() -> bytes:
-    """The environment that this process was executed with (proc(5))."""
     try:
         return Path("/proc/self/environ").read_bytes()
     except OSError:
@@ -208,13 +209,12 @@ def _started_with() -> bytes:
 
 
 def _variables(block: bytes) -> dict[bytes, bytes]:
-    """By name; of several of a name the first, which getenv(3) finds. What has no name is no variable."""
-    found: dict[bytes, bytes] = {}
+    variables: dict[bytes, bytes] = {}
     for variable in block.split(b"\0"):
         name, equals, value = variable.partition(b"=")
         if name and equals:
-            found.setdefault(name, value)
-    return found
+            variables.setdefault(name, value)
+    return variables
 
 
 # What a plan for this machine gets when it is carried out, and nobody writes down: the caller's environment, and what
@@ -289,28 +289,27 @@ def remove_left_groups(root: Path = Path("/sys/fs/cgroup")) -> None:
     workload made there. Call it only while no agent of ours is at work. Sessions of containers go on: their agents
     have other numbers there.
     """
-    found = [(Path(place) / name, name) for place, names, _ in os.walk(root) for name in names]
-    matches = [(group, match) for group, name in found if (match := _GROUP.fullmatch(name))]
+    groups = [(Path(place) / name, name) for place, names, _ in os.walk(root) for name in names]
+    matches = [(group, match) for group, name in groups if (match := _GROUP.fullmatch(name))]
     alive = _owners() if matches else frozenset()
     left = [group for group, match in matches if not _goes_on(match, alive)]
     for group in left:
         inner = [Path(place) for place, _, _ in os.walk(group, topdown=False)]
-        for one in inner:
-            _end_members(one)
-        for one in inner:
+        for nested in inner:
+            _end_members(nested)
+        for nested in inner:
             with suppress(OSError):
-                one.rmdir()
+                nested.rmdir()
 
 
 def _owners() -> frozenset[tuple[int, int]]:
-    """All processes by their numbers in each of their PID namespaces, with when they began."""
-    found = set()
+    owners = set()
     for place in Path("/proc").glob("[0-9]*/status"):
         with suppress(OSError):
             numbers = re.search(r"^NSpid:(.*)$", place.read_text(), re.MULTILINE)
             ticks = started_ticks(int(place.parent.name))
-            found |= {(int(number), ticks) for number in (numbers[1].split() if numbers else ()) if ticks}
-    return frozenset(found)
+            owners |= {(int(number), ticks) for number in (numbers[1].split() if numbers else ()) if ticks}
+    return frozenset(owners)
 
 
 def _goes_on(group: re.Match[str], alive: AbstractSet[tuple[int, int]]) -> bool:
@@ -320,7 +319,6 @@ def _goes_on(group: re.Match[str], alive: AbstractSet[tuple[int, int]]) -> bool:
 
 
 def _end_members(group: Path) -> None:
-    """Kill the processes of a group, and wait until they have left it."""
     for _ in range(100):
         try:
             members = [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
@@ -336,13 +334,147 @@ def _end_members(group: Path) -> None:
 
 def _is_directory_of(directory: Path, uid: int) -> bool:
     try:
-        found = directory.lstat()
+        status = directory.lstat()
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == uid
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == uid
 
 
 def _removed(directory: Path) -> bool:
-    """Whether it is gone; names that lead elsewhere are not followed."""
+    # Whether it is gone; names that lead elsewhere are not followed.
     shutil.rmtree(directory, ignore_errors=True)
     return not directory.exists()
+
+
+# Commands that the user who called Ajuste would run here by hand: git, and builds.
+
+
+LAST_LINES: Final = 15
+"""Of a build that failed."""
+_OF_AJUSTE: Final = ("AJUSTE_", "SUDO_")
+_OF_A_REPOSITORY: Final = frozenset(
+    (
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_COMMON_DIR",
+        "GIT_CONFIG",
+        "GIT_CONFIG_COUNT",
+        "GIT_CONFIG_PARAMETERS",
+        "GIT_DIR",
+        "GIT_GRAFT_FILE",
+        "GIT_IMPLICIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_NAMESPACE",
+        "GIT_NO_REPLACE_OBJECTS",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_PREFIX",
+        "GIT_QUARANTINE_PATH",
+        "GIT_REPLACE_REF_BASE",
+        "GIT_SHALLOW_FILE",
+        "GIT_WORK_TREE",
+    )
+)
+"""Variables that lead git to a certain repository (``git rev-parse --local-env-vars``): a hook that calls Ajuste has
+them, and a checkout must not land there."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who called Ajuste: whose git and builds are. ``user`` is ``None`` where that is who Ajuste runs as."""
+
+    user: User | None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """That of the caller, without what is Ajuste's, sudo's and of another repository."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(_OF_AJUSTE) and name not in _OF_A_REPOSITORY
+        }
+        if self.user is None:
+            return kept
+        entry = pwd.getpwuid(self.user.uid)
+        return kept | {"HOME": entry.pw_dir, "USER": entry.pw_name, "LOGNAME": entry.pw_name}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """For ``subprocess``."""
+        if self.user is None:
+            return {}
+        return {"user": self.user.uid, "group": self.user.gid, "extra_groups": self.user.groups}
+
+    def give(self, directory: Path) -> None:
+        """Make the caller the owner of a new ``directory``."""
+        if self.user is not None:
+            os.chown(directory, self.user.uid, self.user.gid, follow_symlinks=False)
+
+
+def finished(
+    command: Sequence[str], there: Path, out: int, environment: Mapping[str, str], options: Mapping[str, Any]
+) -> int:
+    """The exit code of ``command``. What it started ends with it, also what has left its session."""
+    with all_ended():
+        return _code(command, there, out, environment, options)
+
+
+@contextmanager
+def all_ended() -> Iterator[None]:
+    """Kill in the end what commands of the block have left running, wherever it went: orphans become children of this
+    process (PR_SET_CHILD_SUBREAPER, prctl(2)), and those of another session are no children of ours.
+    """
+    libc = ctypes.CDLL(None)
+    before = _children()
+    libc.prctl(_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        until = time.monotonic() + _ENDS_WITHIN_S
+        while (left := [pid for pid in _children() - before if _is_elsewhere(pid)]) and time.monotonic() < until:
+            for pid in left:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, os.WNOHANG)
+            time.sleep(0.002)
+        libc.prctl(_SUBREAPER, 0, 0, 0, 0)
+
+
+_SUBREAPER: Final = 36
+_ENDS_WITHIN_S: Final = 10.0
+
+
+def _children() -> set[int]:
+    """Of this process, whichever thread started them (proc_pid_task_tid_children(5))."""
+    found: set[int] = set()
+    for children in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):
+            found |= {int(pid) for pid in children.read_text().split()}
+    return found
+
+
+def _is_elsewhere(pid: int) -> bool:
+    try:
+        return os.getsid(pid) != os.getsid(0)
+    except OSError:
+        return False
+
+
+def _code(
+    command: Sequence[str], there: Path, out: int, environment: Mapping[str, str], options: Mapping[str, Any]
+) -> int:
+    process = subprocess.Popen(
+        command,
+        cwd=there,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        **options,
+    )
+    try:
+        return process.wait()
+    except BaseException:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise

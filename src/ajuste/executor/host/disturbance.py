@@ -49,28 +49,28 @@ class Remain:
 
 
 def remains(root: Path = Path("/")) -> frozenset[Remain]:
-    """All there are now, of any owner."""
-    found = set()
+    """Return all remains of any owner."""
+    left = set()
     with suppress(OSError):
         for path in (root / _SHARED_FILES).iterdir():
             place = _safe(f"/{_SHARED_FILES}/{path.name}")
             if not path.name.startswith(_OWN):
-                found.add(Remain(place, f"rm {place}"))
+                left.add(Remain(place, f"rm {place}"))
     for name, (words, option) in _SYSTEM_V.items():
         with suppress(OSError):
             for line in (root / "proc/sysvipc" / name).read_text().splitlines()[1:]:
                 key, number = line.split()[:2]
-                found.add(Remain(f"System V {words} {number} (key {key})", f"ipcrm {option} {number}"))
-    return frozenset(found)
+                left.add(Remain(f"System V {words} {number} (key {key})", f"ipcrm {option} {number}"))
+    return frozenset(left)
 
 
 def _safe(path: str) -> str:
-    """As a shell takes it, and nothing that a terminal would act upon: its maker also chose its name."""
+    # As a shell takes it, and nothing that a terminal would act upon: its maker also chose its name.
     return shlex.quote(path) if path.isprintable() else f"${path!a}"
 
 
 def note_of(before: frozenset[Remain], after: frozenset[Remain]) -> str:
-    """What is new, for the person whose run it was; empty if nothing is."""
+    """Return what is new, for the person whose run it was, or empty."""
     new = sorted(after - before, key=lambda remain: remain.words)
     if not new:
         return ""
@@ -120,7 +120,7 @@ class Surroundings:
 
 
 def reading(stat: str, throttles: Iterable[str], ticks_per_second: int) -> DisturbanceReading:
-    """From the text of /proc/stat (proc_stat(5)) and of each CPU's throttle counters."""
+    """Read the text of /proc/stat (proc_stat(5)) and each CPU's throttle counters."""
     words = stat.split("\n", 1)[0].split()
     user, nice, system, _, _, irq, softirq, stolen = (int(word) for word in words[1:9])
     return DisturbanceReading(
@@ -131,14 +131,14 @@ def reading(stat: str, throttles: Iterable[str], ticks_per_second: int) -> Distu
 
 
 def throttle_counters() -> tuple[Path, ...]:
-    """Those of this machine, if it has any (Documentation/admin-guide/thermal, x86)."""
+    """Return those of this machine, if it has any (Documentation/admin-guide/thermal, x86)."""
     cpus = Path("/sys/devices/system/cpu")
     names = ("core_throttle_count", "package_throttle_count")
     return tuple(chain.from_iterable(sorted(cpus.glob(f"cpu[0-9]*/thermal_throttle/{name}")) for name in names))
 
 
 def between(before: DisturbanceReading, after: DisturbanceReading, *, wall_s: float, own_s: float) -> Surroundings:
-    """What happened beside a trial that took ``wall_s`` and whose processes used ``own_s`` of CPU time."""
+    """Return what happened beside a trial that took ``wall_s`` and whose processes used ``own_s`` of CPU time."""
     other_s = max(0.0, after.busy_s - before.busy_s - own_s)
     return Surroundings(
         other_cpus=other_s / wall_s,
@@ -154,22 +154,22 @@ class DisturbanceWatch:
         self._history: dict[Hashable, deque[Surroundings]] = defaultdict(lambda: deque(maxlen=LONGEST_HISTORY))
 
     def judge(self, configuration: Hashable, now: Surroundings) -> tuple[str, ...]:
-        """Why a trial of ``configuration`` was not measured cleanly; usually there is no reason."""
+        """Return why a trial of ``configuration`` was not measured cleanly, usually nothing."""
         history = self._history[configuration]
-        found = _reasons(list(history), now) if len(history) >= LEAST_HISTORY else ()
+        reasons = _reasons(list(history), now) if len(history) >= LEAST_HISTORY else ()
         history.append(now)
-        return found
+        return reasons
 
 
 def _reasons(history: list[Surroundings], now: Surroundings) -> tuple[str, ...]:
     reasons = []
-    usual = [one.other_cpus for one in history]
+    usual = [reading.other_cpus for reading in history]
     if now.other_cpus > _limit(usual, OTHER_FLOOR_CPUS):
         reasons.append(f"other work took {now.other_cpus:.2f} CPUs, usually {median(usual):.2f}")
-    usual = [one.stolen_cpus for one in history]
+    usual = [reading.stolen_cpus for reading in history]
     if now.stolen_cpus > _limit(usual, STOLEN_FLOOR_CPUS):
         reasons.append(f"the hypervisor took {now.stolen_cpus:.2f} CPUs away, usually {median(usual):.2f}")
-    if now.throttles and sum(one.throttles > 0 for one in history) <= THROTTLED_SHARE * len(history):
+    if now.throttles and sum(reading.throttles > 0 for reading in history) <= THROTTLED_SHARE * len(history):
         reasons.append(f"a CPU was throttled {now.throttles} times, being too hot")
     return tuple(reasons)
 

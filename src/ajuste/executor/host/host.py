@@ -6,6 +6,7 @@ it dies.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import threading
@@ -15,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.programs import install_hint
@@ -40,6 +41,7 @@ from ajuste.executor.host.machine_lock import MachineLock
 from ajuste.executor.stream import read_trial
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
+from ajuste.model.boot import BootState, KeptBoots
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Event, Exited, Failed, Hello, parse_event
 from ajuste.model.kernel import KernelVersion
@@ -47,6 +49,10 @@ from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
 from ajuste.outputs.services import cpu_seconds
+from ajuste.study.answerable import round_of
+
+if TYPE_CHECKING:
+    from ajuste.machine.boot.session import BootSession
 
 HELLO_SECONDS: Final = 30.0
 _STAT = Path("/proc/stat")
@@ -119,7 +125,7 @@ class HostExecutor(Executor):
         self._stack.close()
 
     def run(self, plan: Plan) -> Observation:
-        """Raises RequestError for what needs rights that are not there, RunError where the agent is lost, and where a
+        """Carry out one plan. Raises RequestError for missing rights, RunError where the agent is lost, and where a
         value could not be put back.
         """
         asked = self._asked(plan)
@@ -127,30 +133,32 @@ class HostExecutor(Executor):
         with self._turn:
             before = self._reading()
             self._in_plan = True
-            said = self._with_agent(lambda agent: agent.carry_out(asked, _limit_s(plan)))
+            stream = self._with_agent(lambda agent: agent.carry_out(asked, _limit_s(plan)))
             self._in_plan = False
             after = self._reading()
         wall_s = time.monotonic() - began
-        found = self._read(plan, said, wall_s)
-        surroundings, disturbances = self._judge(plan, found.events, before, after, wall_s)
-        return replace(found, console=surroundings, disturbances=tuple(disturbances))
+        observation = self._read(plan, stream, wall_s)
+        surroundings, disturbances = self._judge(plan, observation.events, before, after, wall_s)
+        return replace(observation, console=surroundings, disturbances=tuple(disturbances))
 
     def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
-        """Trials of several blocks take but a moment, and are given back together: nothing comes between them."""
+        """Carry out trials; several blocks that take but a moment are given back together: nothing
+        comes between them.
+        """
         if len({request.slot.block for request in requests}) == 1:
             yield from super().carry_out(requests, begun)
             return
         begun(requests[0])
         plans = [request.plan() for request in requests]
         done = self.run_in_turn(plans)
-        yield [TrialDone(request, plan, *own) for request, plan, own in zip(requests, plans, done, strict=True)]
+        yield [TrialDone(request, plan, *timed) for request, plan, timed in zip(requests, plans, done, strict=True)]
 
     def more_blocks(self, pace: Pace, limits: StoppingLimits) -> int:
         return in_a_moment(pace, limits)
 
     def run_in_turn(self, plans: Sequence[Plan]) -> list[tuple[str, Observation]]:
-        """What ``run`` gives for each of ``plans``, with when it began. What came of them is read when the last one has
-        ended, and what else the machine does is not looked at: such trials are too short for it.
+        """Run each of ``plans``, with when it began. Results are read when the last one has ended, and what else the
+        machine does is not looked at: such trials are too short for it.
         """
         asked = [(self._asked(plan), _limit_s(plan)) for plan in plans]
         with self._turn:
@@ -159,25 +167,23 @@ class HostExecutor(Executor):
             self._in_plan = True
             streams = self._with_agent(lambda agent: agent.carry_out_in_turn(asked))
             self._in_plan = False
-        return [self._read_timed(plan, said, zero_ns) for plan, said in zip(plans, streams, strict=True)]
+        return [self._read_timed(plan, stream, zero_ns) for plan, stream in zip(plans, streams, strict=True)]
 
-    def _read_timed(self, plan: Plan, said: bytes, zero_ns: int) -> tuple[str, Observation]:
-        """When the agent began with a plan, and what came of it; ``zero_ns`` is when its clock was 0."""
-        found = self._read(plan, said, 0.0)
-        times = [event.at_ns for event in found.events] or [time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)]
+    def _read_timed(self, plan: Plan, stream: bytes, zero_ns: int) -> tuple[str, Observation]:
+        observation = self._read(plan, stream, 0.0)
+        times = [event.at_ns for event in observation.events] or [time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)]
         started = datetime.fromtimestamp((zero_ns + times[0]) / 1e9, UTC).isoformat(timespec="milliseconds")
-        return started, replace(found, host_seconds=(times[-1] - times[0]) / 1e9)
+        return started, replace(observation, host_seconds=(times[-1] - times[0]) / 1e9)
 
     def _asked(self, plan: Plan) -> bytes:
-        """The plan as the agent is told it. Raises RequestError for what may not be done."""
         if plan.writes and self._journals is None:
             raise RequestError("cannot change values without a journal: this target supports only reading")
         require_rights(plan)
         assert self._completion is not None, "the target was not entered"
         return self._completion.complete(plan).model_dump_json().encode()
 
-    def _read(self, plan: Plan, said: bytes, wall_s: float) -> Observation:
-        stream = read_trial(said, plan, restores=True)
+    def _read(self, plan: Plan, content: bytes, wall_s: float) -> Observation:
+        stream = read_trial(content, plan, restores=True)
         self._require_restored(stream.events)
         return Observation(lines=stream.lines, events=stream.events, problem=stream.problem, host_seconds=wall_s)
 
@@ -205,8 +211,8 @@ class HostExecutor(Executor):
             options += ["--journal", str(self._journals)]
         self._agent = agent = AgentProcess(options, keep)
         try:
-            said = agent.read_line(HELLO_SECONDS)
-            hello = parse_event(said)
+            line = agent.read_line(HELLO_SECONDS)
+            hello = parse_event(line)
         except (AgentLostError, ValueError) as error:
             self._end(at_once=True)
             said_of_it = agent.complaint[:_SHOWN] or str(error).splitlines()[0]
@@ -218,7 +224,6 @@ class HostExecutor(Executor):
         self._completion = Completion(catalogue(), KernelVersion.parse(hello.kernel))
 
     def _end(self, *, at_once: bool = False) -> None:
-        """End the agent, at once if it is in the middle of a plan."""
         if self._agent is None:
             return
         agent, self._agent = self._agent, None
@@ -243,7 +248,6 @@ class HostExecutor(Executor):
             raise RunError(f"the agent was lost: {error}{complaint}; {self._what_is_left()}") from error
 
     def _what_is_left(self) -> str:
-        """After an agent that did not end in good order: its guardian puts everything back, or we do."""
         if self._journals is None:
             return "it had changed nothing"
         scope = Scope((self._journals,), registered=False)
@@ -282,18 +286,77 @@ class HostExecutor(Executor):
         after: DisturbanceReading,
         wall_s: float,
     ) -> tuple[str, tuple[str, ...]]:
-        """What else the machine did, in words, and what of it makes the trial doubtful."""
         if plan.workload is None or wall_s < SHORTEST_SECONDS:
             return "", ()
         own_s = sum(event.user_ns + event.system_ns for event in events if isinstance(event, Exited)) / 1e9
         own_s += cpu_seconds(events)
-        found = between(before, after, wall_s=wall_s, own_s=own_s)
+        difference = between(before, after, wall_s=wall_s, own_s=own_s)
         configuration = (plan.writes, plan.workload.model_dump_json(), plan.before)
-        return str(found), self._watch.judge(repr(configuration), found)
+        return str(difference), self._watch.judge(repr(configuration), difference)
 
 
 def _limit_s(plan: Plan) -> float:
-    """By when the agent must have said the end of ``plan``, whatever the commands do."""
     commands = len(plan.before) + len(plan.after) + (plan.workload is not None)
     waits_ns = plan.settle_ns + plan.perturbation.start_delay_ns + plan.observe_ns
     return (commands * plan.timeout_ns + waits_ns) / 1e9 + _SLACK_SECONDS
+
+
+# This machine in the boots of an experiment: trials run in the boot that they belong to, or ask for it.
+
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class RebootingExecutor(Executor):
+    """``inner`` is this machine; ``session`` says in which boot of the experiment it is."""
+
+    keeps_values = True
+
+    def __init__(self, inner: Executor, session: BootSession) -> None:
+        self._inner = inner
+        self._session = session
+
+    @property
+    def hello(self) -> Hello:
+        return self._inner.hello
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """That of ``inner``: ``boots`` has that of the boots."""
+        return self._inner.environment
+
+    @property
+    def boots(self) -> KeptBoots:
+        return self._session.kept_boots
+
+    def __enter__(self) -> Self:
+        self._inner.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._inner.__exit__(*exception)
+
+    def run(self, plan: Plan) -> Observation:
+        return self._inner.run(plan)
+
+    def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
+        """Carry out those of the first boot asked for: in it, or else raise RebootWanted for it."""
+        wanted = _boot_of(requests[0])
+        ready = [request for request in requests if _boot_of(request) == wanted]
+        current = self._session.current
+        if current is None or (current.round, current.state) != (wanted[0], wanted[1].name):
+            _LOG.info("reboot asked for", extra={"state": wanted[1].name, "round": wanted[0]})
+            self._session.ask(*wanted)
+            from ajuste.machine.boot.session import RebootWanted  # seldom needed
+
+            raise RebootWanted
+        self._session.begin_trials([(trial.slot.block, trial.slot.position, trial.attempt) for trial in ready])
+        for request in ready:  # One at a time: a trial is kept before the next one begins.
+            yield from super().carry_out([request], begun)
+        if rest := [request for request in requests if _boot_of(request) != wanted]:
+            yield from self.carry_out(rest, begun)
+
+
+def _boot_of(request: TrialRequest) -> tuple[int, BootState]:
+    state = request.study.find(request.slot.configuration).boot
+    return round_of(request.study.study, request.slot.block), state or BootState()

@@ -1,4 +1,4 @@
-"""Journals that experiments on this machine left behind, and putting back what they say.
+"""Journals that experiments on this machine left behind, what they restore, and a comparison with what was before.
 
 The agent reads them (``ajuste-agent journals``); here is what may be written because of them, and who is refused.
 """
@@ -8,26 +8,32 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import shlex
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from ajuste.catalogue.loader import catalogue
-from ajuste.executor.host.machine import files_in
+from ajuste.catalogue.loader import Catalogue, catalogue
+from ajuste.executor.executor import Executor
+from ajuste.executor.host.availability import current_values, files_in, instances_here, of_this_machine
+from ajuste.executor.host.caller import Completion
 from ajuste.executor.host.machine_lock import CLEARING_SECONDS
-from ajuste.machine.home import AGENT, native_program
+from ajuste.machine.files import make_directory, replace_file
+from ajuste.machine.home import AGENT, Home, native_program
 from ajuste.machine.installation import as_root
+from ajuste.machine.session import boot_id
 from ajuste.model.base import BaseModel, ClosedModel
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import Location
-from ajuste.model.tunable import Marker
+from ajuste.model.plan import Location, Write
+from ajuste.model.tunable import Marker, Tunable, same_value
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -93,23 +99,25 @@ class Scope:
         return ["--registry", self.registry, *(["--all"] if self.registered else []), *self.places]
 
 
-def scope_of(own: Path, registry: Path = REGISTRY) -> Scope:
-    """One's ``own`` directory of journals, if it is there, and whatever the registry names."""
+def scope_of(directory: Path, registry: Path = REGISTRY) -> Scope:
+    """Return the ``directory`` of journals, if it exists, and those that the registry names."""
     try:
-        own.lstat()
+        directory.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return Scope(registry=registry)
     except OSError:
         # What cannot be looked at is the agent's to report.
         pass
-    return Scope((own,), registry=registry)
+    return Scope((directory,), registry=registry)
 
 
 _LIST: Final = TypeAdapter(JournalLeft)
 
 
 def journals_in(scope: Scope) -> tuple[JournalLeft, ...]:
-    """What is there, the oldest first; nothing is changed. While somebody holds the machine's lock they are in use."""
+    """Return the journals, the oldest first, without any change. While somebody holds the machine's lock they are in
+    use.
+    """
     if not scope.registered and not scope.places:
         return ()
     ended = _agent("journals", scope)
@@ -124,27 +132,27 @@ def journals_at_rest(scope: Scope) -> tuple[JournalLeft, ...]:
     """
     deadline = time.monotonic() + CLEARING_SECONDS
     while True:
-        found = journals_in(scope)
-        if all(journal.state != "held" for journal in found) or time.monotonic() > deadline:
-            return found
+        journals = journals_in(scope)
+        if all(journal.state != "held" for journal in journals) or time.monotonic() > deadline:
+            return journals
         time.sleep(_PAUSE_SECONDS)
 
 
-def require_none_left(own: Path, registry: Path = REGISTRY) -> tuple[str, ...]:
+def require_none_left(directory: Path, registry: Path = REGISTRY) -> tuple[str, ...]:
     """Refuse to begin an experiment while an earlier one may have left values changed, whichever home it is of. The
     machine's lock must be held.
 
     Journals of an earlier boot are removed; returns a note on each. Raises RequestError.
     """
-    found = journals_in(scope_of(own, registry))
-    if standing := [journal for journal in found if journal.stands_in_the_way]:
+    journals = journals_in(scope_of(directory, registry))
+    if standing := [journal for journal in journals if journal.stands_in_the_way]:
         first = standing[0]
         about = f" ({first.message})" if first.message else ""
         raise RequestError(
             f"an experiment may have left values changed: its journal {first.path} is not settled{about}",
             hint=_advice(first),
         )
-    void = [Path(journal.path) for journal in found if journal.state == "void"]
+    void = [Path(journal.path) for journal in journals if journal.state == "void"]
     if not void or os.geteuid() != 0:
         return ()
     restored = restore_from(Scope(tuple(void), registered=False, registry=registry), ())
@@ -160,7 +168,7 @@ def _advice(journal: JournalLeft) -> str:
 
 
 def require_readable(journals: Iterable[Path]) -> None:
-    """Raises RequestError for journals that are root's if we are not."""
+    """Raise RequestError for journals of root if this user is another."""
     if os.geteuid() == 0:
         return
     for journal in journals:
@@ -172,13 +180,12 @@ def require_readable(journals: Iterable[Path]) -> None:
 
 
 def permitted(values: Iterable[OldValue]) -> tuple[Location, ...]:
-    """Where a journal's tunables and their companions are, looked up again in the catalogue for this kernel.
-
-    A journal is a file, and may name any place: only these are written because of it.
+    """Return where a journal's tunables and their companions are, looked up again in the catalogue for this kernel. A
+    journal is a file, and may name any place: only these are written because of it.
     """
     known = catalogue()
     version = KernelVersion.parse(os.uname().release)
-    found: dict[Location, None] = {}
+    locations: dict[Location, None] = {}
     for name in dict.fromkeys(value.tunable for value in values):
         try:
             tunable = known.find_tunable(name)
@@ -186,9 +193,9 @@ def permitted(values: Iterable[OldValue]) -> tuple[Location, ...]:
             companions = known.companions(tunable, version, files_in)
         except RequestError:
             continue
-        own = () if isinstance(location, Marker) else (location,)
-        found.update(dict.fromkeys((*own, *companions)))
-    return tuple(found)
+        itself = () if isinstance(location, Marker) else (location,)
+        locations.update(dict.fromkeys((*itself, *companions)))
+    return tuple(locations)
 
 
 @dataclass(frozen=True)
@@ -209,9 +216,9 @@ def restore_from(scope: Scope, places: Sequence[Location]) -> Restoration:
     """Put back what the journals say, but write only ``places`` (see ``permitted``)."""
     if not scope.registered and not scope.places:
         return Restoration(done=True)
-    ended = _agent("restore", scope, "--permit", "-", told=_PLACES.dump_json(tuple(places)))
+    ended = _agent("restore", scope, "--permit", "-", answers=_PLACES.dump_json(tuple(places)))
     events: tuple[dict[str, Any], ...] = tuple(json.loads(line) for line in ended.stdout.splitlines())
-    restored = {one["tunable"]: one["value"] for one in events if one.get("event") == "restored"}
+    restored = {event["tunable"]: event["value"] for event in events if event.get("event") == "restored"}
     _LOG.info("settings restored", extra={"settings": restored, "complete": ended.returncode == 0})
     return Restoration(ended.returncode == 0, events, _complaint(ended))
 
@@ -228,10 +235,180 @@ def discard(journals: Sequence[Path]) -> None:
         raise RunError(f"not all journals were discarded: {_complaint(ended)}")
 
 
-def _agent(command: str, scope: Scope, *options: str, told: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+def _agent(
+    command: str, scope: Scope, *options: str, answers: bytes | None = None
+) -> subprocess.CompletedProcess[bytes]:
     argv = [native_program(AGENT), command, *options, *scope.arguments]
-    return subprocess.run(argv, input=told if told is not None else b"", capture_output=True, check=False)
+    return subprocess.run(argv, input=answers if answers is not None else b"", capture_output=True, check=False)
 
 
 def _complaint(ended: subprocess.CompletedProcess[bytes]) -> str:
     return ended.stderr.decode(errors="replace").strip()
+
+
+# The machine as it was before a run changed anything, and what of it is otherwise now.
+#
+# One small file a run, in the state directory of the home. ``ajuste restore --verify`` compares with the last one.
+
+
+MOST_KEPT: Final = 8
+_NAME = re.compile(r"([0-9]{8})-[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}\.json")
+_PART = re.compile(rf"\.{_NAME.pattern}\.[0-9]+(-[0-9]+)?")
+
+
+class KeptState(ClosedModel):
+    """``values`` of all tunables that could be read, by name; ``written`` are those of them that the run writes, and
+    that the kernel changes along.
+    """
+
+    version: Literal[1] = 1
+    boot: str
+    run: str
+    kept: str
+    values: dict[str, str]
+    written: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StateDifference:
+    """``now`` is ``None`` where the value cannot be read any more. ``by_ajuste``: a run of this boot wrote it."""
+
+    tunable: str
+    before: str
+    now: str | None
+    by_ajuste: bool
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What is otherwise than before the run ``since``, of ``checked`` tunables."""
+
+    since: KeptState
+    checked: int
+    differences: tuple[StateDifference, ...]
+
+
+def kept_states(home: Home) -> Path:
+    """Return the directory of states."""
+    return home.state / "before-runs"
+
+
+def keep_state(home: Home, run: str, writes: Sequence[Write], target: Executor, catalogue: Catalogue) -> None:
+    """Read all tunables of the machine that ``target`` is and keep their values, if ``run`` has none of this boot yet.
+
+    Nothing may have been written. Raises OSError where it cannot be kept.
+    """
+    directory = kept_states(home)
+    files = _files(directory)
+    if any(kept.run == run for kept in _of_this_boot(files)):
+        return
+    values, places = _read(target, catalogue)
+    completion = Completion(catalogue, KernelVersion.parse(target.hello.kernel))
+    changed: set[Location] = set()
+    for write in map(completion.completed, writes):
+        changed.update((write.location, *write.companions))
+    state = KeptState(
+        boot=boot_id(),
+        run=run,
+        kept=datetime.now(UTC).isoformat(timespec="seconds"),
+        values=values,
+        written=tuple(name for name in values if places[name] in changed),
+    )
+    make_directory(directory)
+    for part in [path for path in directory.iterdir() if _PART.fullmatch(path.name)]:
+        part.unlink(missing_ok=True)  # of a process that was killed: only one has the machine
+    number = int(files[-1].name[:8]) + 1 if files else 1
+    replace_file(directory / f"{number:08}-{run}.json", state.model_dump_json().encode(), mode=0o600, on_disk=True)
+    for old in _files(directory)[:-MOST_KEPT]:
+        old.unlink(missing_ok=True)
+
+
+def verify(home: Home, target: Executor, catalogue: Catalogue) -> Verification:
+    """Compare the machine that ``target`` is with the state before the last run of this boot.
+
+    Raises RequestError where there is none, RunError where none can be read.
+    """
+    files = _files(kept_states(home))
+    if not files:
+        raise RequestError(
+            f"there is no state to compare with: no run of this home ({home.state}) has changed this machine",
+            hint="run a study that writes tunables on this machine first; that saves the state",
+        )
+    kept = _of_this_boot(files)
+    if not kept:
+        if not any(map(_parsed, files)):
+            raise RunError(f"cannot read the saved state: {files[-1]}")
+        raise RequestError(
+            "the saved state is from an earlier boot; the reboot has undone all changes",
+            hint="compare again after the next run that writes tunables",
+        )
+    since = kept[-1]
+    written = {name for state in kept for name in state.written}
+    now, _ = _read(target, catalogue, list(since.values))
+    return Verification(
+        since,
+        len(since.values),
+        tuple(
+            StateDifference(name, before, now.get(name), name in written)
+            for name, before in since.values.items()
+            if name not in now or not same_value(before, now[name])
+        ),
+    )
+
+
+def keeper(home: Home, run: str, writes: Sequence[Write], catalogue: Catalogue) -> Callable[[Executor], None]:
+    """``keep_state`` for a target that is still to be entered; nothing is kept of a run that writes nothing."""
+
+    def keep(target: Executor) -> None:
+        if writes:
+            keep_state(home, run, writes, target, of_this_machine(catalogue))
+
+    return keep
+
+
+def _read(
+    target: Executor, catalogue: Catalogue, names: Sequence[str] | None = None
+) -> tuple[dict[str, str], dict[str, Location]]:
+    version = KernelVersion.parse(target.hello.kernel)
+    tunables = _all(catalogue, version) if names is None else _named(catalogue, names)
+    current = current_values(target, tunables)
+    values = {name: tunable.value for name, tunable in current.items() if tunable.value is not None}
+    places = {tunable.name: catalogue.locate(tunable, version) for tunable in tunables if tunable.name in values}
+    return values, places  # type: ignore[return-value] # what has a value is a place of the machine
+
+
+def _all(catalogue: Catalogue, version: KernelVersion) -> list[Tunable]:
+    tunables = []
+    for tunable in catalogue.tunables.values():
+        if not tunable.parts:
+            tunables.append(tunable)
+        tunables += [catalogue.instance(tunable, which) for which in instances_here(catalogue, tunable, version)]
+    return tunables
+
+
+def _named(catalogue: Catalogue, names: Sequence[str]) -> list[Tunable]:
+    tunables = []
+    for name in names:
+        try:
+            tunables.append(catalogue.find_tunable(name))
+        except RequestError:  # Of another version of Ajuste.
+            continue
+    return tunables
+
+
+def _files(directory: Path) -> list[Path]:
+    try:
+        return sorted(path for path in directory.iterdir() if _NAME.fullmatch(path.name))
+    except FileNotFoundError:
+        return []
+
+
+def _of_this_boot(files: Sequence[Path]) -> list[KeptState]:
+    return [kept for kept in map(_parsed, files) if kept is not None and kept.boot == boot_id()]
+
+
+def _parsed(path: Path) -> KeptState | None:
+    try:
+        return KeptState.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None

@@ -57,7 +57,7 @@ class Holder:
 
 
 def status_name(uid: int) -> str:
-    """The file in which a user says so."""
+    """Return the file in which a user says so."""
     return "ajuste.status" if uid == 0 else f"ajuste-{uid}.status"
 
 
@@ -88,35 +88,35 @@ def write_status(path: Path, use: Use) -> None:
 
 
 def own_holder(path: Path) -> Holder | None:
-    """Who said so in a file of this very user, in this boot; the process may have ended."""
-    found = _read(path)
-    return found if found is not None and found.uid == os.geteuid() else None
+    """Return the holder that a file of this very user names, in this boot; the process may have ended."""
+    holder = _read(path)
+    return holder if holder is not None and holder.uid == os.geteuid() else None
 
 
 def other_holders(directory: Path) -> Iterator[Holder]:
-    """Who of the other users has the machine, as far as it can be believed."""
+    """Yield the other users that have the machine, as far as they can be believed."""
     try:
         names = sorted(name for name in os.listdir(directory) if _NAME.fullmatch(name))  # noqa: PTH208 - names only
     except OSError:
         return
     for name in names:
-        found = _read(directory / name)
-        if found is None or found.uid == os.geteuid() or name != status_name(found.uid):
+        holder = _read(directory / name)
+        if holder is None or holder.uid == os.geteuid() or name != status_name(holder.uid):
             continue
-        if found.uid in _owners(found.pid) and started_ticks(found.pid) == found.started:
-            yield found
+        if holder.uid in _owners(holder.pid) and started_ticks(holder.pid) == holder.started:
+            yield holder
 
 
 def remove_anothers(path: Path) -> str:
     """As root: take away what is no plain file of root's, whatever it is, without opening it. Says what was done."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return ""
-    if stat.S_ISREG(found.st_mode) and found.st_uid == 0 and found.st_nlink == 1:
+    if stat.S_ISREG(status.st_mode) and status.st_uid == 0 and status.st_nlink == 1:
         return ""
     try:
-        if stat.S_ISDIR(found.st_mode):
+        if stat.S_ISDIR(status.st_mode):
             path.rename(path.with_name(f"{path.name}.{secrets.token_hex(8)}"))
         else:
             path.unlink(missing_ok=True)
@@ -125,11 +125,10 @@ def remove_anothers(path: Path) -> str:
             f"{path} belongs to another user or program; cannot remove it: {error.strerror}",
             hint="remove it and try again",
         ) from error
-    return f"removed {path}, which Ajuste had not made (it belonged to {user_name(found.st_uid)})"
+    return f"removed {path}, which Ajuste had not made (it belonged to {user_name(status.st_uid)})"
 
 
 def _owners(pid: int) -> set[int]:
-    """The real and the effective user of a process."""
     try:
         match = re.search(r"^Uid:\s+(\d+)\s+(\d+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     except OSError:
@@ -143,14 +142,14 @@ def _read(path: Path) -> Holder | None:
             return None
         descriptor = os.open(path, os.O_RDONLY | _OPEN)
         try:
-            found = os.fstat(descriptor)
-            plain = stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+            status = os.fstat(descriptor)
+            plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
             document = json.loads(os.pread(descriptor, _LONGEST, 0)) if plain else None
         finally:
             os.close(descriptor)
     except (OSError, ValueError, RecursionError):
         return None
-    return _holder(document, found.st_uid) if isinstance(document, dict) else None
+    return _holder(document, status.st_uid) if isinstance(document, dict) else None
 
 
 def _holder(document: dict[str, Any], uid: int) -> Holder | None:
@@ -164,8 +163,8 @@ def _holder(document: dict[str, Any], uid: int) -> Holder | None:
 
 def _time(text: object) -> datetime | None:
     try:
-        found = datetime.fromisoformat(text) if isinstance(text, str) else None
-        return found.astimezone() if found is not None and found.tzinfo else None
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
+        return moment.astimezone() if moment is not None and moment.tzinfo else None
     except (ValueError, OverflowError, OSError):
         return None
 
@@ -260,7 +259,7 @@ class MachineLock:
         _held_here.add(self._path)
 
     def _wait_for(self, holder: Holder, deadline: float) -> None:
-        """A moment, if what an experiment started has yet to end: its agent, or its guardian."""
+        # A moment, if what an experiment started has yet to end: its agent, or its guardian.
         if self._use == "restoration" and holder.use != "experiment":
             raise RequestError(
                 f"{self._path} is held by {holder}, which is not an experiment", hint="wait until it ends and try again"
@@ -273,10 +272,10 @@ class MachineLock:
     def _say(self) -> None:
         if self._descriptor is None:
             return
-        said = own_holder(self._status)
+        holder = own_holder(self._status)
         # Whose lock was removed while they had it says so all the same.
-        if said is not None and said.alive and said.pid != os.getpid():
-            self._refuse_or_pass_by(said)
+        if holder is not None and holder.alive and holder.pid != os.getpid():
+            self._refuse_or_pass_by(holder)
             return
         if os.geteuid() == 0 and (note := remove_anothers(self._status)):
             self.found.append(note)
@@ -309,7 +308,7 @@ class _InUse(RequestError):
 
 
 def lock_name(uid: int) -> str:
-    """The file that is a user's lock."""
+    """Return the file that is a user's lock."""
     return LOCK.name if uid == 0 else f"ajuste-{uid}.lock"
 
 
@@ -327,12 +326,10 @@ def _busy(holder: Holder, *, held: bool) -> RequestError:
     )
 
 
-def _opened(path: Path, found: list[str]) -> int:
-    """This user's lock file, made if need be. Nobody else could ever open it, or it is not used.
-
-    Root takes away what is something else. Opened without O_CREAT first: with fs.protected_regular even root may not
-    create over another's file in a sticky directory (proc_sys_fs(5)). Raises RequestError.
-    """
+def _opened(path: Path, notes: list[str]) -> int:
+    # This user's lock file, made if need be. Nobody else could ever open it, or it is not used. Root takes away what is
+    # something else. Opened without O_CREAT first: with fs.protected_regular even root may not create over another's
+    # file in a sticky directory (proc_sys_fs(5)). Raises RequestError.
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
         for _ in range(_TRIES):
@@ -356,7 +353,7 @@ def _opened(path: Path, found: list[str]) -> int:
             elif stat.S_ISREG(there.st_mode) and there.st_uid == 0:
                 path.unlink(missing_ok=True)  # Others could open it.
             elif note := remove_anothers(path):
-                found.append(note)
+                notes.append(note)
     except FileNotFoundError as error:
         raise RequestError(
             f"cannot use the machine's lock: directory {path.parent} not found",
@@ -367,9 +364,9 @@ def _opened(path: Path, found: list[str]) -> int:
     raise _unfit(path, "it keeps changing")
 
 
-def _is_own(found: os.stat_result) -> bool:
-    mine = found.st_uid == os.geteuid() and found.st_nlink == 1
-    return stat.S_ISREG(found.st_mode) and mine and not stat.S_IMODE(found.st_mode) & 0o077
+def _is_own(status: os.stat_result) -> bool:
+    mine = status.st_uid == os.geteuid() and status.st_nlink == 1
+    return stat.S_ISREG(status.st_mode) and mine and not stat.S_IMODE(status.st_mode) & 0o077
 
 
 def _unfit(path: Path, why: str) -> RequestError:
@@ -387,7 +384,6 @@ def _is_still(path: Path, descriptor: int) -> bool:
 
 
 def _is_free(path: Path) -> bool:
-    """Whether no process that inherited the lock has it."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
@@ -403,9 +399,8 @@ def _is_free(path: Path) -> bool:
 
 
 def _locker(descriptor: int) -> int:
-    """Who took the flock, by /proc/locks (proc_locks(5)); 0 if it is not there."""
-    found = os.fstat(descriptor)
-    file = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    status = os.fstat(descriptor)
+    file = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     try:
         lines = Path("/proc/locks").read_text().splitlines()
     except OSError:

@@ -54,9 +54,8 @@ from ajuste.kernel.archive.lists import (
     write_list,
 )
 from ajuste.kernel.cache import keeping_in, out_of_space, require_space
-from ajuste.kernel.source import KernelSource, Repository
-from ajuste.machine.files import make_directory, read_kept
-from ajuste.machine.lock import locked
+from ajuste.kernel.spec import KernelSource
+from ajuste.machine.files import locked, make_directory, read_kept
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import Say
@@ -80,31 +79,35 @@ class Addresses(BaseModel):
 
 
 def suites_of(source: KernelSource) -> tuple[str, ...]:
-    """All that its repositories have, each once."""
+    """Return all suites that the source's repositories have, each once."""
     return tuple(dict.fromkeys(suite for repository in source.repositories for suite in repository.suites))
 
 
 def find_addresses(source: KernelSource, environment: Mapping[str, str] = os.environ) -> Addresses:
-    """Of all suites of ``source``. Raises RequestError for a mirror that a setting names and that can be none."""
+    """Return the addresses of all suites of ``source``. Raises RequestError for an invalid mirror in a setting."""
     settings = chosen_mirrors(source, environment)
     has_apt = shutil.which("apt-get") is not None and shutil.which("apt-config") is not None
     configured = {} if not has_apt or len(settings) == len(source.repositories) else _apt_mirrors(source)
     suites = {
-        suite: settings.get(repository.name) or _configured(repository, suite, configured) or repository.uri
+        suite: settings.get(repository.name)
+        or next(
+            (configured[known_name] for known_name in (suite, *repository.known_by) if known_name in configured), ""
+        )
+        or repository.uri
         for repository in source.repositories
         for suite in repository.suites
     }
-    said = _apt_settings() if has_apt else {}
-    proxies = {scheme: proxy for scheme, name in _PROXIES.items() if (proxy := said.get(name, ""))}
+    options = _apt_settings() if has_apt else {}
+    proxies = {scheme: proxy for scheme, name in _PROXIES.items() if (proxy := options.get(name, ""))}
     # https takes the proxy of http where it has none. Source: apt-transport-https(1).
     proxies = {**({"https": proxies["http"]} if "http" in proxies else {}), **proxies}
     proxies = {scheme: proxy for scheme, proxy in proxies.items() if proxy not in ("DIRECT", "false")}
-    expires = said.get(_CHECKED, "").lower() not in ("false", "no", "without", "off", "disable", "0")
+    expires = options.get(_CHECKED, "").lower() not in ("false", "no", "without", "off", "disable", "0")
     return Addresses(suites=suites, proxies=proxies, expires=expires)
 
 
 def chosen_mirrors(source: KernelSource, environment: Mapping[str, str]) -> dict[str, str]:
-    """The mirrors that settings name, by the repository. Raises RequestError for one that can be none."""
+    """Return the mirrors that settings name, by repository. Raises RequestError for an invalid one."""
     chosen = {}
     for repository in source.repositories:
         if mirror := environment.get(repository.setting, ""):
@@ -119,16 +122,10 @@ def chosen_mirrors(source: KernelSource, environment: Mapping[str, str]) -> dict
     return chosen
 
 
-def _configured(repository: Repository, suite: str, mirrors: Mapping[str, str]) -> str:
-    return next((mirrors[one] for one in (suite, *repository.known_by) if one in mirrors), "")
-
-
 def _apt_mirrors(source: KernelSource) -> dict[str, str]:
-    """The address of each suite of ``source`` that apt is configured for.
-
-    Archives of others can have suites of the same names. The Origin in their release files distinguishes them or, on
-    a machine that never fetched these, by the path: mirrors of Debian have "debian" in it.
-    """
+    # The address of each suite of `source` that apt is configured for. Archives of others can have suites of the same
+    # names. The Origin in their release files distinguishes them or, on a machine that never fetched these, by the
+    # path: mirrors of Debian have "debian" in it.
     known = [uri for uri in _targets() if uri[1] == source.origin]
     if not known:
         known = [uri for uri in _targets("--no-release-info") if source.name in uri[2].lower()]
@@ -139,20 +136,20 @@ def _apt_mirrors(source: KernelSource) -> dict[str, str]:
 
 
 def _targets(*options: str) -> list[tuple[str, str, str]]:
-    """Suite, origin and address of the package lists that apt fetches. Source: apt-get(8), "indextargets"."""
+    # Suite, origin and address of the package lists that apt fetches. Source: apt-get(8), "indextargets".
     layout = "$(IDENTIFIER)|$(COMPONENT)|$(RELEASE)|$(ORIGIN)|$(REPO_URI)"
-    found = []
+    targets = []
     for line in _said("apt-get", "indextargets", *options, "--format", layout).splitlines():
         match line.split("|", 4):
             case ["Packages", "main", suite, origin, uri]:
                 uri = uri.rstrip("/").replace("copy:", "file:", 1) if uri.startswith("copy:") else uri.rstrip("/")
                 if uri.partition(":")[0] in SCHEMES:
-                    found.append((suite, origin, uri))
-    return found
+                    targets.append((suite, origin, uri))
+    return targets
 
 
 def _apt_settings() -> dict[str, str]:
-    """Those that say something of how files are fetched. Source: apt-config(8), "shell"."""
+    # Only settings of how files are fetched. Source: apt-config(8), "shell".
     names = [*_PROXIES.values(), _CHECKED]
     asked = [part for number, name in enumerate(names) for part in (f"v{number}", name)]
     lines = (line.partition("=") for line in _said("apt-config", "shell", *asked).splitlines())
@@ -211,10 +208,8 @@ class Archive:
         self._stamp = directory / "refreshed.json"
 
     def refresh(self, suites: Iterable[str] = (), *, force: bool = False) -> None:
-        """Fetch the package lists of ``suites`` (default, all) unless they are recent. A suite that is missing is
-        named, and does no harm.
-
-        Raises RunError where no list could be fetched and there is no older one.
+        """Fetch the package lists of ``suites`` (default: all) unless they are recent, and name suites that are
+        missing. Raises RunError where no list could be fetched and no older one exists.
         """
         wanted = [suite for suite in self.suites if suite in set(suites)] or list(self.suites)
         with keeping_in(self.directory, "package lists"), self._lock(shared=False):
@@ -244,7 +239,7 @@ class Archive:
             self._stamp.write_text(stamp.model_dump_json(), encoding="utf-8")
 
     def lacking(self, suites: Iterable[str]) -> str:
-        """Of which ``suites`` there is no list, and why: what follows "could not fetch". Empty if there are all."""
+        """Return which of ``suites`` have no list, and why, to follow "could not fetch"; empty if none."""
         missing, stamp = self._missing(suites), self._read_stamp()
         why = [stamp.failures[suite] for suite in missing if suite in stamp.failures] if stamp else []
         return f"the lists of {', '.join(missing)}" + (f": {why[0]}" if why else "") if missing else ""
@@ -253,33 +248,32 @@ class Archive:
         return sorted(suite for suite in set(suites).intersection(self.suites) if not self._file(suite).is_file())
 
     def names(self, prefix: str) -> list[str]:
-        """All package names that begin with ``prefix``."""
-        found = self._ask(lambda file, _: find_names(file, prefix))
-        return sorted(set().union(*found))
+        """Return all package names that begin with ``prefix``."""
+        names = self._ask(lambda file, _: find_names(file, prefix))
+        return sorted(set().union(*names))
 
     def providers(self, name: str) -> set[str]:
-        """The names of packages that provide ``name``."""
+        """Return the names of packages that provide ``name``."""
         return set().union(*self._ask(lambda file, _: find_providers(file, name)))
 
     def essential(self, suite: str) -> list[str]:
-        """The names of packages that every system of ``suite`` has."""
-        return sorted(set().union(*self._ask(lambda file, one: find_essential(file) if one == suite else set())))
+        """Return the names of packages that every system of ``suite`` has."""
+        return sorted(set().union(*self._ask(lambda file, other: find_essential(file) if other == suite else set())))
 
     def packages(self, names: Iterable[str]) -> list[Package]:
-        """All versions of the packages that have one of ``names``, each once, with all the suites that have it."""
+        """Return all versions of packages called one of ``names``, each once, with all suites that have it."""
         wanted = sorted(set(names))
-        found: dict[tuple[str, str, str], Package] = {}
+        merged: dict[tuple[str, str, str], Package] = {}
         for packages in self._ask(lambda file, suite: find_packages(file, wanted, suite)):
             for package in packages:
                 key = (package.name, package.version, package.sha256)
-                before = found[key].suites if key in found else ()
-                found[key] = replace(package, suites=tuple(dict.fromkeys((*before, *package.suites))))
-        return list(found.values())
+                before = merged[key].suites if key in merged else ()
+                merged[key] = replace(package, suites=tuple(dict.fromkeys((*before, *package.suites))))
+        return list(merged.values())
 
     def download(self, packages: Iterable[Package], into: Path) -> list[Path]:
-        """Fetch the package files into a directory: exactly those that the signed lists name.
-
-        Raises PackageGone where one of them is not, or not as listed, on the mirror; RunError for other failures.
+        """Fetch package files into a directory, exactly as the signed lists name them. Raises PackageGone where the
+        mirror has one not, or not as listed; RunError for other failures.
         """
         wanted = list(packages)
         known = self._read_stamp()
@@ -309,7 +303,6 @@ class Archive:
         raise PackageGone(refused)
 
     def _fetch_lists(self, suites: Sequence[str], addresses: Addresses) -> dict[str, DownloadError]:
-        """Fetch what is new; gives the suites whose lists could not be fetched, with the reasons."""
         keys = read_keys(self._source.keyring, self._source.keyrings, os.environ.get(KEYS, ""))
         downloader = Downloader(addresses.proxies)
         failures: dict[str, DownloadError] = {}
@@ -347,7 +340,6 @@ class Archive:
         return {suite: failures[suite] for suite in suites if suite in failures}
 
     def _is_new(self, release: Release, suite: str) -> bool:
-        """Whether its lists are not here yet. Raises RejectedRelease."""
         before = read_listed(self._file(suite))
         if before and release.date < before.date:
             raise RejectedRelease(
@@ -384,7 +376,6 @@ class Archive:
         return self.directory / f"{suite}.sqlite"
 
     def _ask(self, question: Callable[[Path, str], T]) -> list[T]:
-        """The answers of the lists of all suites that there are."""
         answers = []
         with self._lock(shared=True):
             for suite, file in ((suite, self._file(suite)) for suite in self.suites):
@@ -402,7 +393,6 @@ class Archive:
         return answers
 
     def _fetched(self, suites: Iterable[str]) -> str:
-        """When the lists that are here were last the mirror's."""
         oldest = min(self._file(suite).stat().st_mtime for suite in suites)
         return f"using those fetched on {datetime.fromtimestamp(oldest, UTC):%Y-%m-%d}"
 
@@ -414,20 +404,17 @@ class Archive:
         )
 
     def _read_stamp(self) -> _Stamp | None:
-        """None also where it was made by other settings."""
         with suppress(OSError, ValidationError):
             stamp = _Stamp.model_validate_json(read_kept(self._stamp))
             return stamp if stamp.settings == self._settings() else None
         return None
 
     def _settings(self) -> str:
-        """Stands for all that the lists depend on."""
         settings = [chosen_mirrors(self._source, os.environ), os.environ.get(KEYS, ""), self.suites, LAYOUT]
         return hashlib.sha256(json.dumps(settings).encode()).hexdigest()
 
 
 def _packed(release: Release) -> tuple[str, Expected]:
-    """The best form of its lists, by its ending."""
     return next(iter(release.lists.items()))
 
 

@@ -40,9 +40,8 @@ _OF_THE_DISK: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno
 
 
 def unpack(packages: Iterable[Path], into: Path) -> None:
-    """Extract the files of packages with their modes (without setuid and the like) and times.
-
-    Raises RunError for a file that is no package, or that has names which lead out of the directory.
+    """Extract package files with their modes (without setuid and the like) and times. Raises RunError for a file that
+    is no package, or with names that lead out of the directory.
     """
     tree = _Tree(into)
     into.mkdir(exist_ok=True)
@@ -67,8 +66,8 @@ class PackedFile:
 
 
 def read_package(package: Path, wanted: Callable[[PurePosixPath], bool]) -> Iterator[PackedFile]:
-    """What a package has at the ``wanted`` paths, in its own order; nothing is written. Modes are without setuid and
-    the like. Raises RunError as ``unpack``.
+    """Return what a package has at the ``wanted`` paths, in its order, without setuid and the like. Raises RunError as
+    ``unpack``.
     """
     size_bytes = 0
     with _reading(package, _DATA) as tar:
@@ -94,9 +93,7 @@ def read_package(package: Path, wanted: Callable[[PurePosixPath], bool]) -> Iter
 
 
 def postinst(package: Path) -> str:
-    """The text of a package's ``postinst``, which is never run; empty where it has none. Raises RunError
-    as ``unpack``.
-    """
+    """Return the text of a package's ``postinst``, empty if it has none. Raises RunError as ``unpack``."""
     with _reading(package, _CONTROL) as tar:
         for member in tar:
             if _inside(member.name) == PurePosixPath("postinst") and member.isfile() and member.size <= _LARGEST_SCRIPT:
@@ -108,7 +105,7 @@ def postinst(package: Path) -> str:
 
 @contextmanager
 def _reading(package: Path, part: str) -> Iterator[tarfile.TarFile]:
-    """A part of a package, to be read forwards. Whatever is wrong with it is a RunError."""
+    # Whatever is wrong with a part is a RunError.
     try:
         with ExitStack() as opened, tarfile.open(fileobj=_open_part(package, part, opened), mode="r|") as tar:
             yield tar
@@ -129,9 +126,9 @@ class _Forwards(io.BufferedReader):
 
 def _open_part(package: Path, part: str, opened: ExitStack) -> IO[bytes]:
     archive = ArFile(fileobj=opened.enter_context(_Forwards(io.FileIO(package))))
-    if sum(60 + one.size for one in archive.getmembers()) > package.stat().st_size:
+    if sum(60 + item.size for item in archive.getmembers()) > package.stat().st_size:
         raise ValueError("it is cut off")
-    member = next((one for one in archive.getmembers() if one.name.startswith(part)), None)
+    member = next((item for item in archive.getmembers() if item.name.startswith(part)), None)
     if member is None:
         raise ValueError(f"it has no {part}")
     stream = cast("IO[bytes]", member)
@@ -159,7 +156,6 @@ class _Tree:
     size_bytes: int = 0
 
     def extract(self, tar: tarfile.TarFile) -> None:
-        """All but symbolic links."""
         for member in tar:
             place = self.into / _inside(member.name)
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -185,7 +181,7 @@ class _Tree:
                 raise ValueError(f"{member.name!r} is no file, directory or link")
 
     def finish(self) -> None:
-        """Make the links, and give directories the times that they have in the package."""
+        # Directories get their times last: making links in them changes these.
         for place, target in self.links:
             if place.is_dir() and not place.is_symlink():
                 continue

@@ -64,8 +64,8 @@ class Expected:
 
 
 class Transfer:
-    """Says how many of ``size_bytes`` have arrived, and how long the rest takes at the pace so far. What arrived is
-    read afterwards where ``is_read``: then that takes its part of the time.
+    """Tells how many of ``size_bytes`` have arrived, and how long the rest takes. Reading afterwards takes its part of
+    the time where ``is_read``.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Transfer:
         self._read = 0
 
     def arrived(self, size_bytes: int) -> None:
-        """So much more has arrived; less than nothing where the mirror begins anew."""
+        """Count ``size_bytes`` more, negative where the mirror begins anew."""
         self._arrived += size_bytes
         self._tell()
 
@@ -128,7 +128,7 @@ class Downloader:
             self._opener.add_handler(handler)
 
     def read(self, url: str, most_bytes: int) -> bytes:
-        """A whole small file. Raises DownloadError."""
+        """Return a whole small file. Raises DownloadError."""
         content = bytearray()
         for start, chunk in self._chunks(url, most_bytes):
             del content[start:]
@@ -138,7 +138,7 @@ class Downloader:
         return bytes(content)
 
     def save(self, url: str, into: Path, expected: Expected, arrived: Callable[[int], None] = lambda _: None) -> None:
-        """Write a file that is what was ``expected``; if it is not, nothing stays. Raises DownloadError."""
+        """Write a file that is what was ``expected``, or nothing. Raises DownloadError."""
         try:
             with into.open("xb") as file:
                 digest = hashlib.sha256()
@@ -162,9 +162,8 @@ class Downloader:
             raise
 
     def _chunks(self, url: str, most_bytes: int) -> Iterator[tuple[int, bytes]]:
-        """Parts of a file with their places, up to one byte beyond ``most_bytes``. Where the mirror breaks off, it is
-        asked for the rest, and begins from 0 if it does not know of such requests.
-        """
+        # Parts of a file with their places, up to one byte beyond `most_bytes`. Where the mirror breaks off, it is
+        # asked for the rest, and begins from 0 if it does not know of such requests.
         from http.client import HTTPException
 
         at = 0
@@ -216,7 +215,7 @@ class Downloader:
 
 
 def _redirects() -> request.HTTPRedirectHandler:
-    """From HTTPS only to HTTPS, and never to a file of this machine."""
+    # From HTTPS only to HTTPS, and never to a file of this machine.
     from urllib import request
     from urllib.error import URLError
 
@@ -233,13 +232,13 @@ def _redirects() -> request.HTTPRedirectHandler:
 
 
 def shown(url: str) -> str:
-    """An address without user and password."""
+    """Return an address without user and password."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def _request(url: str) -> request.Request:
-    """User and password are for the mirror alone, and not for where it redirects to."""
+    # User and password are for the mirror alone, and not for where it redirects to.
     from urllib import request
 
     asked = request.Request(shown(url), headers={"User-Agent": "ajuste"})  # noqa: S310 - the caller knows its scheme

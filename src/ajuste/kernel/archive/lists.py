@@ -56,15 +56,15 @@ class Release:
     plain: Expected
 
     def path(self, ending: str) -> str:
-        """Where the lists in the form ``ending`` are, from the suite's directory on."""
+        """Return where the lists in the form ``ending`` are, below the suite's directory."""
         if self.by_hash:
             return f"{_LISTS.rpartition('/')[0]}/by-hash/SHA256/{self.lists[ending].sha256}"
         return _LISTS + ending
 
 
 def read_keys(shipped: str, others: Sequence[Path], chosen: str = "") -> list[Cert]:
-    """Those that Ajuste has in its catalogue, those of the ``others`` that are on this machine, and the file that the
-    person has ``chosen``. Raises RequestError for a chosen one that cannot be read.
+    """Return the catalogue's keys, those of the ``others`` that this machine has, and the file that the person has
+    ``chosen``. Raises RequestError for a chosen one that cannot be read.
     """
     from pysequoia import Cert
 
@@ -86,9 +86,8 @@ def read_keys(shipped: str, others: Sequence[Path], chosen: str = "") -> list[Ce
 
 
 def read_release(content: bytes, suite: str, keys: Sequence[Cert]) -> Release:
-    """The description of ``suite`` in ``content``. Only what one of the ``keys`` has signed is read.
-
-    Raises RejectedRelease.
+    """Read the description of ``suite`` in ``content``, as far as one of the ``keys`` has signed it. Raises
+    RejectedRelease.
     """
     from debian.deb822 import Release as Deb822Release
     from pysequoia import verify
@@ -104,7 +103,7 @@ def read_release(content: bytes, suite: str, keys: Sequence[Cert]) -> Release:
         named = {described.get("Suite"), described.get("Codename")}
         if suite not in named:
             raise RejectedRelease(f"the mirror has the suite {described.get('Codename')} in the place of {suite}")
-        listed = {one["name"]: Expected(int(one["size"]), one["sha256"]) for one in described["SHA256"]}
+        listed = {entry["name"]: Expected(int(entry["size"]), entry["sha256"]) for entry in described["SHA256"]}
         return Release(
             date=_date(described["Date"]),
             valid_until=_date(described["Valid-Until"]) if "Valid-Until" in described else None,
@@ -117,7 +116,7 @@ def read_release(content: bytes, suite: str, keys: Sequence[Cert]) -> Release:
 
 
 def require_valid(release: Release, suite: str, now: datetime) -> None:
-    """Raises RejectedRelease for one that was to be replaced by now. Source: the field Valid-Until."""
+    """Raise RejectedRelease for a description past its Valid-Until."""
     if release.valid_until and release.valid_until < now:
         raise RejectedRelease(f"the lists of {suite} on the mirror expired on {release.valid_until:%Y-%m-%d}")
 
@@ -172,9 +171,8 @@ class Listed(BaseModel):
 
 
 def unpack_list(packed: Path, ending: str, plain: Expected) -> str:
-    """The text of package lists in the form ``ending`` (``.xz``), which is exactly the ``plain`` one that is signed.
-
-    Raises Differs for anything else.
+    """Return the text of package lists in the form ``ending`` (``.xz``). Raises Differs unless it is the signed
+    ``plain`` one.
     """
     try:
         with _opened_list(packed, ending) as file:
@@ -196,9 +194,8 @@ def _opened_list(packed: Path, ending: str) -> IO[bytes]:
 
 
 def read_packages(text: str) -> Iterator[Package]:
-    """The packages of a ``Packages`` file, without those whose name, version, size or checksum is none.
-
-    By far quicker than a reader of every field: a suite has 70,000. Source: deb-control(5).
+    """Read the packages of a ``Packages`` file, without those with an invalid name, version, size or checksum. Much
+    quicker than a reader of every field: a suite has 70,000. Source: deb-control(5).
     """
     for stanza in re.split(r"\n(?:[ \t]*\n)+", text):
         fields = {name.lower(): value for name, value in _FIELD.findall(stanza)}
@@ -245,7 +242,7 @@ _PROVIDED: Final = re.compile(r"(?:^|,)\s*([a-z0-9][a-z0-9+.-]*)")
 
 
 def write_list(file: Path, listed: Listed, packages: Iterable[Package]) -> None:
-    """Put the ``packages`` of a suite where ``file`` is, in one step. Raises sqlite3.Error where that cannot be."""
+    """Write the ``packages`` of a suite to ``file``, in one step. Raises sqlite3.Error."""
     with replaced(file, mode=0o666) as made:
         _write(made, listed, packages)
 
@@ -268,7 +265,7 @@ def _write(made: Path, listed: Listed, packages: Iterable[Package]) -> None:
 
 
 def read_listed(file: Path) -> Listed | None:
-    """What the lists in ``file`` are, or None where there are none that can be read."""
+    """Return what the lists in ``file`` are, None where they cannot be read."""
     try:
         with closing(_opened(file)) as database:
             row = database.execute("select about from listed").fetchone()
@@ -279,32 +276,32 @@ def read_listed(file: Path) -> Listed | None:
 
 
 def find_names(file: Path, prefix: str) -> set[str]:
-    """The names of packages that begin with ``prefix``. Raises sqlite3.Error for a damaged file."""
+    """Return the names of packages that begin with ``prefix``. Raises sqlite3.Error for a damaged file."""
     with closing(_opened(file)) as database:
-        found = database.execute(
+        rows = database.execute(
             "select distinct name from package where name >= ? and name < ?", (prefix, f"{prefix}\U0010ffff")
         )
-        return {name for (name,) in found}
+        return {name for (name,) in rows}
 
 
 def find_packages(file: Path, names: Iterable[str], suite: str) -> list[Package]:
-    """All versions of the packages that have one of ``names``. Raises sqlite3.Error for a damaged file."""
-    found = []
+    """Return all versions of packages called one of ``names``. Raises sqlite3.Error for a damaged file."""
+    packages = []
     with closing(_opened(file)) as database:
         for name in names:
             rows = database.execute("select * from package where name = ?", (name,))
-            found += [replace(Package(*row), suites=(suite,)) for row in rows]
-    return found
+            packages += [replace(Package(*row), suites=(suite,)) for row in rows]
+    return packages
 
 
 def find_providers(file: Path, virtual: str) -> set[str]:
-    """The names of packages that provide ``virtual``. Raises sqlite3.Error for a damaged file."""
+    """Return the names of packages that provide ``virtual``. Raises sqlite3.Error for a damaged file."""
     with closing(_opened(file)) as database:
         return {name for (name,) in database.execute("select name from provided where virtual = ?", (virtual,))}
 
 
 def find_essential(file: Path) -> set[str]:
-    """The names of packages that every system has. Raises sqlite3.Error for a damaged file."""
+    """Return the names of packages that every system has. Raises sqlite3.Error for a damaged file."""
     with closing(_opened(file)) as database:
         return {name for (name,) in database.execute("select name from package where essential")}
 

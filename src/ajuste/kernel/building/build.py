@@ -6,8 +6,9 @@ import hashlib
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -20,10 +21,12 @@ from ajuste.kernel.building.built import (
     digest_of,
     give_name,
     kept_by,
+    patch_file,
     read_built,
     version_of,
 )
 from ajuste.kernel.building.configuration import (
+    OptionChange,
     Options,
     OptionsConflict,
     Start,
@@ -33,11 +36,10 @@ from ajuste.kernel.building.configuration import (
     require_known,
     start_of,
     symbols_of,
+    turn_to,
     written,
 )
 from ajuste.kernel.building.make import compiler, jobs_here, require_tools, require_tools_for, run_make
-from ajuste.kernel.building.objects import OptionChange, turn_to
-from ajuste.kernel.building.packaged import cached_source
 from ajuste.kernel.building.patch import PatchFile, read_patches, try_patches
 from ajuste.kernel.building.schedulers import (
     Llvm,
@@ -49,20 +51,28 @@ from ajuste.kernel.building.schedulers import (
     require_loadable,
     schedulers_of,
 )
-from ajuste.kernel.building.sources import open_source
+from ajuste.kernel.building.sources import cached_source, open_source
 from ajuste.kernel.building.workspace import Edits, Workspace, workspace
 from ajuste.kernel.cache import keeping_in, put_in_place, require_space, write_record
-from ajuste.kernel.kconfig.config_file import parse_config
-from ajuste.kernel.kconfig.tree import explain
-from ajuste.kernel.spec import BUILT, PackagedKernel, check_name, parse_source, read_options
-from ajuste.kernel.unpack import read_release
+from ajuste.kernel.candidate import read_release
+from ajuste.kernel.fetch import fetch_kernel
+from ajuste.kernel.kconfig import explain, parse_config
+from ajuste.kernel.spec import (
+    BUILT,
+    KernelToBuild,
+    PackagedKernel,
+    check_name,
+    parse_source,
+    parse_spec,
+    read_options,
+    specs_to_build,
+)
 from ajuste.machine.cache import BUILT as BUILT_HERE
 from ajuste.machine.cache import OBJECTS, make_room
-from ajuste.machine.files import make_directory, read_kept, sha256_of
+from ajuste.machine.files import locked, make_directory, read_kept, sha256_of
 from ajuste.machine.home import Home
-from ajuste.machine.lock import locked
 from ajuste.model.error import RequestError, RunError
-from ajuste.model.kernel import KernelImage
+from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.model.wording import Say
 
 _FIRST_BYTES: Final = 4_000_000_000
@@ -90,7 +100,7 @@ class BuildRequest:
 
 
 class BuildWatcher(Protocol):
-    """Told what happens; ``compiling`` before the first object, with about how many there will be, if that is known."""
+    """Receives messages; ``compiling`` comes before the first object, with their expected number, if known."""
 
     def say(self, text: str) -> None: ...
 
@@ -118,7 +128,6 @@ class _Recipe:
 
     @property
     def sources(self) -> str:
-        """The digest of the patched sources."""
         marks = [
             f"{path} {edit.mark if edit.content is not None else '-'}" for path, edit in sorted(self.edits.items())
         ]
@@ -126,7 +135,6 @@ class _Recipe:
 
     @property
     def key(self) -> str:
-        """Before Kconfig was asked."""
         settings = [f"{name}={value}" for name, value in sorted(self.settings.items())]
         return digest_of([self.sources, self.compiler, self.start.kind, self.start.text, *settings, *self._own])
 
@@ -140,16 +148,15 @@ class _Recipe:
 
 
 def build_kernel(request: BuildRequest, home: Home, watcher: BuildWatcher) -> BuiltKernel:
-    """The kernel that ``request`` asks for, under its name. Raises as ``build_kernels``."""
+    """Build the kernel that ``request`` asks for, under its name. Raises as ``build_kernels``."""
     return build_kernels([request], home, watcher)[0]
 
 
 def build_kernels(requests: Sequence[BuildRequest], home: Home, watcher: BuildWatcher) -> list[BuiltKernel]:
-    """The kernels that ``requests`` ask for, under their names. Sources, patches and names of options of all of them
-    are checked before the first is built.
+    """Build the kernels that ``requests`` ask for, under their names.
 
-    Raises RequestError for what cannot be built as it is asked for, RunError where building fails; then no kernel has
-    changed, and objects that were compiled are kept for the next time.
+    Sources, patches and option names of all are checked before the first is built. Raises RequestError for what cannot
+    be built as requested, RunError where building fails; then no kernel has changed, and compiled objects are kept.
     """
     for name in filter(None, (request.name for request in requests)):
         check_name(name)
@@ -162,10 +169,8 @@ def build_kernels(requests: Sequence[BuildRequest], home: Home, watcher: BuildWa
 
 
 def check_request(request: BuildRequest, home: Home) -> str:
-    """The version of the kernel that ``request`` asks for, such as ``6.1.192``; of a package that is not here what the
-    request says of it. Nothing is fetched or built.
-
-    Raises RequestError for all that is known to be wrong without that: sources, patches, names of options.
+    """Return the version of the kernel that ``request`` asks for, such as ``6.1.192``, or of a package that is not here
+    the requested one. Fetches and builds nothing. Raises RequestError for invalid sources, patches and option names.
     """
     source = parse_source(request.source)
     settings = dict(read_options(request.settings))
@@ -187,13 +192,15 @@ def _recipe(request: BuildRequest, home: Home, say: Say) -> _Recipe:
     version = version_of(origin)
     edits, notes = try_patches(patches, origin)
     start = start_of(request.config, version, home, say)
-    own = read_schedulers(request.schedulers)
-    recipe = _Recipe(origin, version, request.config, start, settings, patches, edits, tuple(notes), compiler(), own)
+    own_schedulers = read_schedulers(request.schedulers)
+    recipe = _Recipe(
+        origin, version, request.config, start, settings, patches, edits, tuple(notes), compiler(), own_schedulers
+    )
     if settings and not _asked_before(recipe, home):
         require_known(settings, symbols_of(origin, edits), origin)
     if not (schedulers := schedulers_of(request.config, origin)):
         return recipe
-    if twice := next((scheduler for scheduler in own if scheduler.name in schedulers), None):
+    if twice := next((scheduler for scheduler in own_schedulers if scheduler.name in schedulers), None):
         raise RequestError(
             f"--scheduler {twice.file}: the sources already have {twice.name}; expected another name",
             hint="rename the file",
@@ -203,7 +210,6 @@ def _recipe(request: BuildRequest, home: Home, say: Say) -> _Recipe:
 
 
 def _names(requests: Sequence[BuildRequest], recipes: Sequence[_Recipe]) -> list[str]:
-    """A name for each; of several that would be called the same, such as patches of one name, each has its own."""
     owners: dict[str, str] = {}
     names = []
     for request, recipe in zip(requests, recipes, strict=True):
@@ -215,13 +221,16 @@ def _names(requests: Sequence[BuildRequest], recipes: Sequence[_Recipe]) -> list
 
 
 def _name(recipe: _Recipe) -> str:
-    """Such as ``6.1.192-lab-no-numa-my-patch``."""
-    config = Path(recipe.config).name.lstrip(".") or "config"
-    words = [recipe.version, config.removesuffix(".config")]
-    for option, value in recipe.settings.items():
+    return default_name(recipe.version, recipe.config, recipe.settings, [patch.path.name for patch in recipe.patches])
+
+
+def default_name(version: str, config: str, settings: Options, patches: Sequence[str]) -> str:
+    """What a kernel is called that nobody gave a name, such as ``6.1.192-lab-no-numa-my-patch``."""
+    words = [version, (Path(config).name.lstrip(".") or "config").removesuffix(".config")]
+    for option, value in settings.items():
         plain = option.lower().replace("_", "-")
         words.append({"n": f"no-{plain}", "y": plain}.get(value, f"{plain}-{value.strip(chr(34))}"))
-    words += [patch.path.stem for patch in recipe.patches]
+    words += [Path(patch).stem for patch in patches]
     text = "".join(
         letter if letter.isascii() and (letter.isalnum() or letter in "._+-") else "-" for letter in "-".join(words)
     )
@@ -246,8 +255,8 @@ def _remember(recipe: _Recipe, kernel: BuiltKernel, home: Home) -> BuiltKernel:
 def _build(recipe: _Recipe, home: Home, watcher: BuildWatcher) -> BuiltKernel:
     with workspace(recipe.origin, home, watcher.say) as tree:
         # Another process may just have built it.
-        if found := _asked_before(recipe, home):
-            return found
+        if kernel := _asked_before(recipe, home):
+            return kernel
         require_space(tree.directory, _FIRST_BYTES if tree.empty else _AGAIN_BYTES, "the objects of a kernel")
         watcher.say(f"preparing {recipe.origin.title}")
         tree.update(recipe.origin, recipe.edits)
@@ -256,14 +265,14 @@ def _build(recipe: _Recipe, home: Home, watcher: BuildWatcher) -> BuiltKernel:
             options, notes = _configured(recipe, tree, home)
             require_loadable(recipe.own_schedulers, options)
             key = recipe.content_key(tree)
-            if found := read_built(key, home):
-                return _remember(recipe, found, home)
+            if kernel := read_built(key, home):
+                return _remember(recipe, kernel, home)
             began = time.monotonic()
             compiled = _compile(tree, home, options, watcher)
             programs = _schedulers(recipe, tree, home, options, watcher)
             provenance = _provenance(recipe, tree, notes, time.monotonic() - began, compiled)
             watcher.say("keeping the kernel")
-            return _remember(recipe, _collect(tree, home, key, provenance, options, programs), home)
+            return _remember(recipe, _collect(tree, home, key, provenance, options, programs, recipe.patches), home)
 
 
 def _configured(recipe: _Recipe, tree: Workspace, home: Home) -> tuple[dict[str, str], list[str]]:
@@ -276,7 +285,6 @@ def _configured(recipe: _Recipe, tree: Workspace, home: Home) -> tuple[dict[str,
 
 
 def _not_so(lost: Options, settings: Options, options: Options, tree: Workspace) -> OptionsConflict:
-    """What was asked for and did not come out, with what decides."""
     asked = parse_config(written({**options, **settings}))
     causes = explain(tree.source, asked, {name: settings[name].strip('"') for name in lost})
     words = ", ".join(
@@ -302,7 +310,7 @@ def _compile(tree: Workspace, home: Home, options: Options, watcher: BuildWatche
 
 
 def _expected(tree: Workspace, options: Options, change: OptionChange) -> int | None:
-    """How many objects will be compiled, if that is known: changed sources are not known to anybody but make."""
+    # None: nobody but make knows what changed sources compile.
     if tree.complete:
         return None
     if change.wide:
@@ -314,11 +322,11 @@ def _expected(tree: Workspace, options: Options, change: OptionChange) -> int | 
 def _schedulers(
     recipe: _Recipe, tree: Workspace, home: Home, options: Options, watcher: BuildWatcher
 ) -> dict[Path, str]:
-    own = {scheduler.file: "strip" for scheduler in recipe.own_schedulers}
+    copied = {scheduler.file: "strip" for scheduler in recipe.own_schedulers}
     if recipe.llvm is None:
-        return own
+        return copied
     watcher.say("building schedulers")
-    return build_schedulers(tree, home, recipe.schedulers, options, recipe.llvm) | own
+    return build_schedulers(tree, home, recipe.schedulers, options, recipe.llvm) | copied
 
 
 def _modules(options: Options) -> tuple[str, ...]:
@@ -350,8 +358,8 @@ def _collect(
     provenance: Provenance,
     options: Options,
     schedulers: Mapping[Path, str],
+    patches: Sequence[PatchFile],
 ) -> BuiltKernel:
-    """Put the kernel where it is kept, in one step."""
     root = kept_by(home)
     make_directory(root)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=root) as name:
@@ -366,6 +374,10 @@ def _collect(
         modules = _install_modules(tree, home, entry, release) if _modules(options) else None
         if schedulers:
             keep_schedulers(schedulers, entry / "schedulers")
+        for number, patch in enumerate(patches):
+            file = patch_file(entry, number)
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(patch.content)
         image = KernelImage(
             spec=f"{BUILT}:",
             release=release,
@@ -393,3 +405,52 @@ def _install_modules(tree: Workspace, home: Home, entry: Path, release: str) -> 
     for link in ("build", "source"):
         (entry / folder / link).unlink(missing_ok=True)
     return folder
+
+
+# Kernels that specifications ask to build: checked together, then built once each, and by name from then on.
+
+
+_NEWEST: Final = 99
+"""The minor version that stands for the newest of a major one, until it is fetched."""
+
+
+@cache  # A request asks several times, and reading a source takes seconds.
+def version_to_build(spec: KernelToBuild, home: Home) -> KernelVersion:
+    """Return the version that the kernel will have. Fetches and builds nothing. Raises RequestError for invalid
+    sources, patches and option names.
+    """
+    version = check_request(_request(spec), home)
+    return KernelVersion.parse(f"{version}.{_NEWEST}" if version.isdigit() else version)
+
+
+def build_specified(texts: Iterable[str], home: Home, watcher: BuildWatcher) -> dict[str, BuiltKernel]:
+    """Return the kernels to be built among the specifications ``texts``, by their text. All ``texts`` are checked, and
+    the other kernels fetched, before the first is built. Raises RequestError or RunError.
+    """
+    specs = {text: parse_spec(text) for text in dict.fromkeys(texts)}
+    wanted = specs_to_build(specs)
+    if not wanted:
+        return {}
+    for spec in wanted.values():
+        version_to_build(spec, home)
+    others = [text for text in specs if text not in wanted]
+    for text in sorted(others, key=lambda text: isinstance(specs[text], PackagedKernel)):  # Downloads come last.
+        fetch_kernel(text, home, say=watcher.say)
+    requests = dict.fromkeys(map(_request, wanted.values()))
+    built = dict(zip(requests, build_kernels(list(requests), home, watcher), strict=True))
+    return {text: built[_request(spec)] for text, spec in wanted.items()}
+
+
+def require_different(built: dict[str, BuiltKernel]) -> None:
+    """Raise RequestError where two specifications give the same kernel."""
+    first: dict[str, str] = {}
+    for text, kernel in built.items():
+        if (other := first.setdefault(kernel.key, text)) != text:
+            raise RequestError(
+                f"{other} and {text} give the same kernel; there is nothing to compare",
+                hint="check the options with ajuste kernel diff, or leave one of them out",
+            )
+
+
+def _request(spec: KernelToBuild) -> BuildRequest:
+    return BuildRequest(str(spec.source), settings=spec.settings, patches=spec.patches)

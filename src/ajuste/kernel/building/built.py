@@ -16,9 +16,8 @@ from pydantic import ValidationError
 
 from ajuste.kernel.cache import RECORD, find_damage, read_checksums, read_inventory
 from ajuste.kernel.spec import BUILT, check_name
-from ajuste.machine.files import make_directory, read_kept, replace_file
+from ajuste.machine.files import hold, locked, make_directory, read_kept, replace_file
 from ajuste.machine.home import Home
-from ajuste.machine.lock import hold, locked
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, nearest_names
 from ajuste.model.kernel import KernelImage
@@ -39,9 +38,7 @@ _PARTS: Final = ("Makefile", "Kconfig", "arch/x86/Makefile")
 
 
 class SourceOrigin(Protocol):
-    """``title`` is how a person would say it, ``place`` stands for all its versions, ``digest`` for exactly this
-    content.
-    """
+    """Sources: ``title`` for people, ``place`` for all their versions, ``digest`` for exactly this content."""
 
     @property
     def title(self) -> str: ...
@@ -56,17 +53,17 @@ class SourceOrigin(Protocol):
     def manifest(self) -> Manifest: ...
 
     def read(self, path: str) -> bytes:
-        """The content of a file of the manifest; of a link what it points to."""
+        """Return the content of a file of the manifest, the target of a link."""
 
     def read_all(self, paths: Iterable[str]) -> Iterator[bytes]:
-        """The contents of many files, in their order."""
+        """Return the contents of many files, in their order."""
 
     def write(self, paths: Iterable[str], into: Path) -> None:
-        """Put files of the manifest below ``into``, where nothing is in their place and all directories are."""
+        """Write files of the manifest below ``into``, where their directories exist and they do not."""
 
 
 def version_of(origin: SourceOrigin) -> str:
-    """The kernel's version, such as ``6.1.192``. Raises RequestError for what is no source of a kernel."""
+    """Return the kernel's version, such as ``6.1.192``. Raises RequestError for what is no kernel source."""
     for part in _PARTS:
         if part not in origin.manifest:
             raise RequestError(
@@ -83,7 +80,7 @@ def version_of(origin: SourceOrigin) -> str:
 
 
 def digest_of(parts: Iterable[str]) -> str:
-    """SHA-256 over several texts, which cannot be taken for others that are joined in another way."""
+    """Return the SHA-256 of several texts, different for each way to split them."""
     total = hashlib.sha256()
     for part in parts:
         data = part.encode(errors="surrogateescape")
@@ -92,7 +89,7 @@ def digest_of(parts: Iterable[str]) -> str:
 
 
 def manifest_digest(manifest: Manifest) -> str:
-    """Of the names and digests of all files."""
+    """Return the SHA-256 of the names and digests of all files."""
     return digest_of(text for item in sorted(manifest.items()) for text in item)
 
 
@@ -137,17 +134,39 @@ class BuiltKernel(BaseModel):
     provenance: Provenance
 
     @property
+    def patches(self) -> tuple[bytes, ...]:
+        """The contents of its patches, in their order. Raises RequestError where one was not kept."""
+        found = []
+        for number, patch in enumerate(self.provenance.patches):
+            try:
+                content = read_kept(patch_file(self.directory, number))
+            except OSError:
+                content = b""
+            if hashlib.sha256(content).hexdigest() != patch.sha256:
+                raise RequestError(
+                    f"the patch {patch.name} of {BUILT}:{self.name} was not stored with the kernel",
+                    hint=f"build it anew: ajuste kernel remove {self.name}, then ajuste kernel build",
+                )
+            found.append(content)
+        return tuple(found)
+
+    @property
     def size_bytes(self) -> int:
         return sum(read_inventory(self.directory).values())
 
 
+def patch_file(directory: Path, number: int) -> Path:
+    """Where a kernel in ``directory`` has that patch of it."""
+    return directory / "patches" / str(number)
+
+
 def kept_by(home: Home) -> Path:
-    """The directory of all built kernels."""
+    """Return the directory of all built kernels."""
     return home.cache / "built"
 
 
 def find_built(name: str, home: Home) -> BuiltKernel:
-    """The kernel of that name. Raises RequestError, with the nearest names, where there is none or it is damaged."""
+    """Return the kernel of that name. Raises RequestError, with the nearest names, if it is missing or damaged."""
     key = _key_of(name, home)
     if key is None:
         names = built_names(home)
@@ -157,28 +176,28 @@ def find_built(name: str, home: Home) -> BuiltKernel:
             f"built kernel {name!r} not found",
             hint=hint or f"list kernels with ajuste kernel list, or build it: ajuste kernel build --name {name}",
         )
-    found = read_built(key, home)
-    if found is None and not (kept_by(home) / key).is_dir():
+    kernel = read_built(key, home)
+    if kernel is None and not (kept_by(home) / key).is_dir():
         raise RequestError(f"the kernel {BUILT}:{name} was removed from the cache", hint="build it again")
-    if found is None:
+    if kernel is None:
         raise RequestError(f"the kernel {BUILT}:{name} is damaged on the disk", hint="build it again")
-    return _named(found, name)
+    return _named(kernel, name)
 
 
 def built_names(home: Home) -> list[str]:
-    """The names that were given to kernels, in order."""
+    """Return the names of built kernels, sorted."""
     folder = kept_by(home) / "names"
     return sorted(file.name for file in folder.iterdir() if not file.name.startswith(".")) if folder.is_dir() else []
 
 
 def built_kernels(home: Home) -> list[BuiltKernel]:
-    """All that are whole, by their names."""
-    found = ((name, key) for name in built_names(home) if (key := _key_of(name, home)))
-    return [_named(kernel, name) for name, key in found if (kernel := read_built(key, home))]
+    """Return all intact kernels, by their names."""
+    entries = ((name, key) for name in built_names(home) if (key := _key_of(name, home)))
+    return [_named(kernel, name) for name, key in entries if (kernel := read_built(key, home))]
 
 
 def read_built(key: str, home: Home) -> BuiltKernel | None:
-    """The kernel of that content, if it is there and whole; it has no name."""
+    """Return the kernel of that content without a name, None if it is missing or damaged."""
     directory = kept_by(home) / key
     try:
         hold(directory)
@@ -197,7 +216,7 @@ def read_built(key: str, home: Home) -> BuiltKernel | None:
 
 
 def give_name(kernel: BuiltKernel, name: str, home: Home) -> BuiltKernel:
-    """Let ``name`` mean this kernel from now on, whatever it meant before."""
+    """Let ``name`` mean this kernel from now on."""
     folder = kept_by(home) / "names"
     make_directory(folder)
     replace_file(folder / check_name(name), f"{kernel.key}\n".encode("ascii"), mode=0o600)
@@ -205,7 +224,7 @@ def give_name(kernel: BuiltKernel, name: str, home: Home) -> BuiltKernel:
 
 
 def remove_built(name: str, home: Home) -> None:
-    """Forget a name; its kernel goes with the last one. Raises RequestError where there is none of that name."""
+    """Forget a name, and with the last one the kernel. Raises RequestError for an unknown name."""
     with locked(kept_by(home) / ".lock"):
         key = _key_of(name, home)
         if key is None:
@@ -237,7 +256,7 @@ def _key_of(name: str, home: Home) -> str | None:
 
 
 def put_file(place: Path, kind: str, content: bytes) -> None:
-    """What an entry of that kind in a manifest is, where nothing is yet."""
+    """Create what a manifest's entry describes, where nothing is yet."""
     if kind == LINK:
         place.symlink_to(os.fsdecode(content))
         return
@@ -249,8 +268,8 @@ _NOT_SOURCE = frozenset({".git", ".hg", ".svn"})
 
 
 def list_files(directory: Path) -> Iterator[tuple[str, str, os.stat_result]]:
-    """Path within ``directory``, kind and status of all files and symbolic links (which are not followed); not what
-    version control keeps.
+    """Return path within ``directory``, kind and status of all files and symbolic links (not followed), without those
+    of version control.
     """
     folders = [""]
     while folders:

@@ -1,11 +1,14 @@
-"""Options of a kernel, as they are asked for and as Kconfig makes them.
+"""Options of a kernel, as they are asked for and as Kconfig makes them; and the objects that they change.
 
 Source: Documentation/kbuild/kconfig-language.rst and kconfig.rst of the Linux kernel.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -13,11 +16,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, Literal
 
-from ajuste.kernel.building.built import SourceOrigin
+from ajuste.kernel.building.built import SourceOrigin, digest_of
 from ajuste.kernel.building.make import jobs_here, run_make
-from ajuste.kernel.building.workspace import Edits, Workspace
+from ajuste.kernel.building.workspace import Edits, Workspace, damage_of, unsettle
 from ajuste.kernel.fetch import fetch_kernel
-from ajuste.kernel.kconfig.config_file import option_line, split_line
+from ajuste.kernel.kconfig import option_line, split_line
 from ajuste.machine.home import Home
 from ajuste.model.error import AjusteError, RequestError, nearest_names
 from ajuste.model.wording import Say
@@ -39,37 +42,37 @@ _VALUES: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class OptionsConflict(RequestError):
-    """Kconfig has no configuration with the options that were asked for."""
+    """Kconfig has no configuration with the requested options."""
 
 
 def read_options(text: str) -> dict[str, str]:
-    """The options of a ``.config`` or a fragment of one. The last line on an option counts."""
+    """Read the options of a ``.config`` or a fragment of one; the last line on an option counts."""
     return dict(filter(None, (split_line(line.strip()) for line in text.splitlines())))
 
 
 def written(options: Options) -> str:
-    """As a fragment of a ``.config``."""
+    """Return the options as a fragment of a ``.config``."""
     return "".join(option_line(name, value) for name, value in options.items())
 
 
 def bundled_fragment(name: str) -> str:
-    """The text of ``catalogue/kernels/options/NAME.config``."""
+    """Return the text of ``catalogue/kernels/options/NAME.config``."""
     return (files("ajuste.catalogue") / "kernels" / "options" / f"{name}.config").read_text(encoding="utf-8")
 
 
 def symbols_of(origin: SourceOrigin, edits: Edits) -> dict[str, str]:
-    """All options that the Kconfig files of ``origin``, as patches leave them, define for any machine, with their
-    types (``bool``, ``tristate``, ``int``, ``hex``, ``string``); an empty one where it is not always the same.
+    """Return all options that the Kconfig files of ``origin`` with ``edits`` define for any machine, with their types
+    (``bool``, ``tristate``, ``int``, ``hex``, ``string``), empty where they differ.
     """
     kept = [path for path in origin.manifest if _is_kconfig(path) and path not in edits]
     patched = [edit.content for path, edit in edits.items() if _is_kconfig(path) and edit.content is not None]
-    found: dict[str, set[str]] = {}
+    kinds_by_name: dict[str, set[str]] = {}
     for content in chain(origin.read_all(kept), patched):
         for name, lines in _SYMBOL.findall(content + b"\n"):
-            kinds = found.setdefault(name.decode(), set())
+            kinds = kinds_by_name.setdefault(name.decode(), set())
             if (first := _TYPE.search(lines)) and first[1]:
                 kinds.add(first[1].decode())
-    return {name: kinds.pop() if len(kinds) == 1 else "" for name, kinds in found.items()}
+    return {name: kinds.pop() if len(kinds) == 1 else "" for name, kinds in kinds_by_name.items()}
 
 
 def _is_kconfig(path: str) -> bool:
@@ -77,7 +80,7 @@ def _is_kconfig(path: str) -> bool:
 
 
 def require_known(asked: Options, symbols: Mapping[str, str], origin: SourceOrigin) -> None:
-    """Raises RequestError for names that there are not, with the nearest, and for values of another type."""
+    """Raise RequestError for unknown names, with the nearest, and for values of another type."""
     for name, value in asked.items():
         if name not in symbols:
             near = nearest_names(name, sorted(symbols), most=3, likeness=70, parts=False)
@@ -94,12 +97,12 @@ def require_known(asked: Options, symbols: Mapping[str, str], origin: SourceOrig
 
 
 def missed(asked: Options, came: Options) -> dict[str, str]:
-    """What was asked for and is otherwise, with what it is."""
+    """Return the requested options that have another value, with that value."""
     return {name: came.get(name, "n") for name, value in asked.items() if came.get(name, "n") != value}
 
 
 def read_config_file(path: Path) -> str:
-    """Raises RequestError for a file that is no ``.config``."""
+    """Read a ``.config``. Raises RequestError for a file that is none."""
     try:
         if path.exists() and not path.is_file():  # A FIFO would make its reader wait.
             raise ValueError
@@ -130,7 +133,7 @@ class Start:
 
 
 def start_of(config: str, version: str, home: Home, say: Say) -> Start:
-    """The start that ``config`` names, for a kernel of ``version`` (``6.1.192``). Raises RequestError, RunError."""
+    """Return the start that ``config`` names, for a kernel of ``version``. Raises RequestError, RunError."""
     if config in _FRAGMENTS:
         return Start("fragment", "\n".join(bundled_fragment(name) for name in _FRAGMENTS[config]))
     if config != DISTRO:
@@ -149,7 +152,7 @@ def start_of(config: str, version: str, home: Home, say: Say) -> Start:
 
 
 def configure(tree: Workspace, home: Home, start: Start, settings: Options) -> dict[str, str]:
-    """Make the ``.config`` of the tree, and say what it has. Raises RequestError for what did not come out."""
+    """Make the ``.config`` of the tree and return its options. Raises RequestError for missed options."""
     wanted = {name: value for name, value in read_options(start.text).items() if name not in settings}
     text = written({**wanted, **settings})
     if start.kind == "fragment":
@@ -163,8 +166,142 @@ def configure(tree: Workspace, home: Home, start: Start, settings: Options) -> d
 
 
 def fallen(start: Start, settings: Options, came: Options, symbols: Collection[str]) -> dict[str, str]:
-    """What a fragment names and this kernel knows, but did not get: because of the ``settings``, or by itself."""
+    """Return what a fragment names and this kernel did not get, because of the ``settings`` or by itself."""
     if start.kind == "file":
         return {}
     asked = {name: value for name, value in read_options(start.text).items() if name in symbols}
     return missed({name: value for name, value in asked.items() if name not in settings}, came)
+
+
+# The objects of a tree by the options they were made with: some are put aside, so that the way back from an option
+# that touches every file compiles nothing.
+#
+# Make compiles a file again when an option changes that the file reads; the names of those options are in its
+# ``.NAME.o.cmd``. Source: scripts/basic/fixdep.c of Linux.
+
+
+_WIDE: Final = 1 / 3
+_MOST_ASIDE: Final = 3
+# What building on takes beside a copy.
+_LEFT_FREE_BYTES: Final = 4_000_000_000
+
+_MADE_WITH: Final = "include/config/auto.conf"
+# NUMA, and up to Linux 5.13 numa.h.
+_READ: Final = re.compile(rb"\(wildcard include/config/([\w/]+)")
+
+
+@dataclass(frozen=True)
+class OptionChange:
+    """Of ``objects`` existing ones, make compiles ``affected`` again for other options."""
+
+    objects: int
+    affected: int
+
+    @property
+    def wide(self) -> bool:
+        """Whether most must be compiled again."""
+        return self.affected > _WIDE * self.objects
+
+    @property
+    def kept(self) -> int:
+        return self.objects - self.affected
+
+
+def turn_to(tree: Workspace, options: Options) -> OptionChange:
+    """Exchange ``tree.objects``, made with ``options``, for those that need the least compiling; where much must be
+    compiled anyway, the present ones are put aside.
+    """
+    change = _change(tree.objects, options)
+    if change.objects and not change.wide:
+        return change
+    aside = {objects: _change(objects, options) for objects in tree.objects_aside()}
+    for nearest in sorted(aside, key=lambda objects: aside[objects].kept, reverse=True):
+        if aside[nearest].kept <= change.kept:
+            break
+        if damage_of(nearest):
+            shutil.rmtree(nearest)
+            continue
+        _exchange(tree, nearest)
+        change = aside[nearest]
+        break
+    if change.wide:
+        _copy_aside(tree)
+        tree.set_complete(False)
+    for objects in sorted(tree.objects_aside(), key=lambda path: path.stat().st_mtime)[:-_MOST_ASIDE]:
+        shutil.rmtree(objects)
+    return change
+
+
+def _change(objects: Path, options: Options) -> OptionChange:
+    before = _made_with(objects)
+    if before is None:
+        return OptionChange(0, 0)
+    now = _plain(options)
+    changed = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
+    commands = list(objects.rglob(".*.o.cmd"))
+    affected = sum(not changed.isdisjoint(_read_by(command)) for command in commands) if changed else 0
+    return OptionChange(len(commands), affected)
+
+
+def _made_with(objects: Path) -> dict[str, str] | None:
+    try:
+        return _plain(read_options((objects / _MADE_WITH).read_text(encoding="utf-8")))
+    except OSError:
+        return None
+
+
+def _plain(options: Options) -> dict[str, str]:
+    # Written as make reads them: without options that are off, and without quotation marks.
+    return {name: value.strip('"') for name, value in options.items() if value != "n"}
+
+
+def _read_by(command: Path) -> set[str]:
+    names = {name.decode() for name in _READ.findall(command.read_bytes())}
+    return names | {name.replace("/", "_").upper() for name in names if name.islower()}
+
+
+def _exchange(tree: Workspace, other: Path) -> None:
+    # Between the two steps both are aside.
+    config = tree.objects.joinpath(".config").read_bytes()
+    place = _place_aside(tree)
+    if place is None or place == other:
+        shutil.rmtree(tree.objects)
+    else:
+        _put(tree.objects, place)
+    other.rename(tree.objects)
+    # What is so already keeps its time: make has nothing to do then.
+    if tree.objects.joinpath(".config").read_bytes() != config:
+        tree.objects.joinpath(".config").write_bytes(config)
+
+
+def _copy_aside(tree: Workspace) -> None:
+    # Where the disk has no room for a copy, the way back is compiled again.
+    place = _place_aside(tree)
+    size = sum(file.lstat().st_blocks for file in tree.objects.rglob("*")) * 512
+    if place is None or shutil.disk_usage(tree.directory).free < size + _LEFT_FREE_BYTES:
+        return
+    temporary = tree.directory / "copying"
+    shutil.rmtree(temporary, ignore_errors=True)
+    command = ["cp", "--archive", "--reflink=auto", "--", str(tree.objects), str(temporary)]
+    done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        shutil.rmtree(temporary, ignore_errors=True)
+        return
+    _put(temporary, place)
+
+
+def _put(objects: Path, place: Path) -> None:
+    place.parent.mkdir(exist_ok=True)
+    if place.exists():
+        shutil.rmtree(place)
+    unsettle(objects)  # It was configured since it was recorded.
+    objects.rename(place)
+    os.utime(place)
+
+
+def _place_aside(tree: Workspace) -> Path | None:
+    # None if nothing was made yet.
+    options = _made_with(tree.objects)
+    if options is None:
+        return None
+    return tree.aside / digest_of([f"{name}={value}" for name, value in sorted(options.items())])[:16]

@@ -54,11 +54,10 @@ def run_make(
     watch: Watch = lambda _: None,
     cached: bool = False,
 ) -> None:
-    """Make ``targets`` (and ``NAME=VALUE``) of the tree's sources in its ``objects``; what make says is in its log.
-    ``cached`` if ccache is to be asked for each file, which costs a quarter of the time for those it does not have.
+    """Make ``targets`` (and ``NAME=VALUE``) of the tree's sources in its ``objects``, with a log.
 
-    However this process ends, make ends too. Raises RunError with the first error of the compiler, RequestError where
-    the disk is full.
+    ``cached`` asks ccache for each file, which costs a quarter of the time for those it does not have. Make ends with
+    this process. Raises RunError with the compiler's first error, RequestError where the disk is full.
     """
     words = [f"O={tree.objects}", "LOCALVERSION=", "DEPMOD=true", *targets]
     run_make_in(tree.source, tree, home, words, "the kernel does not build", jobs=jobs, watch=watch, cached=cached)
@@ -75,7 +74,7 @@ def run_make_in(
     watch: Watch = lambda _: None,
     cached: bool = False,
 ) -> None:
-    """As ``run_make``, with nothing but ``words`` and in a directory of the sources; ``complaint`` begins its error."""
+    """Run make as ``run_make``, with only ``words``, in a directory of the sources; ``complaint`` begins errors."""
     command = ["setpriv", "--pdeathsig", "TERM", "--", "make", f"-j{jobs}", "--output-sync=target", *words]
     with tree.log.open("wb") as log:
         process = subprocess.Popen(
@@ -103,16 +102,15 @@ def run_make_in(
 
 
 def _environment(tree: Workspace, home: Home, *, cached: bool) -> dict[str, str]:
-    """Nothing of the caller's that could change what is built."""
+    # Nothing of the caller that could change what is built.
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     cache = _cache(tree, home, kept.get("PATH", os.defpath)) if cached else {"CCACHE_DISABLE": "1"}
     return {**kept, **cache, **REPRODUCIBLE, "LC_ALL": "C"}
 
 
 def _cache(tree: Workspace, home: Home, path: str) -> dict[str, str]:
-    """ccache is found as gcc, so that make's commands are the same with and without it: it compiles again what it would
-    do by another command.
-    """
+    # ccache is found as gcc, so that make's commands are the same with and without it: it compiles again what it would
+    # do by another command.
     program = shutil.which("ccache")
     if program is None:
         return {}
@@ -131,7 +129,7 @@ def _cache(tree: Workspace, home: Home, path: str) -> dict[str, str]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Make removes what it was making when it is told to end, and goes on from there another time."""
+    # Make removes an unfinished file when it is told to end, and continues from there another time.
     for number in (signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             return
@@ -146,20 +144,18 @@ def _failure(tree: Workspace, words: Sequence[str], complaint: str) -> RunError 
     lines = tree.log.read_text(errors="replace").splitlines()
     if any(_FULL.search(line) for line in lines):
         return out_of_space(tree.directory, "a kernel's objects")
-    shown = first_error(lines) or [f"make {' '.join(words)} failed"]
+    reported = first_error(lines) or [f"make {' '.join(words)} failed"]
     kept = tree.log.with_name("failed.log")
     tree.log.replace(kept)
-    excerpt = "\n".join(line.replace(f"{tree.directory}/", "") for line in shown[1:])
+    excerpt = "\n".join(line.replace(f"{tree.directory}/", "") for line in reported[1:])
     return RunError(
-        f"{complaint}: {shown[0].replace(f'{tree.directory}/', '')}",
+        f"{complaint}: {reported[0].replace(f'{tree.directory}/', '')}",
         hint=(f"{excerpt}\n" if excerpt.strip() else "") + f"see the log of make: {kept}",
     )
 
 
 def first_error(lines: Sequence[str]) -> list[str]:
-    """The first error of a compiler or, if there is none, of a linker, of make, …, with the lines below it that are
-    about it.
-    """
+    """Return the first error of a compiler, or else of a linker, of make, …, with its further lines."""
     for pattern in _ERRORS:
         for number, line in enumerate(lines):
             if pattern.match(line):
@@ -169,7 +165,7 @@ def first_error(lines: Sequence[str]) -> list[str]:
 
 
 def jobs_here() -> int:
-    """How many compilers at once."""
+    """Return the number of compilers to run at once."""
     return len(os.sched_getaffinity(0)) + 1
 
 
@@ -203,14 +199,14 @@ _HEADERS_FOR: Final = {
 
 
 def require_tools() -> None:
-    """What every kernel takes, its configuration too. Raises RequestError that names the packages."""
+    """Raise RequestError, with the packages, for missing programs that every kernel takes."""
     lacking = {program: package for program, package in _PROGRAMS.items() if shutil.which(program) is None}
     lacking |= {header: package for header, package in _HEADERS.items() if not _has_header(header)}
     require_none(lacking, "a kernel")
 
 
 def require_tools_for(options: Mapping[str, str]) -> None:
-    """What these options take besides. Raises RequestError that names the packages."""
+    """Raise RequestError, with the packages, for missing programs that these options take besides."""
     lacking = {
         program: package
         for name, (program, package) in _PROGRAMS_FOR.items()
@@ -225,13 +221,15 @@ def require_tools_for(options: Mapping[str, str]) -> None:
 
 
 def compiler() -> str:
-    """What compiles and links, with their versions."""
+    """Return what compiles and links, with their versions."""
     return "; ".join(_first_line(program) for program in ("gcc", "ld"))
 
 
 def _first_line(program: str) -> str:
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    return (said.stdout.splitlines() or [program])[0]
+    process = subprocess.run(
+        [program, "--version"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    return (process.stdout.splitlines() or [program])[0]
 
 
 def _has_header(name: str) -> bool:
@@ -241,7 +239,7 @@ def _has_header(name: str) -> bool:
 
 
 def require_none(lacking: dict[str, str], what: str) -> None:
-    """Raises RequestError where something is ``lacking`` for building ``what``: programs or headers, by package."""
+    """Raise RequestError if programs or headers, by package, are ``lacking`` for ``what``."""
     if lacking:
         raise RequestError(
             f"building {what} requires {', '.join(sorted(lacking))}, not found on this machine",

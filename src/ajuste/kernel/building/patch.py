@@ -44,7 +44,9 @@ class PatchFile:
 
 
 def read_patches(paths: Sequence[Path]) -> tuple[PatchFile, ...]:
-    """Raises RequestError for files that cannot be read, are no patches, or name files outside of the tree."""
+    """Read patches. Raises RequestError for files that cannot be read, are no patches, or name files outside of the
+    tree.
+    """
     return tuple(_read(path) for path in paths)
 
 
@@ -76,9 +78,8 @@ def _read(path: Path) -> PatchFile:
 
 
 def _sections(path: Path, content: bytes) -> tuple[list[bytes], set[str]]:
-    """The lines of a unified diff without all text around it (which patch could take for another format, one that has
-    commands), and the files that they name.
-    """
+    # The lines of a unified diff without all text around it (which patch could take for another format, one that has
+    # commands), and the files that they name.
     kept: list[bytes] = []
     touched: set[str] = set()
     lines = content.split(b"\n")
@@ -107,7 +108,6 @@ def _sections(path: Path, content: bytes) -> tuple[list[bytes], set[str]]:
 
 
 def _is_header(lines: list[bytes]) -> bool:
-    """Whether these are the lines above a hunk, and not of the message above a patch."""
     return len(lines) == 3 and lines[1].startswith(b"+++ ") and lines[2].startswith(b"@@ -")
 
 
@@ -123,7 +123,6 @@ def _after_hunk(lines: list[bytes], index: int, old: int, new: int) -> int:
 
 
 def _name(patch: Path, line: int, text: bytes, *, strip: int) -> str:
-    """The name of a file, without ``a/``; empty for ``/dev/null``. Raises RequestError for one outside of the tree."""
     name = text.split(b"\t")[0].rstrip(b"\r ").decode("utf-8", "replace").strip('"')
     if name == "/dev/null":
         return ""
@@ -139,9 +138,8 @@ def _name(patch: Path, line: int, text: bytes, *, strip: int) -> str:
 
 
 def try_patches(patches: Sequence[PatchFile], origin: SourceOrigin) -> tuple[Edits, list[str]]:
-    """What the files of ``origin`` are after the whole series, and words on what did not fit exactly.
-
-    Raises RequestError with the hunks that were rejected.
+    """Return the files of ``origin`` after the whole series, and notes on what did not fit exactly. Raises RequestError
+    with the rejected hunks.
     """
     if not patches:
         return {}, []
@@ -154,19 +152,18 @@ def try_patches(patches: Sequence[PatchFile], origin: SourceOrigin) -> tuple[Edi
         tree.mkdir()
         for path in touched:
             _lay_out(tree, path, origin)
-        said: list[str] = []
+        notes: list[str] = []
         for number, patch in enumerate(patches):
-            said += _apply(patch, root, f"{number}.patch")
+            notes += _apply(patch, root, f"{number}.patch")
         edits = {path: _edit(tree / path) for path in touched if _differs(tree / path, path, origin)}
     if not edits:
         raise RequestError(
             f"{', '.join(str(patch.path) for patch in patches)}: no change; expected a patch that changes the source"
         )
-    return edits, said
+    return edits, notes
 
 
 def _lay_out(tree: Path, path: str, origin: SourceOrigin) -> None:
-    """Put a file there as the origin has it."""
     mark = origin.manifest.get(path)
     if any(origin.manifest.get(str(above), "").startswith(LINK) for above in PurePosixPath(path).parents):
         raise RequestError(f"a patch changes {path}, below a symbolic link; expected a file within the tree")
@@ -197,7 +194,6 @@ def _apply(patch: PatchFile, root: Path, name: str) -> list[str]:
 
 
 def _rejection(patch: PatchFile, tree: Path, output: str) -> RequestError:
-    """Which hunks did not fit, with their lines."""
     hunks = []
     for path in sorted(patch.touched):
         rejects = tree / f"{path}.rej"

@@ -20,12 +20,10 @@ from ajuste.kernel.building.built import SourceOrigin
 from ajuste.kernel.building.configuration import Options
 from ajuste.kernel.building.make import jobs_here, run_make_in
 from ajuste.kernel.building.workspace import Workspace
+from ajuste.kernel.spec import WITH_SCHEDULERS
 from ajuste.machine.files import sha256_of
 from ajuste.machine.home import Home
 from ajuste.model.error import Place, RequestError, RunError
-
-CONFIG: Final = "lab-ext"
-"""What is built with its schedulers."""
 
 _FOLDER: Final = "tools/sched_ext"
 _BPFTOOL: Final = "tools/bpf/bpftool"
@@ -61,8 +59,8 @@ class OwnScheduler:
 
 
 def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
-    """Raises RequestError for what is no program with a scheduler's name."""
-    found: dict[str, OwnScheduler] = {}
+    """Read programs of schedulers. Raises RequestError for any other file."""
+    schedulers: dict[str, OwnScheduler] = {}
     # What can be a level of the tunable, and nothing else; loaded only where it is needed.
     names = catalogue().find_tunable(_TUNABLE).also if files else ""
     for file in files:
@@ -71,47 +69,47 @@ def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
             raise RequestError(
                 "wrong file name; expected scx_ and lower-case letters, such as scx_bpfland", place=place
             )
-        if twin := found.get(file.name):
+        if twin := schedulers.get(file.name):
             raise RequestError(
                 f"{twin.file} has the same name; expected different names", place=place, hint="rename one of the files"
             )
         try:
             with file.open("rb") as opened:
                 is_program = opened.read(len(_ELF)) == _ELF
-            found[file.name] = OwnScheduler(file, sha256_of(file))
+            schedulers[file.name] = OwnScheduler(file, sha256_of(file))
         except OSError as error:
             raise RequestError(str(error.strerror), place=place) from None
         if not is_program:
             raise RequestError("not an ELF file; expected a scheduler's program", place=place)
-    return tuple(found.values())
+    return tuple(schedulers.values())
 
 
-def require_loadable(own: Sequence[OwnScheduler], options: Options) -> None:
-    """Raises RequestError where a kernel with these options cannot load what it would be given."""
+def require_loadable(schedulers: Sequence[OwnScheduler], options: Options, kernel: str = "the kernel") -> None:
+    """Raise RequestError where a ``kernel`` with these options cannot load its schedulers."""
     lacking = [f"{name}=y" for name in _OPTIONS if options.get(name) != "y"]
-    if own and lacking:
+    if schedulers and lacking:
         raise RequestError(
-            f"the kernel cannot load {own[0].name}: it lacks {' and '.join(lacking)}",
-            hint=f"use --config {CONFIG} and Linux 6.12 or later",
+            f"{kernel} cannot load {schedulers[0].name}: it lacks {' and '.join(lacking)}",
+            hint=f"use debian:6.18, or build with --config {WITH_SCHEDULERS} from Linux 6.12 or later",
         )
 
 
 def schedulers_of(config: str, origin: SourceOrigin) -> tuple[str, ...]:
-    """The names of those that are to be built where ``config`` was asked for: all that the sources have."""
-    if config != CONFIG:
+    """Return the names of the schedulers to build with ``config``: all that the sources have."""
+    if config != WITH_SCHEDULERS:
         return ()
     paths = map(PurePosixPath, origin.manifest)
     return tuple(sorted(path.name.removesuffix(_PROGRAM) for path in paths if path.match(f"{_FOLDER}/*{_PROGRAM}")))
 
 
 def require_llvm() -> Llvm:
-    """The newest LLVM here that is whole. Raises RequestError that names the packages."""
+    """Return the newest complete LLVM here. Raises RequestError that names the packages."""
     for suffix in _SUFFIXES:
         if all(shutil.which(f"{program}{suffix}") for program in _PROGRAMS):
-            said = subprocess.run([f"clang{suffix}", "--version"], capture_output=True, text=True, check=False)
-            return Llvm(suffix, (said.stdout.splitlines() or ["clang"])[0])
+            process = subprocess.run([f"clang{suffix}", "--version"], capture_output=True, text=True, check=False)
+            return Llvm(suffix, (process.stdout.splitlines() or ["clang"])[0])
     raise RequestError(
-        f"{CONFIG} builds schedulers, which requires {', '.join(_PROGRAMS)} of LLVM 17 or later",
+        f"{WITH_SCHEDULERS} builds schedulers, which requires {', '.join(_PROGRAMS)} of LLVM 17 or later",
         hint=install_hint(*_PACKAGES),
     )
 
@@ -119,10 +117,8 @@ def require_llvm() -> Llvm:
 def build_schedulers(
     tree: Workspace, home: Home, names: Sequence[str], options: Options, llvm: Llvm
 ) -> dict[Path, str]:
-    """The programs of ``names`` for the kernel that was built in ``tree``, each with what strips it; none for a kernel
-    that cannot load them.
-
-    Raises RunError with the first error of the compiler.
+    """Build the programs of ``names`` for the kernel that was built in ``tree``, each with what strips it; none for a
+    kernel that cannot load them. Raises RunError with the compiler's first error.
     """
     if any(options.get(name) != "y" for name in _OPTIONS):
         return {}
@@ -141,8 +137,8 @@ def build_schedulers(
 
 
 def keep_schedulers(programs: Mapping[Path, str], folder: Path) -> None:
-    """Put ``programs`` into ``folder``, without what only a debugger reads; with each comes what strips it. Raises
-    RunError for one that is none after all.
+    """Put ``programs``, each with what strips it, into ``folder``, without debugging data. Raises RunError for a file
+    that is no program.
     """
     folder.mkdir()
     for program, strip in programs.items():

@@ -14,9 +14,8 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from ajuste.kernel.building.built import LINK, PROGRAM, Manifest, SourceOrigin, digest_of, list_files
-from ajuste.machine.files import read_kept, replace_file, sealed, sha256_of, unsealed
+from ajuste.machine.files import locked, read_kept, replace_file, sealed, sha256_of, unsealed
 from ajuste.machine.home import Home
-from ajuste.machine.lock import locked
 from ajuste.model.error import RequestError
 from ajuste.model.wording import Say
 
@@ -95,7 +94,9 @@ class Workspace:
             return
         _refuse_detours(wanted)
         # Whatever happens meanwhile: these are to be written again.
-        self._remember({path: mark for path, mark in present.items() if wanted.get(path) == mark} | _doubtful(changed))
+        self._remember(
+            {path: mark for path, mark in present.items() if wanted.get(path) == mark} | dict.fromkeys(changed, "?")
+        )
         fresh = self.empty
         if any(self.source.iterdir()):
             for path in (*gone, *changed):
@@ -106,7 +107,10 @@ class Workspace:
         origin.write([path for path in changed if path not in edits], self.source)
         for path in changed:
             if path in edits:
-                _write(self.source / path, edits[path])
+                edit = edits[path]
+                assert edit.content is not None
+                (self.source / path).write_bytes(edit.content)
+                (self.source / path).chmod(0o755 if edit.program else 0o644)
             elif not fresh and not wanted[path].startswith(LINK):
                 _renew(self.source / path)
         self._remember(wanted)
@@ -204,12 +208,8 @@ def _record(objects: Path) -> None:
     (objects / _UNSETTLED).unlink(missing_ok=True)
 
 
-def _doubtful(paths: Iterable[str]) -> dict[str, str]:
-    return dict.fromkeys(paths, "?")
-
-
 def _remove_unfinished(objects: Path) -> None:
-    """What was made last before make was killed: it may be there in part."""
+    # What make was writing when it was killed may be there in part.
     made = [file for file in objects.rglob("*") if file.suffix in _MADE or file.name in _IMAGES]
     times = {file: file.lstat().st_mtime for file in made}
     latest = max(times.values(), default=0.0)
@@ -219,7 +219,7 @@ def _remove_unfinished(objects: Path) -> None:
 
 
 def _remove_empty(root: Path, gone: Iterable[str]) -> None:
-    """Directories whose last file is gone, so that a file can take their place."""
+    # A file can then take the place of a directory.
     for deepest in sorted({path.rpartition("/")[0] for path in gone}, reverse=True):
         folder = deepest
         while folder and (root / folder).is_dir() and not any((root / folder).iterdir()):
@@ -227,24 +227,18 @@ def _remove_empty(root: Path, gone: Iterable[str]) -> None:
             folder = folder.rpartition("/")[0]
 
 
-def _write(file: Path, edit: Edit) -> None:
-    assert edit.content is not None
-    file.write_bytes(edit.content)
-    file.chmod(0o755 if edit.program else 0o644)
-
-
 def _renew(file: Path) -> None:
-    """A file of its own that was changed now: other trees may share the one that is there."""
+    # Other trees may share the file: write a new one, with the time of now.
     if file.stat().st_nlink > 1:
-        own = file.with_name(file.name + _NEW)
-        own.write_bytes(file.read_bytes())
-        own.chmod(file.stat().st_mode)
-        own.replace(file)
+        copy = file.with_name(file.name + _NEW)
+        copy.write_bytes(file.read_bytes())
+        copy.chmod(file.stat().st_mode)
+        copy.replace(file)
     os.utime(file)
 
 
 def _refuse_detours(manifest: Manifest) -> None:
-    """No file may lie behind a symbolic link or outside the tree. Raises RequestError."""
+    # No file may lie behind a symbolic link or outside the tree. Raises RequestError.
     links = {path for path, mark in manifest.items() if mark.startswith(LINK)}
     for path in manifest:
         parts = path.split("/")

@@ -7,9 +7,13 @@ included, what comes next follows from the state, the boot loader's files and th
 from __future__ import annotations
 
 import base64
+import os
 import secrets
+import stat
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
@@ -17,14 +21,34 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from ajuste.machine.boot import units
-from ajuste.machine.boot.loader import BootEntry, BootLoader, installed_kernel
-from ajuste.machine.boot.machine import RebootableMachine
-from ajuste.machine.boot.mounts import content_of, remove_durably, write_durably
+from ajuste.machine.boot.files import (
+    CAME_UP,
+    DIRECTORY,
+    MARK,
+    RESUMED,
+    content_of,
+    delete_units,
+    install_units,
+    remove_durably,
+    require_lasting,
+    require_room,
+    write_durably,
+)
+from ajuste.machine.boot.loader import (
+    BootEntry,
+    BootLoader,
+    Grub,
+    Kexec,
+    RunTool,
+    SystemdBoot,
+    installed_kernel,
+    run_tool,
+)
 from ajuste.machine.files import make_directory
+from ajuste.machine.installation import as_root
 from ajuste.model.base import ClosedModel
 from ajuste.model.boot import BootState, KeptBoot, KeptBoots
-from ajuste.model.error import RunError
+from ajuste.model.error import RequestError, RunError
 
 MOST_ATTEMPTS: Final = 3
 """A kernel that does not come up so often in a row is given up."""
@@ -43,7 +67,7 @@ Step = Callable[[str], None]
 
 
 class RebootWanted(Exception):
-    """This machine must boot something else before the experiment goes on. Everything for it is on the disk."""
+    """This machine must boot something else before the experiment continues. All state is on the disk."""
 
 
 class BootPlan(ClosedModel):
@@ -83,7 +107,7 @@ class BootPlan(ClosedModel):
 
 
 def entries_of(states: Sequence[BootState], machine: RebootableMachine) -> tuple[BootEntry, ...]:
-    """As those of a plan, before there is one. Raises RequestError for a kernel that is not installed."""
+    """Return the entries of a plan to be. Raises RequestError for a kernel that is not installed."""
     kernels = [installed_kernel(state.kernel, machine.root) if state.kernel else machine.release for state in states]
     return tuple(
         BootEntry(i, kernel, state, "0", machine.command_line)
@@ -104,12 +128,12 @@ class BootSession:
 
     @classmethod
     def kept(cls, directory: Path, machine: RebootableMachine, step: Step = lambda _: None) -> BootSession | None:
-        """The one that goes on, if any. Raises RunError where it cannot be read."""
-        found = content_of(directory / _STATE)
-        if found is None:
+        """Return the unfinished experiment, if any. Raises RunError where it cannot be read."""
+        content = content_of(directory / _STATE)
+        if content is None:
             return None
         try:
-            return cls(directory, BootPlan.model_validate_json(found), machine, step)
+            return cls(directory, BootPlan.model_validate_json(content), machine, step)
         except ValueError as error:
             raise RunError(
                 f"{directory / _STATE} cannot be read: it is of another Ajuste, or damaged",
@@ -120,14 +144,14 @@ class BootSession:
     def begin(
         cls, directory: Path, plan: BootPlan, machine: RebootableMachine, step: Step = lambda _: None
     ) -> BootSession:
-        """A new one, on the disk. What it needs was checked. Raises OSError, RunError."""
+        """Begin an experiment, whose needs were checked, on the disk. Raises OSError, RunError."""
         make_directory(directory)
         files = machine.loader(plan.loader).files
         kept = {str(file): content_of(file) for file in files}
         originals = {name: None if text is None else base64.b64encode(text).decode() for name, text in kept.items()}
         plan = plan.model_copy(update={"originals": originals, "words": machine.command_line})
         session = cls(directory, plan, machine, step)
-        for file in (units.CAME_UP, _LAST):
+        for file in (CAME_UP, _LAST):
             remove_durably(directory / file)
         session._save("begun")
         return session
@@ -145,29 +169,29 @@ class BootSession:
 
     @property
     def kept_boots(self) -> KeptBoots:
-        """Its boots, as a run keeps them."""
+        """Its boots, as a run records them."""
         plan = self.plan
         return KeptBoots(each=plan.each, warm_up=plan.warm_up, loader=plan.loader, boots=plan.boots)
 
     def take_up(self) -> None:
-        """Begin or go on in this boot: what became of the last one is noted, and what may be missing is written.
-        Raises OSError, RunError.
+        """Begin or continue in this boot: record what became of the last one, and write what may be missing. Raises
+        OSError, RunError.
         """
         self._settle()
         self._step("entries")
         self.loader.prepare(self.plan.entries)
         self._step("units")
         command = (self.plan.command[0], "reboots", "resume")
-        if units.install(self.machine.root, self.directory, command, self.plan.environment):
+        if install_units(self.machine.root, self.directory, command, self.plan.environment):
             self.machine.run(("systemctl", "daemon-reload"))
 
     def keep_run(self, run: str) -> None:
-        """Which run it is."""
+        """Record which run it is."""
         if self.plan.run != run:
             self._save("run", run=run)
 
     def begin_trials(self, places: Sequence[tuple[int, int, int]]) -> None:
-        """Trials (block, position, attempt) begin in this boot. Raises OSError."""
+        """Record that trials (block, position, attempt) begin in this boot. Raises OSError."""
         last = self.plan.boots[-1]
         known = tuple(dict.fromkeys((*last.trials, *places)))
         if known != last.trials:
@@ -177,22 +201,22 @@ class BootSession:
         """Make ``state`` the next boot, and only that one. ``machine.run(loader.reboot)`` then boots it. Raises
         OSError, RunError for one that does not come up again and again.
         """
-        entry = next(one for one in self.plan.entries if one.state == state)
+        entry = next(candidate for candidate in self.plan.entries if candidate.state == state)
         self._require_hope(state)
         last = self.plan.boots[-1] if self.plan.boots else None
         if last is None or last.outcome != "asked" or (last.round, last.state) != (round_, state.name):
             new = KeptBoot(number=len(self.plan.boots), state=state.name, round=round_, asked=_now())
             kept = [*self.plan.boots[:-1]] if last is not None and last.outcome == "asked" else [*self.plan.boots]
             self._save("asked", boots=(*kept, new.model_copy(update={"number": len(kept)})))
-        remove_durably(self.directory / units.CAME_UP)
+        remove_durably(self.directory / CAME_UP)
         self._save("asked in", asked_in=self.machine.boot_id, armed=False)
         self._step("arm")
         self.loader.arm(entry)
         self._save("armed", armed=True)
 
     def end(self) -> tuple[str, ...]:
-        """Everything as it was, but for the running kernel: returns what was changed by others meanwhile and stays.
-        May be done twice. Raises OSError, RunError.
+        """Restore everything except the running kernel; return what others changed meanwhile, which stays. May be done
+        twice. Raises OSError, RunError.
         """
         self._save("ending", phase="ending")
         self._step("restore")
@@ -205,11 +229,11 @@ class BootSession:
         remove_durably(self.directory / _STATE)
         self._step("remove units")
         remove_units(self.machine)
-        remove_durably(self.directory / units.CAME_UP)
+        remove_durably(self.directory / CAME_UP)
         return notes
 
     def reboot(self) -> None:
-        """Boot what was asked for. Raises RunError."""
+        """Boot the requested entry. Raises RunError."""
         self._step("reboot")
         self.machine.run(self.loader.reboot)
 
@@ -226,26 +250,25 @@ class BootSession:
                 )
 
     def _require_hope(self, state: BootState) -> None:
-        own = [one.outcome for one in self.plan.boots if one.state == state.name and one.outcome != "asked"]
-        down = len(list(takewhile(lambda outcome: outcome == "down", reversed(own))))
-        if down >= (MOST_ATTEMPTS if down == len(own) else MOST_CUT_EARLY):
+        outcomes = [boot.outcome for boot in self.plan.boots if boot.state == state.name and boot.outcome != "asked"]
+        down = len(list(takewhile(lambda outcome: outcome == "down", reversed(outcomes))))
+        if down >= (MOST_ATTEMPTS if down == len(outcomes) else MOST_CUT_EARLY):
             raise RunError(
                 f"{state.name} did not come up in {down} boots; this machine booted its own kernel again each time",
                 hint="look at it on a console, or leave that level out with --without",
             )
 
     def _settle(self) -> None:
-        """What became of the last boot."""
         last = self.plan.boots[-1] if self.plan.boots else None
         if last is None:
             return
         boot_id, up = self.machine.boot_id, {}
         if last.outcome == "asked" and boot_id != self.plan.asked_in:
-            entry = next(one for one in self.plan.entries if one.state.name == last.state)
+            entry = next(candidate for candidate in self.plan.entries if candidate.state.name == last.state)
             if self.machine.mark == entry.mark:
                 up = {"kernel": self.machine.release, "command_line": " ".join(self.machine.command_line)}
                 up |= {"outcome": "up", "boot_id": boot_id, "came_up": _now()}
-            elif entry.mark.encode() in (content_of(self.directory / units.CAME_UP) or b""):
+            elif entry.mark.encode() in (content_of(self.directory / CAME_UP) or b""):
                 up = {"outcome": "cut"}
             elif self.plan.armed:
                 up = {"outcome": "down"}
@@ -261,25 +284,25 @@ class BootSession:
 
 
 def remove_units(machine: RebootableMachine) -> None:
-    """Remove what goes on after a boot. May be done twice. Raises OSError."""
-    if units.remove(machine.root):
+    """Remove the units that continue after a boot. May be done twice. Raises OSError."""
+    if delete_units(machine.root):
         with suppress(RunError):  # They are gone after the next boot in any case.
             machine.run(("systemctl", "daemon-reload"))
 
 
 def last_boots(directory: Path) -> KeptBoots | None:
-    """The boots of the last experiment that ended."""
-    found = content_of(directory / _LAST)
-    return None if found is None else KeptBoots.model_validate_json(found)
+    """Return the boots of the last experiment that ended."""
+    content = content_of(directory / _LAST)
+    return None if content is None else KeptBoots.model_validate_json(content)
 
 
 def resumed(machine: RebootableMachine) -> None:
-    """Say that the experiment goes on in this boot, so that it is not given up."""
-    (machine.root / units.RESUMED).touch()
+    """Record that the experiment continues in this boot, so that it is not given up."""
+    (machine.root / RESUMED).touch()
 
 
 def kept_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """What of an environment a command needs after a reboot."""
+    """Return the part of an environment that a command needs after a reboot."""
     wanted = ("HOME", "PATH", "LANG", "LC_ALL", "SUDO_UID", "SUDO_GID", "SUDO_USER", "TZ")
     return {
         name: value
@@ -290,3 +313,125 @@ def kept_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+# The machine that is rebooted: what is booted now, which boot loader can boot once, and why it cannot.
+#
+# Source: UEFI Specification 2.10, 3.3 (SecureBoot); PE format, "The Attribute Certificate Table".
+
+
+_VARIABLE: Final = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+_OPTIONAL_PE32_PLUS: Final = 0x20B
+_SECURITY: Final = 4  # the directory of certificates
+
+
+def is_secure_boot(root: Path = Path("/")) -> bool:
+    """Whether the firmware starts only signed programs. The value follows four bytes of attributes."""
+    try:
+        return (root / _VARIABLE).read_bytes()[4:5] == b"\x01"
+    except OSError:
+        return False
+
+
+def is_signed(kernel: Path) -> bool:
+    """Whether a kernel, an EFI program, has a signature; the firmware judges whose."""
+    with kernel.open("rb") as file:
+        head = file.read(4096)
+    try:
+        (at,) = struct.unpack_from("<I", head, 0x3C)
+        if head[at : at + 4] != b"PE\0\0":
+            return False
+        (magic,) = struct.unpack_from("<H", head, at + 24)
+        directories = at + 24 + (112 if magic == _OPTIONAL_PE32_PLUS else 96)
+        _, size = struct.unpack_from("<II", head, directories + 8 * _SECURITY)
+    except struct.error:
+        return False
+    return bool(size)
+
+
+def require_signed(kernel: Path, release: str, root: Path = Path("/")) -> None:
+    """Raise RequestError for a kernel that the firmware would refuse."""
+    if is_secure_boot(root) and not is_signed(kernel):
+        raise RequestError(
+            f"Secure Boot is on, and the kernel {release} is not signed, so the firmware refuses it",
+            hint="choose a signed kernel, or turn Secure Boot off in the firmware",
+        )
+
+
+LOADERS: Final = (Grub, SystemdBoot, Kexec)
+"""In the order in which they are tried."""
+
+LOADER_NAMES: Final = tuple(loader.name for loader in LOADERS)
+
+
+@dataclass(frozen=True)
+class RebootableMachine:
+    """The machine whose files are below ``root``; ``run`` runs its programs. Played ones have another root."""
+
+    root: Path = Path("/")
+    run: RunTool = field(default=run_tool)
+
+    @property
+    def boot_id(self) -> str:
+        """Another one after each boot (random(4))."""
+        return (self.root / "proc/sys/kernel/random/boot_id").read_text().strip()
+
+    @property
+    def command_line(self) -> tuple[str, ...]:
+        return tuple((self.root / "proc/cmdline").read_text().split())
+
+    @property
+    def release(self) -> str:
+        """The release of the running kernel."""
+        return (self.root / "proc/sys/kernel/osrelease").read_text().strip()
+
+    @property
+    def mark(self) -> str:
+        """The word that identifies the running boot as one of an experiment, or empty."""
+        return next((word for word in self.command_line if word.startswith(f"{MARK}=")), "")
+
+    def loader(self, name: str) -> BootLoader:
+        """Return the boot loader of that name. Raises KeyError."""
+        return {kind.name: kind for kind in LOADERS}[name](self.root, self.run)
+
+    def choose(self, name: str = "") -> BootLoader:
+        """Return the boot loader of that name, or the first that can boot once. Raises RequestError."""
+        reasons = []
+        for kind in LOADERS:
+            if name in ("", kind.name):
+                loader = kind(self.root, self.run)
+                if not (why := loader.why_not()):
+                    return loader
+                reasons.append(why)
+        raise RequestError(
+            f"no boot loader of this machine can boot an entry once: {'; '.join(reasons)}",
+            hint="install GRUB or systemd-boot, or kexec-tools; or measure in guests with --kernel",
+        )
+
+    def require_able(self, kept: Path) -> None:
+        """Check, without any change, that an experiment with its state in ``kept`` can reboot this machine and
+        continue. Raises RequestError.
+        """
+        if os.geteuid() != 0:
+            raise RequestError("rebooting this machine requires root", hint=f"run {as_root()}")
+        if not (self.root / "run/systemd/system").is_dir():
+            raise RequestError(
+                "systemd is not running: nothing would resume the experiment after a reboot",
+                hint="run it on a machine with systemd, or measure in guests with --kernel",
+            )
+        if (self.root / "run/systemd/container").exists():
+            raise RequestError("this is a container, which cannot boot another kernel", hint="run it on its host")
+        require_lasting(kept, "the state of the experiment", self.root)
+        require_lasting(self.root / DIRECTORY, "the unit that resumes the experiment", self.root)
+
+    def require_bootable(self, loader: BootLoader, entries: Sequence[BootEntry]) -> None:
+        """Check, without any change, that ``loader`` can boot these. Raises RequestError."""
+        loader.check(entries)
+        if loader.files:
+            require_room(self.root / "boot", "the boot entries of the experiment", self.root)
+        for entry in entries:
+            file = loader.kernel_file(entry.kernel)
+            if file.is_file():
+                if not stat.S_ISREG(file.stat().st_mode):
+                    raise RequestError(f"{file} is not a file; expected an installed kernel and its initial ramdisk")
+                require_signed(file, entry.kernel, self.root)

@@ -115,13 +115,13 @@ class NoiseEffect(BaseModel):
 
 
 def spread_of(values: NDArray[np.float64]) -> NoiseSpread:
-    """The spread of positive ``values`` (times of runs, in order), at least three of them."""
+    """Return the spread of positive ``values`` (times of runs, in order), at least three of them."""
     differences = np.diff(np.log(values))
     return NoiseSpread(len(values), float(np.mean(differences**2)))
 
 
 def blocks_for(spread: NoiseSpread, effect_percent: float) -> NoiseEffect:
-    """The blocks after which a difference of that size would be distinguished from none, by ``analysis.sequence``."""
+    """Return the blocks that distinguish a difference of that size from none, by ``analysis.sequence``."""
     # The variance of this estimator is 2 σ⁴ (3n − 4)/(n − 1)² for independent runs: that of chi-square with so many
     # degrees of freedom (same source).
     freedom = 2 * (spread.n - 1) ** 2 / (3 * spread.n - 4)
@@ -134,7 +134,7 @@ def blocks_for(spread: NoiseSpread, effect_percent: float) -> NoiseEffect:
 
 
 def effect_after(spread: NoiseSpread, blocks: int) -> float | None:
-    """The smallest effect, in per cent, that ``blocks`` blocks would tell from none; ``None`` for too few of them."""
+    """Return the smallest effect, in per cent, that ``blocks`` blocks distinguish from none; ``None`` for too few."""
     if blocks < fewest(ALPHA):
         return None
     width = half_width(blocks, spread.variance, ALPHA)
@@ -142,9 +142,8 @@ def effect_after(spread: NoiseSpread, blocks: int) -> float | None:
 
 
 def drift_percent(began_s: NDArray[np.float64], values: NDArray[np.float64]) -> float:
-    """By how much the times of runs grew (or fell) from the first to the last, by a straight line through their logs.
-
-    0 unless the slope is several standard errors long.
+    """Return by how much the times of runs grew (or fell) from first to last, by a straight line through their logs; 0
+    unless the slope is several standard errors long.
     """
     if len(values) < 3 or np.ptp(began_s) == 0:
         return 0.0
@@ -228,21 +227,21 @@ class NoiseFinding(ClosedModel):
 
 @cache
 def book() -> Book:
-    """The rules by which measurements are judged."""
+    """Return the rules that judge measurements."""
     return Book.model_validate(tomllib.loads(files(__package__).joinpath("findings.toml").read_text()))
 
 
 def findings_of(measured: NoiseMeasurements, derived: Mapping[str, float | None]) -> tuple[NoiseFinding, ...]:
-    """All findings, the most important first. ``derived`` are figures that were calculated from the measurements."""
+    """Return all findings, the most important first; ``derived`` figures are calculated from the measurements."""
     figures = {**measured.model_dump(), **derived}
-    found = [
+    candidates = [
         _of_measure(rule, figures.get(rule.measure), measured.unknown)
         if rule.measure
         else _of_fact(rule, measured.facts)
         for rule in book().finding
     ]
-    told = [finding for finding in found if finding is not None]
-    return tuple(sorted(told, key=lambda finding: (ORDER.index(finding.severity), -_excess(finding))))
+    findings = [finding for finding in candidates if finding is not None]
+    return tuple(sorted(findings, key=lambda finding: (ORDER.index(finding.severity), -_excess(finding))))
 
 
 def _of_measure(rule: FindingRule, value: float | None, unknown: Mapping[str, str]) -> NoiseFinding | None:
@@ -254,10 +253,10 @@ def _of_measure(rule: FindingRule, value: float | None, unknown: Mapping[str, st
         return NoiseFinding(**about, severity="unknown", said=reason)
     size = abs(value)
     severity: Severity = "much" if size >= rule.much else "some" if size >= rule.some else "none"
-    said = f"{amount(value, rule.unit)} {rule.what}"
+    sentence = f"{amount(value, rule.unit)} {rule.what}"
     threshold = rule.much if severity == "much" else rule.some
     advice = rule.advice if severity != "none" else ()
-    return NoiseFinding(**about, severity=severity, said=said, value=value, threshold=threshold, advice=advice)
+    return NoiseFinding(**about, severity=severity, said=sentence, value=value, threshold=threshold, advice=advice)
 
 
 def _of_fact(rule: FindingRule, facts: Mapping[str, str]) -> NoiseFinding | None:
@@ -270,14 +269,13 @@ def _of_fact(rule: FindingRule, facts: Mapping[str, str]) -> NoiseFinding | None
 
 
 def _excess(finding: NoiseFinding) -> float:
-    """How many times its threshold a figure is."""
     if finding.value is None or not finding.threshold:
         return 0.0
     return abs(finding.value) / finding.threshold
 
 
 def amount(value: float, unit: str) -> str:
-    """A figure with three digits: ``12.3 %``, ``0.04 %``, ``1,235 µs``."""
+    """Return a figure with three digits: ``12.3 %``, ``0.04 %``, ``1,235 µs``."""
     text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     return f"{text} {unit}".strip().replace("-", "−")
 
@@ -310,7 +308,7 @@ class Diagnosis(BaseModel):
 
 
 def diagnose(measured: NoiseMeasurements) -> Diagnosis:
-    """What ``measured`` means. It must have at least three runs of the job."""
+    """Judge ``measured``, which must have at least three runs of the job."""
     if len(measured.runs) < _FEWEST_RUNS:
         raise ValueError(f"there are {len(measured.runs)} runs; expected at least {_FEWEST_RUNS}")
     elapsed = np.array([run.elapsed_s for run in measured.runs])
@@ -329,7 +327,6 @@ def diagnose(measured: NoiseMeasurements) -> Diagnosis:
 
 
 def _derived(measured: NoiseMeasurements, spread: NoiseSpread) -> dict[str, float | None]:
-    """Figures by the names that ``findings.toml`` calls them."""
     elapsed = np.array([run.elapsed_s for run in measured.runs])
     cpu = np.array([run.cpu_s for run in measured.runs])
     began = np.array([run.began_s for run in measured.runs])

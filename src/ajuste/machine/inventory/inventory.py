@@ -14,13 +14,43 @@ from typing import Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from ajuste.machine.inventory.cpu import Cpu, Frequency, Idle, take_cpu, take_frequency, take_idle
-from ajuste.machine.inventory.kernel import Kernel, SystemLimits, take_kernel, take_limits, take_mitigations
-from ajuste.machine.inventory.memory import Cache, Memory, NumaNode, take_caches, take_memory, take_nodes
-from ajuste.machine.inventory.network import Ethtool, KernelEthtool, Nic, count_virtual, take_nics
-from ajuste.machine.inventory.software import Software, Virtualisation, take_software, take_virtualisation
+from ajuste.machine.inventory.devices import (
+    Disk,
+    Ethtool,
+    KernelEthtool,
+    Mount,
+    Nic,
+    count_virtual,
+    take_disks,
+    take_mounts,
+    take_nics,
+)
+from ajuste.machine.inventory.processor import (
+    Cache,
+    Cpu,
+    Frequency,
+    Idle,
+    Memory,
+    NumaNode,
+    take_caches,
+    take_cpu,
+    take_frequency,
+    take_idle,
+    take_memory,
+    take_nodes,
+)
+from ajuste.machine.inventory.software import (
+    Kernel,
+    Software,
+    SystemLimits,
+    Virtualisation,
+    take_kernel,
+    take_limits,
+    take_mitigations,
+    take_software,
+    take_virtualisation,
+)
 from ajuste.machine.inventory.source import NEEDS_ROOT, InventorySource
-from ajuste.machine.inventory.storage import Disk, Mount, take_disks, take_mounts
 from ajuste.model.base import BaseModel, ClosedModel
 
 INVENTORY_VERSION: Final = 1
@@ -54,10 +84,8 @@ class Inventory(BaseModel):
 
 
 def take_inventory(root: Path = Path("/"), *, programs: bool = False) -> Inventory:
-    """The inventory of the machine whose files are below ``root``. Never raises for what it finds there.
-
-    Nothing is written and, without ``programs``, nothing is started. The kernel is asked about network interfaces only
-    for ``/``.
+    """Take the inventory of the machine whose files are below ``root``. Never raises for what it reads. Nothing is
+    written and, without ``programs``, nothing is started. The kernel is asked about network interfaces only for ``/``.
     """
     source = InventorySource(root)
     with ExitStack() as stack:
@@ -92,7 +120,7 @@ def _kernel_ethtool(stack: ExitStack) -> Ethtool | None:
 
 
 def summary_of(inventory: Inventory) -> dict[str, str]:
-    """For people: processor, memory, system, kernel, Python."""
+    """Summarise for people: processor, memory, system, kernel, Python."""
     memory = inventory.memory.total_bytes
     return {
         "processor": f"{inventory.cpu.model or platform.machine()}, {inventory.cpu.cpus or '?'} CPUs",
@@ -145,7 +173,7 @@ class _Unknown(BaseModel):
 
 
 def compare(a: Inventory, b: Inventory) -> InventoryComparison:
-    """What differs between ``a`` and ``b``."""
+    """Return what differs between ``a`` and ``b``."""
     differences: list[InventoryDifference] = []
     not_compared: list[NotCompared] = []
     pairs = _pairs(
@@ -175,26 +203,25 @@ def _ordered(differences: list[InventoryDifference]) -> tuple[InventoryDifferenc
 
 
 def _pairs(path: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """The values of both by dotted path."""
     left, right = _known(a), _known(b)
     if path == "kernel.options" and bool(left) != bool(right):
         yield path, _Unknown(reason="only one of them could be read"), None
         return
     for name in dict.fromkeys((*left, *right)):
         inner = f"{path}.{name}" if path else name
-        one, other = left.get(name), right.get(name)
-        if isinstance(one, Mapping) and isinstance(other, Mapping):
-            yield from _pairs(inner, one, other)
-        elif isinstance(one, Mapping) or isinstance(other, Mapping):
-            yield inner, _described(one), _described(other)
-        elif isinstance(one, list) and isinstance(other, list):
-            yield inner, _only(one, other), _only(other, one)
+        a_value, other = left.get(name), right.get(name)
+        if isinstance(a_value, Mapping) and isinstance(other, Mapping):
+            yield from _pairs(inner, a_value, other)
+        elif isinstance(a_value, Mapping) or isinstance(other, Mapping):
+            yield inner, _described(a_value), _described(other)
+        elif isinstance(a_value, list) and isinstance(other, list):
+            yield inner, _only(a_value, other), _only(other, a_value)
         else:
-            yield inner, _flat(one), _flat(other)
+            yield inner, _flat(a_value), _flat(other)
 
 
 def _known(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a section; one without a value is its reason, where that says something about the machine."""
+    # The fields of a section; one without a value is its reason, where that says something about the machine.
     unknown = mapping.get("unknown")
     reasons: Mapping[str, Any] = unknown if isinstance(unknown, Mapping) else {}
     known = {name: value for name, value in mapping.items() if name != "unknown" or not isinstance(value, Mapping)}
@@ -206,7 +233,6 @@ def _known(mapping: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _described(thing: Any) -> Any:
-    """A few words on something that the other side has not."""
     if not isinstance(thing, Mapping):
         return _flat(thing)
     words = [str(thing[name]) for name in ("type", "kind", "model", "driver", "device", "cpus") if thing.get(name)]
@@ -214,7 +240,6 @@ def _described(thing: Any) -> Any:
 
 
 def _only(these: list[Any], those: list[Any]) -> str:
-    """Of lists of words, what the other has not; other lists whole."""
     if all(isinstance(word, str) for word in (*these, *those)):
         return " ".join(word for word in these if word not in set(those))
     return str(_flat(these))
@@ -253,12 +278,12 @@ _UNHEARD: Final = ImportanceRule(fields=("*",), importance="low", why="Not known
 
 @cache
 def rules() -> tuple[ImportanceRule, ...]:
-    """In the order of the file: the first that fits counts."""
+    """Return the rules in the order of the file: the first that fits counts."""
     table = tomllib.loads(files(__package__).joinpath("importance.toml").read_text())
     return tuple(ImportanceRule.model_validate(rule) for rule in table["rule"])
 
 
 @cache
 def rule_of(path: str) -> ImportanceRule:
-    """The rule for the dotted ``path`` of a field."""
+    """Return the rule for the dotted ``path`` of a field."""
     return next((rule for rule in rules() if any(fnmatchcase(path, field) for field in rule.fields)), _UNHEARD)

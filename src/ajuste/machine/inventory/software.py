@@ -1,15 +1,315 @@
-"""The software that measures and is measured: distribution, C library, Python, QEMU."""
+"""The kernel, with its build, command line and limits; and the software that measures and is measured."""
 
 from __future__ import annotations
 
+import gzip
 import platform
 import re
 import shutil
 import subprocess
-from typing import Final
+import tomllib
+import zlib
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from io import BytesIO
+from typing import Any, Final
+
+from pydantic import Field
 
 from ajuste.machine.installation import ajuste_version, c_library
-from ajuste.machine.inventory.source import InventorySection, InventorySource, Missing, SourceReading
+from ajuste.machine.inventory.source import (
+    NOT_UNDERSTOOD,
+    InventorySection,
+    InventorySource,
+    Missing,
+    SourceReading,
+    is_publishable,
+    published_value,
+)
+from ajuste.model.error import AjusteError
+from ajuste.model.kernel import KernelVersion
+
+_MOST_CONFIG_BYTES: Final = 4 << 20
+_CLOCK = "/sys/devices/system/clocksource/clocksource0"
+_SCHEDULERS_FIRST = KernelVersion.parse("6.6")
+
+
+class Kernel(InventorySection):
+    """``release`` is ``uname -r``, ``build`` is ``uname -v``. ``options`` are those of ``asked.toml`` that the build's
+    configuration has, ``settings`` the sysctls. ``command_line`` maps parameters to values.
+    """
+
+    release: str | None = None
+    build: str | None = None
+    scheduler: str | None = None
+    preemption: str | None = None
+    clock_source: str | None = None
+    clock_sources_offered: str | None = None
+    lockdown: str | None = None
+    tainted: int | None = None
+    modules: int | None = None
+    command_line: dict[str, str] = Field(default_factory=dict)
+    options_from: str | None = None
+    options: dict[str, str] = Field(default_factory=dict)
+    settings: dict[str, str] = Field(default_factory=dict)
+    scheduler_features: tuple[str, ...] | None = None
+
+
+def take_kernel(source: InventorySource) -> Kernel:
+    """Read proc(5) and sysfs; the preemption model and the scheduler's features need debugfs, and so root."""
+    reading = SourceReading(source, absent="not offered by this kernel")
+    release = reading.text("release", "/proc/sys/kernel/osrelease")
+    options_from, options = _options(source, release or "")
+    if options_from is None:
+        reading.lacks("options_from", "neither /proc/config.gz nor /boot/config can be read")
+    features = _features(source, reading)
+    return Kernel(
+        release=release,
+        build=reading.text("build", "/proc/sys/kernel/version"),
+        scheduler=_scheduler(source, reading, release),
+        preemption=_preemption(source, reading, options),
+        clock_source=reading.text("clock_source", f"{_CLOCK}/current_clocksource"),
+        clock_sources_offered=reading.text("clock_sources_offered", f"{_CLOCK}/available_clocksource"),
+        lockdown=reading.choice("lockdown", "/sys/kernel/security/lockdown"),
+        tainted=reading.whole("tainted", "/proc/sys/kernel/tainted"),
+        modules=_modules(source, reading),
+        command_line=_command_line(source),
+        options_from=options_from,
+        options=options,
+        settings=_settings(source),
+        scheduler_features=features,
+        unknown=reading.unknown,
+    )
+
+
+@cache
+def _asked() -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath("asked.toml").read_text())
+
+
+def _command_line(source: InventorySource) -> dict[str, str]:
+    # What comes after `--` is for init and not for the kernel. Double quotes keep blanks together.
+    parameters: dict[str, str] = {}
+    unnamed = 0
+    words = re.findall(r'(?:[^\s"]|"[^"]*"?)+', source.line("/proc/cmdline"))
+    for word in words[: words.index("--")] if "--" in words else words:
+        name, equals, value = word.replace('"', "").partition("=")
+        if equals:
+            published = published_value("kernel_parameters", name, value)
+            parameters[name] = f"{parameters[name]} {published}" if name in parameters else published
+        elif is_publishable("kernel_parameters", name):
+            parameters[name] = ""
+        else:
+            unnamed += 1
+    if unnamed:
+        parameters["other words"] = str(unnamed)
+    return parameters
+
+
+def _options(source: InventorySource, release: str) -> tuple[str | None, dict[str, str]]:
+    # Where the configuration was found, and what it says. Options that are off are `n`.
+    for place in ("/proc/config.gz", f"/boot/config-{release}", f"/lib/modules/{release}/config"):
+        content = source.bytes_of(place, _MOST_CONFIG_BYTES)
+        if isinstance(content, Missing):
+            continue
+        text = _unpacked(content) if place.endswith(".gz") else content
+        options = {
+            name.decode(): value.decode(errors="replace").strip('"')
+            for name, value in re.findall(rb"^CONFIG_(\w{1,64})=(.{1,200})$", text, re.MULTILINE)
+        }
+        if options:
+            return place.removesuffix(f"-{release}"), {name: options.get(name, "n") for name in _asked()["options"]}
+    return None, {}
+
+
+def _unpacked(data: bytes) -> bytes:
+    try:
+        return gzip.GzipFile(fileobj=BytesIO(data)).read(_MOST_CONFIG_BYTES)
+    except (OSError, EOFError, zlib.error):
+        return b""
+
+
+def _scheduler(source: InventorySource, reading: SourceReading, release: str | None) -> str | None:
+    # The fair scheduler of that version, and a sched_ext one if it is loaded.
+    try:
+        fair = "EEVDF" if KernelVersion.parse(release or "") >= _SCHEDULERS_FIRST else "CFS"
+    except (AjusteError, ValueError):
+        return reading.lacks("scheduler", "the release is no version")
+    extended = source.line("/sys/kernel/sched_ext/state") == "enabled"
+    loaded = source.line("/sys/kernel/sched_ext/root/ops")
+    return f"{fair}, sched_ext {loaded}".rstrip() if extended else fair
+
+
+def _preemption(source: InventorySource, reading: SourceReading, options: dict[str, str]) -> str | None:
+    # What is in force: the real-time kernel's, the dynamic one's choice, or that of the build.
+    if source.line("/sys/kernel/realtime") == "1" or options.get("PREEMPT_RT") == "y":
+        return "full real-time (PREEMPT_RT)"
+    current = re.search(r"\(([a-z]+)\)", source.line("/sys/kernel/debug/sched/preempt"))
+    if current:
+        return f"{current[1]}, chosen at run time"
+    models = {"PREEMPT_LAZY": "lazy", "PREEMPT": "full", "PREEMPT_VOLUNTARY": "voluntary", "PREEMPT_NONE": "none"}
+    built = next((words for name, words in models.items() if options.get(name) == "y"), None)
+    asked = re.search(r"(?:^|\s)preempt=(\w{1,20})(?:\s|$)", source.line("/proc/cmdline"))
+    if options.get("PREEMPT_DYNAMIC") == "y":
+        return f"{asked[1] if asked else built or 'full'} at boot; can change at run time"
+    if built is None:
+        return reading.lacks("preemption", "needs root and debugfs, or the kernel's configuration")
+    return built
+
+
+def _modules(source: InventorySource, reading: SourceReading) -> int | None:
+    text = source.text("/proc/modules", 1 << 20)
+    if isinstance(text, Missing):
+        return reading.lacks("modules", "not offered by this kernel" if text.reason != "needs root" else text.reason)
+    return len(text.splitlines())
+
+
+def _settings(source: InventorySource) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for name in _asked()["settings"]:
+        value = source.text(f"/proc/sys/{name.replace('.', '/')}")
+        if not isinstance(value, Missing):
+            settings[name] = " ".join(value.split())
+    return settings
+
+
+def _features(source: InventorySource, reading: SourceReading) -> tuple[str, ...] | None:
+    for place in ("/sys/kernel/debug/sched/features", "/sys/kernel/debug/sched_features"):
+        text = source.text(place)
+        if not isinstance(text, Missing):
+            return tuple(text.split())
+    return reading.lacks("scheduler_features", "needs root and debugfs")
+
+
+# Vulnerabilities of the processor, and what the kernel does about them.
+
+
+_PLACE = "/sys/devices/system/cpu/vulnerabilities"
+
+
+def take_mitigations(source: InventorySource) -> dict[str, str]:
+    """Read mitigations by the kernel's names, in its words (Documentation/ABI/testing/sysfs-devices-system-cpu)."""
+    texts = {name: source.text(f"{_PLACE}/{name}") for name in source.names(_PLACE)}
+    return {name: f"unknown: {text.reason}" if isinstance(text, Missing) else text for name, text in texts.items()}
+
+
+# Limits that are in force for what we start: of the process, of its cgroups, of the system.
+
+
+_CGROUP = "/sys/fs/cgroup"
+_UNITS = ("bytes", "seconds", "us")
+
+
+class SystemLimits(InventorySection):
+    """``resources`` are soft and hard limits as in /proc/self/limits. Those of cgroups are the tightest from our own
+    group up to the root: ``cpu_limit`` in CPUs, ``cpu_weight`` of our own group.
+    """
+
+    allowed_cpus: str | None = None
+    cgroup_version: str | None = None
+    cpu_limit: float | None = None
+    cpu_weight: int | None = None
+    memory_limit_bytes: int | None = None
+    process_limit: int | None = None
+    pid_max: int | None = None
+    threads_max: int | None = None
+    resources: dict[str, str] = Field(default_factory=dict)
+
+
+def take_limits(source: InventorySource) -> SystemLimits:
+    """Read limits. Source: proc_pid_limits(5) and Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/."""
+    reading = SourceReading(source, absent="not offered by this kernel")
+    version, groups = _groups(source)
+    v2 = version == "2"
+    memory = "memory.max" if v2 else "memory.limit_in_bytes"
+    return SystemLimits(
+        allowed_cpus=_allowed(source, reading),
+        cgroup_version=version or reading.lacks("cgroup_version", "no cgroups are mounted"),
+        cpu_limit=_cpu_limit(source, groups, v2) or reading.lacks("cpu_limit", "no limit"),
+        cpu_weight=_cpu_weight(source, groups, v2) or reading.lacks("cpu_weight", "no group of its own"),
+        memory_limit_bytes=_least(source, groups, "memory", memory) or reading.lacks("memory_limit_bytes", "no limit"),
+        process_limit=_least(source, groups, "pids", "pids.max") or reading.lacks("process_limit", "no limit"),
+        pid_max=reading.whole("pid_max", "/proc/sys/kernel/pid_max"),
+        threads_max=reading.whole("threads_max", "/proc/sys/kernel/threads-max"),
+        resources=_resources(source),
+        unknown=reading.unknown,
+    )
+
+
+def _allowed(source: InventorySource, reading: SourceReading) -> str | None:
+    for line in source.lines("/proc/self/status"):
+        match = re.fullmatch(r"Cpus_allowed_list:\s*([0-9,-]{1,4096})", line)
+        if match:
+            return match[1]
+    return reading.lacks("allowed_cpus", NOT_UNDERSTOOD)
+
+
+def _resources(source: InventorySource) -> dict[str, str]:
+    limits: dict[str, str] = {}
+    for line in source.lines("/proc/self/limits")[1:]:
+        match = re.fullmatch(
+            r"Max ([a-z ]{1,40}?)\s+(unlimited|[0-9]{1,20})\s+(unlimited|[0-9]{1,20})(\s+\w+)?\s*", line
+        )
+        if match:
+            unit, soft, hard = (match[4] or "").strip(), match[2], match[3]
+            amount = f"{soft} {unit}" if unit in _UNITS and soft != "unlimited" else soft
+            limits[match[1]] = amount if soft == hard else f"{amount} (at most {hard})"
+    return limits
+
+
+def _groups(source: InventorySource) -> tuple[str, dict[str, str]]:
+    groups: dict[str, str] = {}
+    for line in source.lines("/proc/self/cgroup"):
+        parts = line.split(":", 2)
+        if len(parts) == 3 and ".." not in parts[2].split("/"):
+            for controller in parts[1].split(","):
+                groups[controller] = parts[2].rstrip("/")
+    if source.is_there(f"{_CGROUP}/cgroup.controllers"):
+        return "2", {"": groups.get("", "")}
+    mounted = {name: path for name, path in groups.items() if name and source.is_there(f"{_CGROUP}/{name}")}
+    if not mounted:
+        return "", {}
+    return ("1 and 2" if source.is_there(f"{_CGROUP}/unified/cgroup.controllers") else "1"), mounted
+
+
+def _upwards(groups: dict[str, str], controller: str) -> Iterator[str]:
+    # Our group's directory for `controller` and all above it.
+    group = groups.get("", groups.get(controller))
+    if group is None:
+        return
+    top = _CGROUP if "" in groups else f"{_CGROUP}/{controller}"
+    while group:
+        yield top + group
+        group = group.rpartition("/")[0]
+    yield top
+
+
+def _least(source: InventorySource, groups: dict[str, str], controller: str, name: str) -> int | None:
+    # The smallest number that any of the groups has. Version 1 writes "no limit" as a number near 2⁶³.
+    limits = [source.whole(f"{place}/{name}") for place in _upwards(groups, controller)]
+    return min((value for value in limits if value is not None and 0 < value < 1 << 62), default=None)
+
+
+def _cpu_limit(source: InventorySource, groups: dict[str, str], v2: bool) -> float | None:
+    shares: list[float] = []
+    for place in _upwards(groups, "cpu"):
+        if v2:
+            quota, _, period = source.line(f"{place}/cpu.max").partition(" ")
+        else:
+            quota, period = source.line(f"{place}/cpu.cfs_quota_us"), source.line(f"{place}/cpu.cfs_period_us")
+        if re.fullmatch(r"[1-9][0-9]{0,14}", quota) and re.fullmatch(r"[1-9][0-9]{0,14}", period):
+            shares.append(int(quota) / int(period))
+    return min(shares, default=None)
+
+
+def _cpu_weight(source: InventorySource, groups: dict[str, str], v2: bool) -> int | None:
+    group = next(_upwards(groups, "cpu"), "")
+    return source.whole(f"{group}/{'cpu.weight' if v2 else 'cpu.shares'}") if group else None
+
+
+# The software that measures and is measured: distribution, C library, Python, QEMU.
+
 
 _QEMU = "qemu-system-x86_64"
 _LONGEST_S = 10
@@ -28,8 +328,8 @@ class Software(InventorySection):
 
 
 def take_software(source: InventorySource, *, programs: bool) -> Software:
-    """Of the system below the source's root; C library and Python are those that run now. ``programs`` are started
-    only if asked for.
+    """Read the software of the system below the source's root; C library and Python are those that run now.
+    ``programs`` are started only if asked for.
     """
     reading = SourceReading(source)
     return Software(
@@ -43,7 +343,6 @@ def take_software(source: InventorySource, *, programs: bool) -> Software:
 
 
 def _system(source: InventorySource) -> str | None:
-    """os-release(5)."""
     for path in ("/etc/os-release", "/usr/lib/os-release"):
         for line in source.lines(path):
             match = re.fullmatch(r"PRETTY_NAME=(.{1,200})", line)
@@ -114,7 +413,7 @@ class Virtualisation(InventorySection):
 
 
 def take_virtualisation(source: InventorySource) -> Virtualisation:
-    """What of this machine is virtual."""
+    """Read what of this machine is virtual."""
     reading = SourceReading(source, absent="not offered by this machine")
     return Virtualisation(
         machine=_machine(source),
@@ -130,13 +429,13 @@ def _machine(source: InventorySource) -> str:
     if source.is_there("/proc/xen") and "control_d" not in source.line("/proc/xen/capabilities"):
         return "xen"
     processor = source.text("/proc/cpuinfo")
-    said = "" if isinstance(processor, Missing) else processor
-    if re.search(r"^vendor_id\s*:\s*User Mode Linux", said, re.MULTILINE):
+    cpuinfo = "" if isinstance(processor, Missing) else processor
+    if re.search(r"^vendor_id\s*:\s*User Mode Linux", cpuinfo, re.MULTILINE):
         return "uml"
     from_firmware = _from_firmware(source)
-    is_guest = re.search(r"^flags\s*:.*\bhypervisor\b", said, re.MULTILINE) is not None
+    is_guest = re.search(r"^flags\s*:.*\bhypervisor\b", cpuinfo, re.MULTILINE) is not None
     # Firmware of a real machine can be of the same maker as a virtual one's (Oracle's servers).
-    if from_firmware and (is_guest or "flags" not in said):
+    if from_firmware and (is_guest or "flags" not in cpuinfo):
         return from_firmware
     clocks = source.line("/sys/devices/system/clocksource/clocksource0/available_clocksource").split()
     from_clock = next((name for clock, name in _CLOCKS if clock in clocks), "")
@@ -150,23 +449,22 @@ def _machine(source: InventorySource) -> str:
 
 def _from_firmware(source: InventorySource) -> str:
     for name in ("product_name", "sys_vendor", "board_vendor", "bios_vendor", "product_version"):
-        said = source.line(f"{_DMI}/{name}")
-        found = next((machine for maker, machine in _MAKERS if said.startswith(maker)), "")
-        if found:
-            return found
+        vendor = source.line(f"{_DMI}/{name}")
+        machine_name = next((machine for maker, machine in _MAKERS if vendor.startswith(maker)), "")
+        if machine_name:
+            return machine_name
     tree = source.line("/proc/device-tree/hypervisor/compatible").rstrip("\0")
     return {"linux,kvm": "kvm", "xen": "xen", "vmware": "vmware"}.get(tree, "")
 
 
 def _container(source: InventorySource, reading: SourceReading) -> str | None:
-    """By what container managers leave for those inside."""
     if source.is_there("/proc/vz") and not source.is_there("/proc/bc"):
         return "openvz"
     if re.search("Microsoft|WSL", source.line("/proc/sys/kernel/osrelease")):
         return "wsl"
-    told = source.line("/run/host/container-manager") or source.line("/run/systemd/container")
-    if told:
-        return told
+    manager = source.line("/run/host/container-manager") or source.line("/run/systemd/container")
+    if manager:
+        return manager
     for mark, name in _CONTAINERS:
         if source.is_there(mark):
             return name
@@ -180,7 +478,7 @@ def _container(source: InventorySource, reading: SourceReading) -> str | None:
 
 
 def _steal_seen(source: InventorySource, reading: SourceReading) -> bool | None:
-    """The eighth figure of the first line of /proc/stat (proc_stat(5))."""
+    # The eighth figure of the first line of /proc/stat (proc_stat(5)).
     words = source.line("/proc/stat").split()
     if len(words) < 9 or words[0] != "cpu" or not words[8].isdecimal():
         return reading.lacks("steal_seen", "not offered by this kernel")

@@ -51,7 +51,7 @@ class InventorySource:
         return self.root == Path("/")
 
     def bytes_of(self, path: str, most: int = _MOST_BYTES) -> bytes | Missing:
-        """The first ``most`` bytes of the file ``path`` (absolute), or why there are none."""
+        """Return the first ``most`` bytes of the file ``path`` (absolute), or why there are none."""
         try:
             # A pipe in its place must not stop us.
             handle = os.open(self._prefix + path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -67,32 +67,32 @@ class InventorySource:
             os.close(handle)
 
     def text(self, path: str, most: int = _MOST_BYTES) -> str | Missing:
-        """As ``bytes_of``, as text without the white space around it."""
-        found = self.bytes_of(path, most)
-        return found if isinstance(found, Missing) else found.decode(errors="replace").strip("\0 \t\r\n")
+        """Return ``bytes_of`` as text without the white space around it."""
+        content = self.bytes_of(path, most)
+        return content if isinstance(content, Missing) else content.decode(errors="replace").strip("\0 \t\r\n")
 
     def line(self, path: str) -> str:
-        """The text of a file of one line; empty where there is none."""
-        found = self.text(path)
-        return "" if isinstance(found, Missing) else found.partition("\n")[0].rstrip()
+        """Return the text of a file of one line, or empty."""
+        text = self.text(path)
+        return "" if isinstance(text, Missing) else text.partition("\n")[0].rstrip()
 
     def lines(self, path: str, most: int = _MOST_BYTES) -> list[str]:
-        """The lines of a file; none where it cannot be read."""
-        found = self.text(path, most)
-        return [] if isinstance(found, Missing) else found.splitlines()
+        """Return the lines of a file, none where it cannot be read."""
+        text = self.text(path, most)
+        return [] if isinstance(text, Missing) else text.splitlines()
 
     def whole(self, path: str) -> int | None:
-        """The whole number that a file is, if it is one."""
+        """Return the whole number that a file is, if it is one."""
         return whole_number(self.line(path))
 
     def names(self, path: str) -> list[str]:
-        """What a directory has, in natural order (cpu2 before cpu10); nothing where it cannot be read."""
+        """Return what a directory has, in natural order (cpu2 before cpu10), or nothing."""
         try:
             with os.scandir(self._prefix + path) as entries:
-                found = [entry.name for entry, _ in zip(entries, range(_MOST_NAMES), strict=False)]
+                names = [entry.name for entry, _ in zip(entries, range(_MOST_NAMES), strict=False)]
         except (OSError, ValueError):
             return []
-        return sorted((_printable(name) for name in found), key=natural)
+        return sorted((_printable(name) for name in names), key=natural)
 
     def is_there(self, path: str) -> bool:
         try:
@@ -101,14 +101,14 @@ class InventorySource:
             return False
 
     def link(self, path: str) -> str:
-        """The last name of what a symbolic link points to, such as the driver of a device; empty if it is none."""
+        """Return the last name of a symbolic link's target, such as the driver of a device, or empty."""
         try:
             return _printable(os.path.basename(os.readlink(self._prefix + path)))  # noqa: PTH115, PTH119 - speed
         except (OSError, ValueError):
             return ""
 
     def target(self, path: str) -> str:
-        """The whole text of a symbolic link; empty if it is none."""
+        """Return the whole text of a symbolic link, or empty."""
         try:
             return _printable(os.readlink(self._prefix + path))  # noqa: PTH115 - speed
         except (OSError, ValueError):
@@ -124,27 +124,27 @@ class SourceReading:
         self._absent = absent
 
     def text(self, field: str, path: str) -> str | None:
-        """The first line of a file. An empty one is no value."""
-        found = self.source.text(path)
-        if isinstance(found, Missing):
-            return self.lacks(field, self._absent if found.reason == NOT_THERE else found.reason)
-        return found.partition("\n")[0].rstrip() or self.lacks(field, self._absent)
+        """Return the first line of a file. An empty one is no value."""
+        text = self.source.text(path)
+        if isinstance(text, Missing):
+            return self.lacks(field, self._absent if text.reason == NOT_THERE else text.reason)
+        return text.partition("\n")[0].rstrip() or self.lacks(field, self._absent)
 
     def whole(self, field: str, path: str, scale: int = 1) -> int | None:
-        """The whole number that a file is, times ``scale``."""
+        """Return the whole number that a file is, times ``scale``."""
         value = self._parsed(field, path, whole_number)
         return None if value is None else value * scale
 
     def switch(self, field: str, path: str) -> bool | None:
-        """A file of 0 or 1, or of N or Y."""
+        """Read a file of 0 or 1, or of N or Y."""
         return self._parsed(field, path, {"0": False, "1": True, "N": False, "Y": True}.get)
 
     def choice(self, field: str, path: str) -> str | None:
-        """The marked word of a file such as ``none [mq-deadline] kyber``; a single word needs no mark."""
+        """Return the marked word of a file such as ``none [mq-deadline] kyber``; a single word needs no mark."""
         return self._parsed(field, path, chosen)
 
     def lacks(self, field: str, reason: str) -> T | None:
-        """``None``, and why ``field`` has no value."""
+        """Return ``None``, and record why ``field`` has no value."""
         self.unknown[field] = reason
         return None
 
@@ -159,12 +159,12 @@ class SourceReading:
 
 
 def whole_number(text: str) -> int | None:
-    """The decimal number that ``text`` is, if it fits 64 bits."""
+    """Return the decimal number that ``text`` is, if it fits 64 bits."""
     return int(text) if re.fullmatch(r"-?[0-9]{1,19}", text) else None
 
 
 def chosen(text: str) -> str | None:
-    """The word in brackets, or the only word."""
+    """Return the word in brackets, or the only word."""
     marked = re.findall(r"\[([^\[\]\s]+)\]", text)
     words = text.split()
     if len(marked) == 1:
@@ -173,7 +173,7 @@ def chosen(text: str) -> str | None:
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
-    """A key that sorts numbers within names by their size."""
+    """Return a key that sorts numbers within names by their size."""
     parts = re.findall(r"[0-9]{1,18}|[^0-9]+|[0-9]+", name)
     return [
         (0, int(part), "") if part.isascii() and part.isdigit() and len(part) <= 18 else (1, 0, part) for part in parts
@@ -200,7 +200,6 @@ def _missing(error: OSError | ValueError) -> Missing:
 
 
 def _printable(name: str) -> str:
-    """A file name that can be written as UTF-8, whatever bytes it was made of."""
     return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
@@ -226,9 +225,8 @@ LEFT_OUT: Final = "…"
 
 @cache
 def _patterns(name: str) -> tuple[frozenset[str], re.Pattern[str]]:
-    """The names of a list, and all of its patterns as one, which takes long for what is no pattern."""
-    plain = frozenset(one for one in _lists()[name] if not _WILD.search(one))
-    wild = [translate(one) for one in _lists()[name] if one not in plain]
+    plain = frozenset(pattern for pattern in _lists()[name] if not _WILD.search(pattern))
+    wild = [translate(pattern) for pattern in _lists()[name] if pattern not in plain]
     return plain, re.compile("|".join(wild) if wild else "(?!)")
 
 
@@ -247,17 +245,16 @@ def is_publishable(kind: str, name: str) -> bool:
 
 
 def published_value(kind: str, name: str, value: str) -> str:
-    """``value`` if the name is on the list or it is a switch or a small number; else ``…``.
-
-    Never anything that looks like an address or an identifier, whatever the name.
+    """Return ``value`` if the name is on the list or it is a switch or a small number, else ``…``. Never anything that
+    looks like an address or an identifier, whatever the name.
     """
     if re.fullmatch(r"[0-9]{1,6}|0x[0-9a-f]{1,4}|[yYnN]|on|off|auto|yes|no|true|false|force|none|default", value):
         return value
-    return value if is_publishable(kind, name) and not _identifies(value) else LEFT_OUT
+    return value if is_publishable(kind, name) and not _IDENTIFIER.search(value) else LEFT_OUT
 
 
 def published_mount_point(path: str) -> str:
-    """``path`` if such a place is on every machine; else the last of those that it is below, and ``…``."""
+    """Return ``path`` if every machine has such a place, else the last one above it with ``…`` behind."""
     known: list[str] = _lists()["mount_points"]
     if path in known:
         return path
@@ -266,7 +263,7 @@ def published_mount_point(path: str) -> str:
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
-    """``name``, or the first of ``name (2)``, ``name (3)`` … that is not taken."""
+    """Return ``name``, or the first of ``name (2)``, ``name (3)`` … that is free."""
     used = set(taken)
     number = 2
     free = name
@@ -280,8 +277,3 @@ _IDENTIFIER: Final = re.compile(
     r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-|UUID|LABEL|(?:[0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}|\d{1,3}(?:\.\d{1,3}){3}|"
     r"[0-9a-fA-F]{12,}|::|@|/home/|//"
 )
-
-
-def _identifies(value: str) -> bool:
-    """Whether it holds a UUID, a label, a hardware or network address, a long hexadecimal number, a home."""
-    return _IDENTIFIER.search(value) is not None

@@ -1,23 +1,20 @@
-"""Readers of what programs write, one file each, which nothing lists.
+"""Readers of what programs write, a file for each kind of program, which nothing lists.
 
-``parse`` reads the output of a workload; the catalogue calls it by the file's name (``parser``), or those of a file
-with several by their names in ``PARSERS``. ``TEXTS`` and ``DOCUMENTS`` are the formats of files that ``ajuste analyse``
-reads.
+``PARSERS`` of a file read the output of workloads, by the names that the catalogue calls them (``parser``). A file with
+one such reader may have a function ``parse`` instead, called by the file's name. ``TEXTS`` and ``DOCUMENTS`` are the
+formats of files that ``ajuste analyse`` reads.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType, ModuleType
 
 from ajuste.model.base import modules_of
 from ajuste.model.error import RequestError
-from ajuste.outputs.format import DocumentFormat, TextFormat
-
-Parser = Callable[[str], dict[str, float]]
-"""From the standard output of a program to its metrics. Raises ParseError."""
+from ajuste.outputs.format import DocumentFormat, Parser, TextFormat
 
 
 def _modules() -> Mapping[str, ModuleType]:
@@ -26,15 +23,15 @@ def _modules() -> Mapping[str, ModuleType]:
 
 @cache
 def parsers() -> Mapping[str, Parser]:
-    """Of each file the function ``parse`` by the file's name, or its ``PARSERS``, as the catalogue calls them."""
-    found: dict[str, Parser] = {}
+    """Return all parsers by the names that the catalogue calls them."""
+    by_name: dict[str, Parser] = {}
     for name, module in _modules().items():
-        found |= {name: module.parse} if hasattr(module, "parse") else getattr(module, "PARSERS", {})
-    return MappingProxyType(dict(sorted(found.items())))
+        by_name |= {name: module.parse} if hasattr(module, "parse") else getattr(module, "PARSERS", {})
+    return MappingProxyType(dict(sorted(by_name.items())))
 
 
 def parser(name: str) -> Parser:
-    """The parser of that name. Raises RequestError if there is none."""
+    """Return the parser of that name. Raises RequestError if there is none."""
     try:
         return parsers()[name]
     except KeyError:
@@ -42,11 +39,12 @@ def parser(name: str) -> Parser:
 
 
 def text_formats() -> tuple[TextFormat, ...]:
-    """``TEXTS`` of each file that has some, in the order in which they are asked."""
-    found = (one for module in _modules().values() for one in getattr(module, "TEXTS", ()))
-    return tuple(sorted(found, key=lambda one: not one.around))
+    """Return the formats of text files, in the order in which they are tried."""
+    formats = (text for module in _modules().values() for text in getattr(module, "TEXTS", ()))
+    return tuple(sorted(formats, key=lambda text: (not text.around, text.name)))
 
 
 def document_formats() -> tuple[DocumentFormat, ...]:
-    """``DOCUMENTS`` of each file that has some."""
-    return tuple(one for module in _modules().values() for one in getattr(module, "DOCUMENTS", ()))
+    """Return the formats of JSON documents, in the order in which they are tried."""
+    formats = (document for module in _modules().values() for document in getattr(module, "DOCUMENTS", ()))
+    return tuple(sorted(formats, key=lambda document: document.name))

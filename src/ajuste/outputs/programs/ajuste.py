@@ -16,9 +16,8 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
-from ajuste.outputs.collector import Collector, utf8
 from ajuste.outputs.comma_separated import CONFIGURATION, MOST_COLUMNS, metric_of, number, rows_of
-from ajuste.outputs.format import DocumentFormat, DocumentNode, ResultSource, TextFormat
+from ajuste.outputs.format import Collector, DocumentFormat, DocumentNode, ResultSource, TextFormat, utf8
 
 _RESULTS: Final = frozenset({"schema_version", "run", "digest", "metrics", "trials"})
 _TRIAL: Final = frozenset({"slot", "attempt", "status", "metrics"})
@@ -26,20 +25,19 @@ _EXPORT: Final = frozenset({"format", "configuration", "evidence", "settings"})
 
 
 def _is_document(document: DocumentNode) -> bool:
-    """Whether a document is of this kind."""
     value = document.value
     if isinstance(value, list):
-        return bool(value) and all(isinstance(one, dict) and one.keys() >= _TRIAL for one in value)
+        return bool(value) and all(isinstance(trial, dict) and trial.keys() >= _TRIAL for trial in value)
     return isinstance(value, dict) and (value.keys() >= _RESULTS or value.keys() >= _EXPORT)
 
 
 def _document(document: DocumentNode, _name: str, file: Path) -> MeasuredTable:
-    """The clean trials in their blocks; others are left out and counted in a note. Raises RequestError."""
-    found = Collector(DOCUMENTS[0].title, file)
+    # The clean trials in their blocks; others are left out and counted in a note. Raises RequestError.
+    collector = Collector(DOCUMENTS[0].title, file)
     left_out: Counter[str] = Counter()
     if isinstance(document.value, list):
-        for one in document.items():
-            _add(found, left_out, one, one.need("slot"), {})
+        for trial in document.items():
+            _add(collector, left_out, trial, trial.need("slot"), {})
     elif document.get("evidence") is not None:
         raise RequestError(
             "this is a configuration that Ajuste exported; it has no measured values",
@@ -49,17 +47,17 @@ def _document(document: DocumentNode, _name: str, file: Path) -> MeasuredTable:
     else:
         metrics = {metric.name: metric for metric in map(_metric, document.need("metrics").items())}
         trials = document.need("trials").items()
-        for one in trials:
-            _add(found, left_out, one, one, metrics, in_blocks=bool(document.need("run").text()))
+        for trial in trials:
+            _add(collector, left_out, trial, trial, metrics, in_blocks=bool(document.need("run").text()))
         all_of_them = document.get("tally")
         missing = int(all_of_them.need("trials").number()) - len(trials) if all_of_them is not None else 0
         if missing > 0:
-            found.notes.append(f"{utf8(file.name)} has some trials of very many only: {missing:,} are not in it.")
-    return _without(found, left_out, file)
+            collector.notes.append(f"{utf8(file.name)} has some trials of very many only: {missing:,} are not in it.")
+    return _without(collector, left_out, file)
 
 
 def _add(
-    found: Collector,
+    collector: Collector,
     left_out: Counter[str],
     trial: DocumentNode,
     slot: DocumentNode,
@@ -76,7 +74,7 @@ def _add(
     for name, value in trial.need("metrics").members():
         metric = metrics.get(name) or catalogue().metrics.get(name)
         unknown = Metric(name=utf8(name), title=utf8(name), unit="", direction="none")
-        found.add(configuration, metric or unknown, value.number(), block=block)
+        collector.add(configuration, metric or unknown, value.number(), block=block)
 
 
 def _metric(document: DocumentNode) -> Metric:
@@ -91,15 +89,13 @@ _DESIGN: Final = ("block", "position", "seed", "attempt", "warm_up", "status", "
 
 
 def _is_trials(text: str) -> bool:
-    """Whether a text is of this kind."""
     first = text.lstrip("\ufeff")[:65536].split("\n", 1)[0]
     return first.startswith(f"{CONFIGURATION},") and f",{','.join(_DESIGN)}" in first
 
 
 def _trials(source: ResultSource) -> MeasuredTable:
-    """Warm-up trials and those that were not clean are left out and counted in a note, and so are figures that a trial
-    does not have. Metrics of the catalogue bring their direction.
-    """
+    # Warm-up trials and those that were not clean are left out and counted in a note, and so are figures that a trial
+    # does not have. Metrics of the catalogue bring their direction.
     file = source.file
     rows = rows_of(source.text, ",", file)
     _, head = next(rows, (1, []))
@@ -110,7 +106,7 @@ def _trials(source: ResultSource) -> MeasuredTable:
     metrics = {index: _known(metric_of(head[index])) for index in range(start + len(_DESIGN), len(head))}
     if len({metric.name for metric in metrics.values()}) < len(metrics):
         raise RequestError("two columns have the same metric; expected one", place=Place(file, 1))
-    found = Collector("Ajuste's trials", file)
+    collector = Collector("Ajuste's trials", file)
     left_out: Counter[str] = Counter()
     runs = _Runs()
     for line, row in rows:
@@ -128,8 +124,8 @@ def _trials(source: ResultSource) -> MeasuredTable:
                 left_out[f"missing figures of {metric.name}"] += 1
                 continue
             value = number(row[index], metric.name, ",", Place(file, line, metric.name))
-            found.add(_plain(row[0]), metric, value, block=block, line=line)
-    return _without(found, left_out, file)
+            collector.add(_plain(row[0]), metric, value, block=block, line=line)
+    return _without(collector, left_out, file)
 
 
 @dataclass
@@ -142,7 +138,7 @@ class _Runs:
     _seen: set[tuple[str, str, str]] = field(default_factory=set)
 
     def block_of(self, block: str, position: str, attempt: str) -> str:
-        """How the block of the next row is called: a place that comes again is of another run."""
+        # How the block of the next row is called: a place that comes again is of another run.
         place = (block, position, attempt)
         if place in self._seen:
             self._number += 1
@@ -152,7 +148,6 @@ class _Runs:
 
 
 def _design_column(head: Sequence[str], file: Path) -> int:
-    """Where the columns of the design begin."""
     for start in range(1, len(head) - len(_DESIGN) + 1):
         if tuple(head[start : start + len(_DESIGN)]) == _DESIGN:
             return start
@@ -167,17 +162,27 @@ def _known(metric: Metric) -> Metric:
 
 
 def _plain(text: str) -> str:
-    """Without the apostrophe that keeps a spreadsheet from taking it for a formula."""
+    # Without the apostrophe that keeps a spreadsheet from taking it for a formula.
     return text[1:] if text[:1] == "'" and text[1:2] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
-def _without(found: Collector, left_out: Counter[str], file: Path) -> MeasuredTable:
-    """The table, with a note of what is not in it."""
+def _without(collector: Collector, left_out: Counter[str], file: Path) -> MeasuredTable:
     if left_out:
-        said = ", ".join(f"{what} ({count})" for what, count in left_out.items())
-        found.notes.append(f"{utf8(file.name)}: left out, because Ajuste marked them: {said}.")
-    return found.table()
+        reasons = ", ".join(f"{what} ({count})" for what, count in left_out.items())
+        collector.notes.append(f"{utf8(file.name)}: left out, because Ajuste marked them: {reasons}.")
+    return collector.table()
 
 
-TEXTS: Final = (TextFormat("ajuste", "Ajuste's own CSV", _is_trials, _trials),)
+TEXTS: Final = (
+    TextFormat(
+        "ajuste",
+        "Ajuste's own CSV",
+        _is_trials,
+        _trials,
+        reads=(
+            "Ajuste's JSON (`ajuste report RUN --json`, also `--trials`), and the CSV of every trial of its reports: "
+            "each clean trial, in its block and configuration; others are counted."
+        ),
+    ),
+)
 DOCUMENTS: Final = (DocumentFormat("ajuste", "Ajuste's JSON", _is_document, _document),)

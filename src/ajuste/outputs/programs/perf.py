@@ -1,18 +1,18 @@
-"""``perf stat`` as text, ``-x`` or ``-j``: each run; ``-r N`` summarises N runs, and ``+-`` is the standard error of
-the mean.
-"""
+"""perf stat and perf bench."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable, Summarised
 from ajuste.model.metric import Direction, Metric
-from ajuste.outputs.collector import Collector, utf8
-from ajuste.outputs.format import DocumentNode, ResultSource, TextFormat, parse_document
+from ajuste.outputs.format import Collector, DocumentNode, Parser, ResultSource, TextFormat, parse_document, utf8
+from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow, printed_metric
 
 FORMAT: Final = "perf stat"
 _SECONDS: Final = {"sec": 1.0, "seconds": 1.0, "msec": 1e-3, "usec": 1e-6, "ns": 1e-9}
@@ -31,7 +31,6 @@ class _Events:
         self._not_counted: dict[str, None] = {}
 
     def skip(self, event: str) -> None:
-        """``event`` was not counted."""
         self._not_counted.setdefault(event)
 
     def add(
@@ -45,13 +44,10 @@ class _Events:
         runs: int | None = None,
         step: float = 0.0,
     ) -> None:
-        """Add an event's value, or with a spread the summary of ``runs`` runs, where the person did not say of how
-        many; ``step`` is the last place printed.
-
-        ``spread_percent`` is what perf prints after ±: the standard error of the mean, relative to the mean, in per
-        cent (stddev_stats and rel_stddev_stats of tools/perf/util/stat.c). Raises RequestError where runs are not
-        known.
-        """
+        # Add an event's value, or with a spread the summary of `runs` runs, where the person did not say of how many;
+        # `step` is the last place printed. `spread_percent` is what perf prints after ±: the standard error of the
+        # mean, relative to the mean, in per cent (stddev_stats and rel_stddev_stats of tools/perf/util/stat.c). Raises
+        # RequestError where runs are not known.
         place = Place(self.source.file, line)
         if value < 0 or (spread_percent is not None and spread_percent < 0):
             wrong = value if value < 0 else f"{spread_percent} %"
@@ -64,7 +60,7 @@ class _Events:
             name=event,
             title=event + (f" ({modifier})" if modifier else ""),
             unit="s" if seconds is not None else unit,
-            direction=_direction(event),
+            direction="lower" if event in _LOWER else "none",
             scale="ratio" if seconds is not None else "difference",
             resolution=step * factor if seconds is not None else 1.0,
         )
@@ -82,15 +78,10 @@ class _Events:
         self._found.add_summary(self.source.name, metric, Summarised(runs, scaled, sem), line)
 
     def table(self) -> MeasuredTable:
-        """Raises RequestError if nothing was found."""
         if self._not_counted:
             name = utf8(self.source.file.name)
             self._found.notes.append(f"{name}: perf did not count {', '.join(self._not_counted)}.")
         return self._found.table()
-
-
-def _direction(event: str) -> Direction:
-    return "lower" if event in _LOWER else "none"
 
 
 # The text of ``perf stat``, also of ``-r N``, in whatever way the locale writes numbers.
@@ -106,7 +97,7 @@ _EVENT: Final = re.compile(
 _ELAPSED: Final = re.compile(
     rf"^\s*(?P<value>{_LOCAL_NUMBER})\s+(?:\+-\s+{_LOCAL_NUMBER}\s+)?seconds (?P<what>time elapsed|user|sys)\b"
 )
-_SPREAD: Final = re.compile(rf"\(\s*\+-\s*(?P<percent>{_LOCAL_NUMBER})\s*%\s*\)\s*$")
+_PERF_SPREAD: Final = re.compile(rf"\(\s*\+-\s*(?P<percent>{_LOCAL_NUMBER})\s*%\s*\)\s*$")
 _NOT_COUNTED: Final = re.compile(r"^\s*<not (?:counted|supported)>\s+(?:msec\s+)?(?P<event>[\w./:,=@-]{1,100})")
 _PART: Final = re.compile(r"^(?:CPU\d+|S\d+(?:-D\d+)?(?:-C\d+)?|N\d+|\S{1,40}-\d+)\s+\d[\d.,]*\s+(?:msec\s+)?[\w-]")
 _NAMES: Final = {"time elapsed": "time-elapsed", "user": "user-time", "sys": "system-time"}
@@ -120,8 +111,8 @@ def recognise_text(text: str) -> bool:
 
 
 def read_text(source: ResultSource) -> MeasuredTable:
-    """Each block of the text is one value of each event, or with ``-r N`` a summary of N runs (what the person says is
-    believed rather than what perf printed).
+    """Read each block of the text as one value of each event, or with ``-r N`` as a summary of N runs, whose number the
+    person's word overrides.
     """
     if _INTERVALS.search(source.text):
         raise RequestError(
@@ -129,7 +120,7 @@ def read_text(source: ResultSource) -> MeasuredTable:
             place=Place(source.file),
             hint="use perf stat -r N",
         )
-    found = _Events(source)
+    events = _Events(source)
     lines = source.text.splitlines()
     comma = _decimal_comma(lines)
     counted: int | None = None
@@ -140,14 +131,14 @@ def read_text(source: ResultSource) -> MeasuredTable:
         elif not inside:
             continue
         elif missing := _NOT_COUNTED.match(line):
-            found.skip(missing["event"])
+            events.skip(missing["event"])
         elif _PART.match(line):
             raise RequestError(
                 "perf stat -A and --per-... are not supported: parts of a run are not repetitions",
                 place=Place(source.file, number),
             )
         elif figure := _text_figure(line, comma, Place(source.file, number), counted):
-            found.add(
+            events.add(
                 figure.event,
                 figure.unit,
                 figure.value,
@@ -156,7 +147,7 @@ def read_text(source: ResultSource) -> MeasuredTable:
                 runs=counted,
                 step=figure.step,
             )
-    return found.table()
+    return events.table()
 
 
 @dataclass(frozen=True)
@@ -169,19 +160,19 @@ class _Figure:
 
 
 def _text_figure(line: str, comma: bool, place: Place, runs: int | None) -> _Figure | None:
-    spread = _SPREAD.search(line)
+    spread = _PERF_SPREAD.search(line)
     percent = parse_number(spread["percent"], comma, place) if spread else None
     if percent is None and runs is not None:
         percent = 0.0  # perf prints none where all runs were alike
-    found = _ELAPSED.match(line)
-    if found:
-        event, unit = _NAMES[found["what"]], "seconds"
-    elif found := _EVENT.match(line):
-        event, unit = found["event"], found["unit"] or ""
+    match = _ELAPSED.match(line)
+    if match:
+        event, unit = _NAMES[match["what"]], "seconds"
+    elif match := _EVENT.match(line):
+        event, unit = match["event"], match["unit"] or ""
     else:
         return None
-    decimals = len(found["value"].rpartition("," if comma else ".")[2]) if _has_decimals(found["value"], comma) else 0
-    return _Figure(event, unit, parse_number(found["value"], comma, place), percent, 10.0**-decimals)
+    decimals = len(match["value"].rpartition("," if comma else ".")[2]) if _has_decimals(match["value"], comma) else 0
+    return _Figure(event, unit, parse_number(match["value"], comma, place), percent, 10.0**-decimals)
 
 
 def _has_decimals(text: str, comma: bool) -> bool:
@@ -189,11 +180,11 @@ def _has_decimals(text: str, comma: bool) -> bool:
 
 
 def _decimal_comma(lines: list[str]) -> bool:
-    """Whether the decimal sign is a comma: times and percentages always have decimals, so their last sign is it."""
+    # Whether the decimal sign is a comma: times and percentages always have decimals, so their last sign is it.
     for line in lines:
-        found = _ELAPSED.match(line[:_LONGEST_LINE]) or _SPREAD.search(line[:_LONGEST_LINE])
-        if found:
-            text = found["value"] if "value" in found.re.groupindex else found["percent"]
+        match = _ELAPSED.match(line[:_LONGEST_LINE]) or _PERF_SPREAD.search(line[:_LONGEST_LINE])
+        if match:
+            text = match["value"] if "value" in match.re.groupindex else match["percent"]
             signs = [sign for sign in text if sign in ".,"]
             if signs:
                 return signs[-1] == ","
@@ -201,7 +192,7 @@ def _decimal_comma(lines: list[str]) -> bool:
 
 
 def parse_number(text: str, comma: bool, place: Place) -> float:
-    """The number that a locale wrote. Raises RequestError for what is none."""
+    """Return the number that a locale wrote. Raises RequestError."""
     plain = re.sub(r"['\u00a0\u202f\u2009 ]", "", text)
     plain = plain.replace(".", "").replace(",", ".") if comma else plain.replace(",", "")
     try:
@@ -230,8 +221,8 @@ def recognise_lines(text: str) -> bool:
 
 
 def read_lines(source: ResultSource) -> MeasuredTable:
-    """A value of each event; perf does not print here of how many runs."""
-    found = _Events(source)
+    """Read a value of each event; perf does not print here of how many runs."""
+    events = _Events(source)
     separator = _separator(source.text) or ","
     for line_number, line in enumerate(source.text.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
@@ -244,7 +235,7 @@ def read_lines(source: ResultSource) -> MeasuredTable:
             )
         value, unit, event, spread = (field.strip() for field in fields[:4])
         if value.startswith("<not"):
-            found.skip(event)
+            events.skip(event)
             continue
         if unit[:1].isdigit() or not event:
             raise RequestError(
@@ -253,14 +244,14 @@ def read_lines(source: ResultSource) -> MeasuredTable:
                 hint="use -x';' without -I and -A: timestamps, CPUs and decimal commas are not supported",
             )
         percent = spread.removesuffix("%") if spread.endswith("%") else None
-        found.add(
+        events.add(
             event,
             unit,
             _field_figure(value, place),
             spread_percent=None if percent is None else _field_figure(percent, place),
             line=line_number,
         )
-    return found.table()
+    return events.table()
 
 
 def _field_figure(text: str, place: Place) -> float:
@@ -270,10 +261,10 @@ def _field_figure(text: str, place: Place) -> float:
 
 
 def _separator(text: str) -> str | None:
-    """The character between the fields, if the first line that is no comment looks like one of perf's."""
+    # The character between the fields, if the first line that is no comment looks like one of perf's.
     line = next((line for line in text[:65536].splitlines() if line.strip() and not line.startswith("#")), "")
-    found = _FIRST.match(line[:_LONGEST_LINE])
-    return found["separator"] if found else None
+    match = _FIRST.match(line[:_LONGEST_LINE])
+    return match["separator"] if match else None
 
 
 # The JSON lines of ``perf stat -j``: an object for each event, and with ``-r N`` the spread of N runs.
@@ -290,8 +281,8 @@ def recognise_json(text: str) -> bool:
 
 
 def read_json(source: ResultSource) -> MeasuredTable:
-    """A value of each event; perf does not print here of how many runs."""
-    found = _Events(source)
+    """Read a value of each event; perf does not print here of how many runs."""
+    events = _Events(source)
     for number, line in enumerate(source.text.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -299,30 +290,30 @@ def read_json(source: ResultSource) -> MeasuredTable:
             event = parse_document(line, source.file)
         except RequestError as error:
             raise RequestError(error.message, place=Place(source.file, number)) from None
-        _add_document(found, event, number)
-    return found.table()
+        _add_document(events, event, number)
+    return events.table()
 
 
-def _add_document(found: _Events, event: DocumentNode, line: int) -> None:
+def _add_document(events: _Events, event: DocumentNode, line: int) -> None:
     if event.get("event") is None or event.get("counter-value") is None:
         return
     text = event.need("counter-value").value
     for key, option in (("interval", "-I"), ("cpu", "-A"), ("thread", "--per-thread")):
         if event.get(key) is not None:
             raise RequestError(
-                f"{option} is not supported: parts of a run are not repetitions", place=Place(found.source.file, line)
+                f"{option} is not supported: parts of a run are not repetitions", place=Place(events.source.file, line)
             )
     if isinstance(text, str) and text.startswith("<not"):
-        found.skip(event.need("event").text())
+        events.skip(event.need("event").text())
         return
     try:
         value = float(text)
     except (TypeError, ValueError):
         wrong = event.need("counter-value").wrong("a number")
-        raise RequestError(wrong.message, place=Place(found.source.file, line)) from None
+        raise RequestError(wrong.message, place=Place(events.source.file, line)) from None
     variance = event.get("variance")
     unit = event.get("unit")
-    found.add(
+    events.add(
         event.need("event").text(),
         unit.text() if unit else "",
         value,
@@ -331,8 +322,114 @@ def _add_document(found: _Events, event: DocumentNode, line: int) -> None:
     )
 
 
+# perf bench: messages, pipes, system calls, futexes, epoll, and the bandwidth of memory and of NUMA nodes.
+#
+# Source: Linux 6.1, tools/perf/bench/*.c. Its GB/sec are 2^30 bytes per second (mem-functions.c, print_bps), but 10^9
+# in bench numa.
+
+
+_PERF_BENCH_SPREAD: Final = rf"(?: \(\+-\s*{NUMBER}%\))?"
+
+
+def _row(
+    before: str,
+    after: str,
+    name: str,
+    unit: str,
+    direction: Direction,
+    *,
+    factor: float = 1.0,
+    step: float = 0.0,
+) -> PrintedRow:
+    metric = printed_metric(name, name, unit, direction, step=step)
+    return PrintedRow(rf"{before}(?={NUMBER}{after})", rf"({NUMBER}){after}", (metric,), factor=factor)
+
+
+_SCHEDULING: Final = (
+    _row(r"\s+Total time: ", r" \[sec\]", "time", "s", "lower", step=1e-3),
+    _row(r"\s+", r" usecs/op", "time-per-operation", "s", "lower", factor=1e-6),
+    _row(r"\s+", r" ops/sec", "operations-per-second", "1/s", "higher"),
+)
+_FUTEX: Final = (
+    _row(
+        r"Averaged ",
+        rf" operations/sec{_PERF_BENCH_SPREAD}, total secs = \d+",
+        "operations-per-second",
+        "1/s",
+        "higher",
+    ),
+    _row(r"Averaged ", rf" ops/sec{_PERF_BENCH_SPREAD}, total secs = \d+", "operations-per-second", "1/s", "higher"),
+    _row(
+        r"Wokeup \d+ of \d+ threads in ", rf" ms{_PERF_BENCH_SPREAD}", "wake-time", "s", "lower", factor=1e-3, step=1e-7
+    ),
+    _row(
+        r"Requeued \d+ of \d+ threads in ",
+        rf" ms{_PERF_BENCH_SPREAD}",
+        "requeue-time",
+        "s",
+        "lower",
+        factor=1e-3,
+        step=1e-7,
+    ),
+    _row(
+        r"Avg per-thread latency \(waking \d+/\d+ threads\) in ",
+        rf" ms{_PERF_BENCH_SPREAD}",
+        "wake-latency",
+        "s",
+        "lower",
+        factor=1e-3,
+        step=1e-7,
+    ),
+)
+_EPOLL: Final = tuple(
+    _row(r"Averaged ", rf" {word} operations{_PERF_BENCH_SPREAD}", f"{word.lower()}-operations", "", "higher", step=1.0)
+    for word in ("ADD", "MOD", "DEL")
+)
+_MEMORY: Final = (
+    PrintedRow(
+        rf"\s+(?={NUMBER} GB/sec)",
+        rf"({NUMBER}) GB/sec",
+        (printed_metric("{section}", "Bandwidth, {section}", "GiB/s", "higher"),),
+    ),
+)
+
+_NUMA: Final = (
+    _row(r"\s+", r" secs slowest \(max\) thread-runtime", "runtime-max", "s", "lower", step=1e-3),
+    _row(r"\s+", r" secs fastest \(min\) thread-runtime", "runtime-min", "s", "none", step=1e-3),
+    _row(r"\s+", r" secs average thread-runtime", "runtime", "s", "none", step=1e-3),
+    _row(r"\s+", r" % difference between max/avg runtime", "runtime-difference", "%", "lower", step=1e-3),
+    _row(r"\s+", r" GB data processed, per thread", "thread-data", "GB", "none", step=1e-3),
+    _row(r"\s+", r" GB data processed, total", "data", "GB", "none", step=1e-3),
+    _row(r"\s+", r" nsecs/byte/thread runtime", "time-per-byte", "s", "lower", factor=1e-9, step=1e-12),
+    _row(r"\s+", r" GB/sec/thread speed", "thread-bandwidth", "GB/s", "higher", step=1e-3),
+    _row(r"\s+", r" GB/sec total speed", "bandwidth", "GB/s", "higher", step=1e-3),
+)
+"""Its GB are 10^9 bytes (numa.c, __bench_numa). These go before the bandwidth of copies, which ends alike."""
+
+PERF_BENCH: Final = PrintedReport(
+    name="perf-bench",
+    title="perf bench",
+    begins=r"^# Running '[a-z]+/[a-z_-]+' benchmark:",
+    needed=(),
+    main=r"time|operations-per-second|wake-time|requeue-time|wake-latency|bandwidth|default",
+    rows=(*_NUMA, *_SCHEDULING, *_FUTEX, *_EPOLL, *_MEMORY),
+    heading=r"^# function '([a-z0-9-]{1,40})'",
+)
+
+
+PARSERS: Final[Mapping[str, Parser]] = MappingProxyType({"perf_bench": PERF_BENCH.parse})
 TEXTS: Final = (
-    TextFormat("perf", "perf stat -j", recognise_json, read_json, around=True),
+    TextFormat(
+        "perf",
+        "perf stat -j",
+        recognise_json,
+        read_json,
+        around=True,
+        reads=(
+            "`perf stat` as text, `-x` or `-j`: each run; `-r N` summarises N runs, and `+-` is the standard error of "
+            "the mean."
+        ),
+    ),
     TextFormat("perf", "perf stat", recognise_text, read_text, around=True),
     TextFormat("perf", "perf stat -x", recognise_lines, read_lines, around=True),
 )

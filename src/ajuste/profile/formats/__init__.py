@@ -13,5 +13,5 @@ from ajuste.profile.export import Export, Rendered
 
 @cache
 def renderers() -> Mapping[str, Callable[[Export], Rendered]]:
-    """All formats by name."""
+    """Return all formats by name."""
     return MappingProxyType({module.NAME: module.render for module in modules_of(sys.modules[__name__]).values()})

@@ -12,9 +12,9 @@ NAME: Final = "ansible"
 
 
 def render(export: Export) -> Rendered:
-    """``NAME.yml``; with ``-e ajuste_state=absent`` it goes back."""
+    """Return ``NAME.yml``; with ``-e ajuste_state=absent`` it goes back."""
     made = systemd.render(export)
-    files = [one for one in made.files if not one.place.endswith(f".d/{one.name}")]
+    files = [part for part in made.files if not part.place.endswith(f".d/{part.name}")]
     left_out = (*made.left_out, *without_process(export.attributes))
     if not files:
         return Rendered((), left_out)
@@ -53,7 +53,6 @@ def render(export: Export) -> Rendered:
 
 
 def _copy(file: ExportFile) -> list[str]:
-    """Install a file, or remove it. Its text is no template: it may quote what a person typed."""
     return [
         f"    - name: Install {file.place}",
         "      ansible.builtin.copy:",
@@ -71,5 +70,5 @@ def _copy(file: ExportFile) -> list[str]:
 
 
 def _text(text: str) -> str:
-    """A double-quoted string of YAML, of which JSON's are a part (YAML 1.2, 1.3)."""
+    # A double-quoted string of YAML, of which JSON's are a part (YAML 1.2, 1.3).
     return json.dumps(text, ensure_ascii=True)

@@ -97,7 +97,7 @@ esac
 
 
 def render(export: Export) -> Rendered:
-    """``NAME``, a script with ``apply``, ``undo`` and ``show``."""
+    """Return ``NAME``, a script with ``apply``, ``undo`` and ``show``."""
     calls, left_out = [], []
     for setting in export.settings:
         call = _call(setting.location, plain(setting.became))
@@ -121,7 +121,6 @@ def render(export: Export) -> Rendered:
 
 
 def _call(location: Location, value: str) -> str | None:
-    """Kind, place, name and value as words of the shell; ``None`` for what the script cannot set."""
     match location:
         case PlainFile(path=path):
             words = ("file", path, "", value)

@@ -22,7 +22,7 @@ NAME: Final = "sysctl.d"
 
 
 def render(export: Export) -> Rendered:
-    """``NN-NAME.conf`` with the sysctls among the settings."""
+    """Return ``NN-NAME.conf`` with the sysctls among the settings."""
     named = [(sysctl_of(setting), setting) for setting in export.settings]
     left_out = [without_words(setting) for name, setting in named if not name]
     left_out += beside_settings(export)
@@ -38,6 +38,6 @@ def render(export: Export) -> Rendered:
 
 
 def _back(known: list[tuple[str, ExportSetting]]) -> str:
-    before = [f"{name}={plain(one.before)}" for name, one in known if one.before is not None]
-    found = f" (the run found {', '.join(before)})" if before else ""
-    return f"at the next boot the kernel's own values are back{found}"
+    before = [f"{name}={plain(setting.before)}" for name, setting in known if setting.before is not None]
+    earlier = f" (the run found {', '.join(before)})" if before else ""
+    return f"at the next boot the kernel's own values are back{earlier}"

@@ -26,18 +26,18 @@ _NUMBER: Final = re.compile(r"[0-9]+")
 
 
 def render(export: Export) -> Rendered:
-    """The script of ``--format shell`` with a unit for it, and ``NAME.conf`` for what belongs to a process."""
+    """Return the script of ``--format shell`` with a unit for it, and ``NAME.conf`` for what belongs to a process."""
     script = shell.render(export)
-    own, unknown = _drop_in(export.attributes)
-    left_out = [one for one in script.left_out if one.why not in (PROCESS, BOOT)]
+    process_lines, unknown = _drop_in(export.attributes)
+    left_out = [setting for setting in script.left_out if setting.why not in (PROCESS, BOOT)]
     left_out += [*unknown, *(LeftOut(word, BOOT) for word in export.kernel_arguments)]
     files = [*script.files]
     if files:
         unit = f"{export.name}.service"
         files.append(ExportFile(unit, _unit(export, left_out), f"/etc/systemd/system/{unit}"))
-    if own:
+    if process_lines:
         lines = comment([*export.evidence, "For the service that it was measured for. To go back: delete this file."])
-        lines += [*not_here(left_out), "", "[Service]", *own]
+        lines += [*not_here(left_out), "", "[Service]", *process_lines]
         place = f"/etc/systemd/system/YOUR.service.d/{export.name}.conf"
         files.append(ExportFile(f"{export.name}.conf", "\n".join(lines) + "\n", place))
     return Rendered(tuple(files), tuple(left_out))
@@ -68,7 +68,6 @@ def _unit(export: Export, left_out: list[LeftOut]) -> str:
 
 
 def _drop_in(attributes: Attributes) -> tuple[list[str], list[LeftOut]]:
-    """The lines for a service's process, and what there are none for."""
     lines, left_out = [], []
     if attributes.nice is not None:
         lines.append(f"Nice={attributes.nice}")

@@ -31,7 +31,9 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:+/ -]*")
 
 
 def render(export: Export) -> Rendered:
-    """``NAME/tuned.conf``: sysctls, files of sysfs, what ethtool sets, and words of the kernel's command line."""
+    """Return ``NAME/tuned.conf``: sysctls, files of sysfs, what ethtool sets, and words of the
+    kernel's command line.
+    """
     sections: dict[str, list[str]] = {}
     left_out = [*export.left_out, *without_process(export.attributes)]
     for setting in export.settings:
@@ -49,14 +51,13 @@ def render(export: Export) -> Rendered:
         return Rendered((), tuple(left_out))
     lines = comment([*export.evidence, f"To use it: tuned-adm profile {export.name}. To go back: the profile before."])
     lines += [*not_here(left_out), "", "[main]", f"summary=Settings that an experiment supports ({export.name})"]
-    for section, own in sections.items():
-        lines += ["", f"[{section}]", *own]
+    for section, section_lines in sections.items():
+        lines += ["", f"[{section}]", *section_lines]
     name = f"{export.name}/tuned.conf"
     return Rendered((ExportFile(name, "\n".join(lines) + "\n", f"/etc/tuned/{name}"),), tuple(left_out))
 
 
 def _line(setting: ExportSetting) -> tuple[str, str] | None:
-    """The section and the line of a setting."""
     value = plain(setting.became)
     if name := sysctl_of(setting):
         return "sysctl", f"{name}={value}"
@@ -77,7 +78,6 @@ def _line(setting: ExportSetting) -> tuple[str, str] | None:
 
 
 def _type_of(section: str) -> list[str]:
-    """The lines at the top of a section whose name is not its type."""
     if not section.startswith("net_"):
         return []
     return ["type=net", f"devices={section.split('_')[1]}"]

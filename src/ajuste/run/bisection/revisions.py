@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from ajuste.design.bisection import Outcome, culprits, next_candidate
-from ajuste.kernel.available import available_kernels
 from ajuste.kernel.building.sources import revision_source
-from ajuste.kernel.fetch import fetch_kernel
+from ajuste.kernel.fetch import available_kernels, fetch_kernel
 from ajuste.kernel.spec import PackagedKernel
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError

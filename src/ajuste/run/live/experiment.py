@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.design.stopping import Stop
 from ajuste.executor.executor import Executor
-from ajuste.executor.host.journals import require_none_left
-from ajuste.executor.host.kept_state import keeper
+from ajuste.executor.host.journals import keeper, require_none_left
 from ajuste.executor.host.machine_lock import MachineLock
 from ajuste.executor.host.prepared import prepared_for
 from ajuste.machine.files import make_directory

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ajuste.machine.boot.units import DIRECTORY, unit_assignment, unit_path, unit_word
+from ajuste.machine.boot.files import DIRECTORY, unit_assignment, unit_path, unit_word
 from ajuste.machine.files import make_directory, write_text
 from ajuste.machine.home import Home
 from ajuste.machine.installation import as_root

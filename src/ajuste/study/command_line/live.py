@@ -12,8 +12,7 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.live import Guard, GuardSign, LiveDesign, LiveMetric, SwitchbackOrder
 from ajuste.model.wording import listed
-from ajuste.outputs.base import ParseError
-from ajuste.outputs.units import amount
+from ajuste.outputs.base import ParseError, amount
 from ajuste.study.command_line.job import read_metric
 from ajuste.study.command_line.request import Request, seconds, share, wrong
 from ajuste.study.command_line.study import adhoc_study

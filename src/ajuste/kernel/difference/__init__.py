@@ -1,1 +1,0 @@
-"""What differs between the build options of two kernels, and why."""

@@ -1,1 +1,0 @@
-"""A kernel's build options: what a .config says, and why Kconfig gave an option its value."""
