@@ -1,6 +1,6 @@
 """What a study file contains that guests need: patches of kernels, and BPF schedulers, also such as are built first.
 
-Nothing is built unless the table of capabilities allows it to who asks.
+Nothing is built unless the table of capabilities allows it.
 """
 
 from __future__ import annotations
