@@ -48,6 +48,7 @@ from benchmarks import (
     verdicts,
     viewers,
 )
+from benchmarks.campaigns import referee
 from benchmarks.comparison import Comparison, show
 from benchmarks.live import chaos, guards, redis
 
@@ -60,6 +61,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "orders": orders.measure,
     "boot": boot.measure,
     "campaigns": campaigns.measure,
+    "referee": referee.measure,
     "bundle": bundle.measure,
     "next-trial": next_trial.measure,
     "sampler-overhead": sampler_overhead.measure,

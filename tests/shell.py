@@ -68,7 +68,8 @@ def patiently(work: Callable[[], subprocess.CompletedProcess[str]]) -> subproces
 
 
 _ON_THIS_MACHINE = re.compile(
-    r"ajuste (compare (?!.*--(vm|kernel|source|dry-run)\b)|(doctor|gate|history|restore|run glxgears|suite)\b)"
+    r"ajuste (compare (?!.*--(vm|kernel|source|dry-run)\b)|campaign referee (?!.*--kernel\b)|"
+    r"(doctor|gate|history|restore|run glxgears|suite)\b)"
 )
 _PATIENCE_SECONDS = 200
 _OF_TERMINALS = {"COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"}

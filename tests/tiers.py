@@ -48,6 +48,7 @@ ACCEPTED = {
     "mine:ext was not built": "the same",
     "built kernel not found": "the same",
     "no free package of Debian has": "a benchmark that its users build",
+    "no clang with libbpf 1.2": "Debian 12 has libbpf 1.1",
     "needs a directory that is not here": "sources of a benchmark that nobody packages",
 }
 """What reasons of skips have in them, and when the machine cannot have it."""

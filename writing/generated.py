@@ -66,6 +66,8 @@ TABLES: Final = {
     "TuneTable": "[tune]",
     "ExpectTable": "[expect]",
     "ExpectedFigure": "[[expect.figure]]",
+    "PatchTable": "[[patch]]",
+    "SchedulerTable": "[[scheduler]]",
 }
 
 

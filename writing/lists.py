@@ -24,7 +24,7 @@ from ajuste.outputs.programs import document_formats, text_formats
 from ajuste.outputs.services import service_metrics
 from ajuste.report.markdown import markdown
 from ajuste.study.measures import MODELLED, PARTS_OF_INSTRUCTIONS
-from ajuste.study.project import BenchmarkTable
+from ajuste.study.project import BenchmarkTable, ReproducerTable
 from ajuste.study.suite import GuestTable, MemberTable, SuiteTable
 
 _SOURCE: Final = re.compile(r"(?:^|\s)Sources?: .*", re.DOTALL)
@@ -164,6 +164,7 @@ def file_tables() -> dict[str, dict[str, Any]]:
         "`[[member]]` of a suite": MemberTable.model_json_schema(),
         "`guest` of a suite or member": GuestTable.model_json_schema(),
         "ajuste.toml": BenchmarkTable.model_json_schema(),
+        "`[[reproducer]]` of ajuste.toml": ReproducerTable.model_json_schema(),
     }
 
 

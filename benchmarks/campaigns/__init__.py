@@ -30,10 +30,13 @@ RULES = Campaign(name="rules", study="", study_sha256="", metric="elapsed", tuna
 
 @dataclass(frozen=True)
 class PlayedCampaigns:
-    """Of each campaign, which proposals were promoted; ``planted`` is the place of the better one, if there is one."""
+    """Of each campaign, which proposals were promoted; ``planted`` is the place of the better one, if there is one.
+    ``trials`` were measured in a campaign on average.
+    """
 
     promoted: NDArray[np.bool_]
     planted: NDArray[np.int64] | None = None
+    trials: float = 0.0
 
     @property
     def false(self) -> float:
@@ -51,37 +54,45 @@ class PlayedCampaigns:
 
 
 def play(
-    campaigns: int, seed: int, *, improvement: float = 0.0, noise: float = NOISE, tail: float = 0, t_tests: bool = False
+    campaigns: int,
+    seed: int,
+    *,
+    improvement: float = 0.0,
+    noise: float = NOISE,
+    tail: float = 0,
+    t_tests: bool = False,
+    rules: Campaign = RULES,
 ) -> PlayedCampaigns:
     """Campaigns of useless proposals, of which one at a random place is better by ``improvement``. With a ``tail`` the
     pairs have Student's distribution of so many degrees of freedom, scaled to the same spread. With
     ``t_tests`` each proposal is promoted by a t test of its own, at the whole error rate.
     """
     random = np.random.default_rng(seed)
-    planted = random.integers(0, PROPOSALS, campaigns)
-    effect = np.zeros((campaigns, PROPOSALS))
+    planted = random.integers(0, rules.proposals, campaigns)
+    effect = np.zeros((campaigns, rules.proposals))
     if improvement:
         effect[np.arange(campaigns), planted] = -np.log1p(-improvement)
     spread = noise * np.sqrt(2)
-    explored = effect + _pairs(random, (campaigns, PROPOSALS, RULES.explore), spread, tail).mean(axis=2)
-    confirmed = _pairs(random, (campaigns, PROPOSALS, RULES.confirm), spread, tail)
+    explored = effect + _pairs(random, (campaigns, rules.proposals, rules.explore), spread, tail).mean(axis=2)
+    confirmed = _pairs(random, (campaigns, rules.proposals, rules.confirm), spread, tail)
     mean, variance = effect + confirmed.mean(axis=2), confirmed.var(axis=2)
-    values = np.exp(np.minimum(improvement_log_value(np.full(mean.shape, RULES.confirm), mean, variance), 600))
-    spent = ErrorBudget(RULES.error_rate, PROPOSALS)
+    values = np.exp(np.minimum(improvement_log_value(np.full(mean.shape, rules.confirm), mean, variance), 600))
+    spent = ErrorBudget(rules.error_rate, rules.proposals)
     tested, ups = np.zeros(campaigns, int), np.zeros(campaigns, int)
     if t_tests:
-        scores = mean / np.sqrt(variance / (RULES.confirm - 1))
-        better = scores > stdtrit(RULES.confirm - 1, 1 - RULES.error_rate)
+        scores = mean / np.sqrt(variance / (rules.confirm - 1))
+        better = scores > stdtrit(rules.confirm - 1, 1 - rules.error_rate)
         return PlayedCampaigns(better & (explored > 0), planted if improvement else None)
-    found = np.zeros((campaigns, PROPOSALS), bool)
-    for number in range(PROPOSALS):
+    found = np.zeros((campaigns, rules.proposals), bool)
+    for number in range(rules.proposals):
         promising = explored[:, number] > 0
         for campaign in np.flatnonzero(promising):
             level = spent.level(int(tested[campaign]), int(ups[campaign]))
             found[campaign, number] = is_promoted(float(values[campaign, number]), level)
         tested += promising
         ups += found[:, number]
-    return PlayedCampaigns(found, planted if improvement else None)
+    trials = 2 * (rules.proposals * rules.explore + float(np.mean(tested)) * rules.confirm)
+    return PlayedCampaigns(found, planted if improvement else None, trials)
 
 
 def _pairs(random: np.random.Generator, shape: tuple[int, ...], spread: float, tail: float) -> NDArray[np.float64]:

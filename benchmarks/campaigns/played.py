@@ -13,12 +13,13 @@ from ajuste.analysis.campaign import ReadBackPlan
 from ajuste.catalogue.loader import catalogue
 from ajuste.design.blocks import block
 from ajuste.machine.home import Home
-from ajuste.model.campaign import Campaign
+from ajuste.model.campaign import CANDIDATE, Campaign, RefereeAnswer, Refereed
 from ajuste.model.event import Written
 from ajuste.model.plan import FileLocation, Write
 from ajuste.model.trial import Configuration, Slot, Trial
-from ajuste.run.campaign.evaluator import Evaluator, SealedTrials
+from ajuste.run.campaign.evaluator import Evaluator, SealedBench, SealedTrials
 from ajuste.run.campaign.kept import KeptCampaign, new_campaign
+from ajuste.run.campaign.referee import judge_candidate, one_referee, refereed_campaign
 from ajuste.study.schema import Study
 
 BETTER = 0.9
@@ -166,3 +167,103 @@ def promoted(kind: str, directory: Path, seed: int, tries: int = 5) -> int:
     for number in range(tries):
         evaluator.propose({TUNABLE: str(number + 1)})
     return evaluator.standing().promoted
+
+
+# A referee: candidates are files whose first word is how much of the start's time they take.
+
+
+REFEREED = """
+schema = 1
+name = "refereed"
+factor = []
+[workload]
+command = ["{candidate}"]
+[[workload.metric]]
+name = "score"
+direction = "lower"
+pattern = "([0-9.]+)"
+[target]
+kind = "host"
+[analysis]
+metrics = ["score"]
+"""
+
+
+@dataclass
+class CandidateBench:
+    """Trials of candidates, each with its noise. One that is not a number prints nothing."""
+
+    random: np.random.Generator
+    trials: int = 0
+
+    def check(self, study: Study) -> None: ...
+
+    def measured(self, study: Study, kept: Path) -> SealedTrials:
+        names = study.factors[0].levels
+        directory = study.source.directory if study.source else Path()
+        texts = {one.name: (directory / one.command[0]).read_text().split()[0] for one in study.workload.variants}
+        trials = [
+            self._trial(slot, texts[slot.configuration])
+            for number in range(study.budget.max_blocks)
+            for slot in block(number, names, study.design.seed)
+        ]
+        self.trials += len(trials)
+        return SealedTrials(
+            tuple(Configuration(name=name, levels={"command": name}, baseline=name == names[0]) for name in names),
+            trials,
+            {},
+        )
+
+    def _trial(self, slot: Slot, text: str) -> Trial:
+        if not text.replace(".", "").isdigit():
+            return Trial(slot=slot, status="failed", reason="no line of stdout matches")
+        value = float(text) * float(np.exp(self.random.normal(0, NOISE)))
+        return Trial(slot=slot, status="ok", metrics={"score": 100 * value, "elapsed": value})
+
+
+def referee_of(directory: Path, bench: SealedBench, **more: int) -> Callable[[str], RefereeAnswer]:
+    """What answers the text of a candidate; the first one begins the campaign."""
+    candidate = directory / "candidate"
+    wanted = Campaign(
+        name="refereed",
+        study="",
+        study_sha256="",
+        metric="score",
+        tunables=(CANDIDATE,),
+        refereed=Refereed(path=str(candidate), start="", trusted=True),
+        **more,
+    )
+    place, known = Home(directory / "data", directory / "cache", directory / "state"), catalogue()
+
+    def answer(text: str) -> RefereeAnswer:
+        candidate.write_text(text, encoding="utf-8")
+        with one_referee(place, wanted.name):
+            return judge_candidate(refereed_campaign(place, wanted, REFEREED, (), known, bench), known, bench)
+
+    return answer
+
+
+@dataclass
+class KeptCandidates:
+    """How many useless and better candidates an optimiser kept."""
+
+    useless: int = 0
+    better: int = 0
+
+
+def refereed(directory: Path, seed: int, rounds: int, improvement: float) -> KeptCandidates:
+    """An optimiser that keeps what scores below the best so far, as told by a referee. One of its candidates, at a
+    random place, is better, and all later ones build on what it keeps.
+    """
+    directory.mkdir(parents=True)
+    random = np.random.default_rng(seed)
+    answer, planted = referee_of(directory, CandidateBench(random), proposals=rounds), int(random.integers(rounds))
+    best, time, kept = answer("1.0").score, 1.0, KeptCandidates()
+    for number in range(rounds):
+        own = time * (1 - improvement) if number == planted else time
+        score = answer(f"{own} {number}").score
+        if score < best:
+            best, time = score, own
+            kept.better += number == planted
+            kept.useless += number != planted
+    return kept

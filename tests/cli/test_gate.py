@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from projects import BUILD, PROJECT, Project, prints
-from shell import Shell, patiently
+from shell import SMALL, Shell, patiently
 
 C_PROJECT = """\
 [[benchmark]]
@@ -397,3 +397,68 @@ def test_with_layouts_builds_are_compared_and_not_trials_of_one(project: Project
 def test_a_revision_against_itself_has_no_base(project: Project, words: tuple[str, ...]) -> None:
     _, said = project.ajuste("gate", "--noop", "5", *words, expect=2)
     assert f"--noop and {words[0]} are mutually exclusive" in said
+
+
+REPRODUCER = """\
+[[reproducer]]
+name = "test"
+study = "test.toml"
+build = "cp study.txt test.toml"
+"""
+
+
+def expecting(verdict: str) -> str:
+    """A study that expects ``verdict`` where the right one is *differs*."""
+    figure = f'[[expect.figure]]\nmetric = "involuntary-switches"\nverdict = ["{verdict}"]\n'
+    return f"{SMALL}\n[expect]\nstalls = 0\n\n{figure}"
+
+
+@pytest.mark.vm
+def test_an_expectation_of_a_study_that_is_not_met_is_a_regression(ajuste: Shell) -> None:
+    project = Project(ajuste)
+    project.commit("one", ajuste_toml=REPRODUCER, study_txt=expecting("differs"))
+    project.commit("two", study_txt=expecting("equivalent"))
+    found = project.gate("--junit", "j.xml", "--markdown", "m.md", expect=3)
+    assert [one["verdict"] for one in found["benchmarks"]] == ["pass", "regression"]
+    broken = found["benchmarks"][1]
+    assert (broken["name"], broken["found"]) == ("test", "differs")
+    assert broken["expected"].endswith(": equivalent")
+    failures = ElementTree.parse(project.directory / "j.xml").getroot().findall(".//failure")
+    assert [("equivalent" in str(one.get("message"))) for one in failures] == [True]
+    assert "found differs" in (project.directory / "m.md").read_text()
+    assert project.left == []
+    # The revision to judge is the head: the same trials meet what the first one expects.
+    passed = project.gate("--head", "HEAD~1")
+    assert (passed["result"], len(passed["benchmarks"])) == ("pass", 2)
+
+
+@pytest.mark.parametrize(
+    ("study", "message"),
+    [
+        (SMALL, "expects nothing"),
+        (expecting("differs").replace("debian:5.10", "build:debian:6.1+NUMA=n"), "project file may not name"),
+        (expecting("differs").replace("= 1\n", "= 2\n", 1), "schema"),
+        (
+            expecting("differs")
+            + "\n[[scheduler]]\nname = 'scx_x'\nprogram = 'x'\nbuild = ['true']\nsource = { x = '' }\n",
+            "project file may not name",
+        ),
+    ],
+)
+def test_a_study_that_a_gate_cannot_measure_is_named(ajuste: Shell, study: str, message: str) -> None:
+    project = Project(ajuste)
+    project.commit("one", ajuste_toml=REPRODUCER, study_txt=study)
+    project.commit("two")
+    (figure,) = project.gate(expect=1)["benchmarks"]
+    assert (figure["verdict"], figure["name"]) == ("failed", "test")
+    assert message in figure["reason"]
+    assert project.left == []
+
+
+def test_reproducers_alone_have_no_history(ajuste: Shell) -> None:
+    project = Project(ajuste)
+    for commit in ("one", "two", "three"):
+        project.commit(commit, ajuste_toml=REPRODUCER, study_txt=SMALL)
+    for command in (("history", "--last", "3"), ("gate", "--noop", "5")):
+        _, complained = ajuste(*command, expect=2)
+        assert "no [[benchmark]] found" in complained

@@ -36,12 +36,12 @@ def test_a_run_is_its_own_reproducer(reproduced: Shell) -> None:
     said, _ = reproduced(
         "run", "test.toml", "--quiet", "--junit", "test.xml", "--tap", "test.tap", "--ktap", "test.ktap"
     )
-    assert said.splitlines()[-1] == "3 of 3 expectations met; exit code 0"
+    assert said.splitlines()[-1] == "4 of 4 expectations met; exit code 0"
     suite = fromstring((reproduced.directory / "test.xml").read_text())
-    assert (suite.get("tests"), suite.get("failures"), len(suite.findall(".//testcase"))) == ("3", "0", 3)
+    assert (suite.get("tests"), suite.get("failures"), len(suite.findall(".//testcase"))) == ("4", "0", 4)
     for name, version in (("test.tap", "TAP version 14"), ("test.ktap", "KTAP version 1")):
         lines = (reproduced.directory / name).read_text().splitlines()
-        assert lines[:2] == [version, "1..3"]
+        assert lines[:2] == [version, "1..4"]
         assert all(line.startswith(f"ok {number}") for number, line in enumerate(lines[2:], start=1))
 
 
@@ -50,12 +50,12 @@ def test_another_kernel_is_judged_by_verdicts_and_means_alone(reproduced: Shell)
     text = (reproduced.directory / "test.toml").read_text()
     (reproduced.directory / "wrong.toml").write_text(text.replace('["differs"]', '["equivalent", "improves"]'))
     said, _ = reproduced("run", "wrong.toml", "--quiet", "--blocks", "6..7", "--ktap", "wrong.ktap", expect=3)
-    assert said.splitlines()[-1] == "1 of 2 expectations met; exit code 3"
+    assert said.splitlines()[-1] == "2 of 3 expectations met; exit code 3"
     assert f"expected {METRIC} of {OTHER}: equivalent or improves; found differs" in said
-    assert "2 of 2 expectations met" in reproduced("run", "test.toml", "--quiet", "--kernel", "debian:5.10")[0]
+    assert "3 of 3 expectations met" in reproduced("run", "test.toml", "--quiet", "--kernel", "debian:5.10")[0]
     ktap = (reproduced.directory / "wrong.ktap").read_text()
-    assert "not ok 1 " in ktap
-    assert "ok 2 " in ktap
+    assert "not ok 2 " in ktap
+    assert "ok 3 " in ktap
 
 
 @pytest.mark.vm
@@ -89,3 +89,46 @@ def test_tests_are_of_a_study_that_expects_something(ajuste: Shell) -> None:
     _, complained = ajuste("run", "small.toml", "--tap", "small.tap", expect=2)
     assert "[expect]" in complained
     assert not (ajuste.directory / "small.tap").exists()
+
+
+@pytest.mark.vm
+def test_a_trial_that_fails_breaks_an_expectation(ajuste: Shell) -> None:
+    study = SMALL.replace('kind = "matrix"\nparameters = { size = 100, repetitions = 2 }', 'command = ["false"]')
+    (ajuste.directory / "stall.toml").write_text(f"{study}\n[expect]\nstalls = 0\n")
+    said, complained = ajuste("run", "stall.toml", "--quiet", "--junit", "stall.xml", expect=3)
+    assert "the study failed: " in complained
+    assert "expected no failed trial; found " in said
+    assert said.splitlines()[-1] == "0 of 1 expectation met; exit code 3"
+    assert len(fromstring((ajuste.directory / "stall.xml").read_text()).findall(".//failure")) == 1
+
+
+def test_a_reproducer_of_another_version_is_refused(ajuste: Shell) -> None:
+    (ajuste.directory / "later.toml").write_text(SMALL.replace("schema = 1", "schema = 2"))
+    _, complained = ajuste("run", "later.toml", expect=2)
+    assert "later.toml:1: schema: " in complained
+    (ajuste.directory / "more.toml").write_text(f"{SMALL}\n[expect]\nejections = 0\n")
+    _, complained = ajuste("run", "more.toml", expect=2)
+    assert "expect.ejections: unknown field" in complained
+
+
+STRANGER = """
+[[patch]]
+name = "x.patch"
+text = "--- a/Makefile\\n+++ b/Makefile\\n@@ -1 +1,2 @@\\n # x\\n+$(shell touch MARK)\\n"
+
+[[scheduler]]
+name = "scx_x"
+program = "scx_x"
+build = ["touch", "MARK"]
+source = { x = "" }
+"""
+
+
+@pytest.mark.parametrize("kernel", ["build:debian:6.1.192+x.patch", "debian:6.18"])
+def test_what_a_stranger_wrote_is_built_only_with_permission(ajuste: Shell, kernel: str) -> None:
+    mark = ajuste.directory / "mark"
+    text = SMALL.replace("debian:5.10", kernel) + STRANGER.replace("MARK", str(mark))
+    (ajuste.directory / "x.toml").write_text(text)
+    _, complained = ajuste("run", "x.toml", expect=2)
+    assert "--build" in complained
+    assert not mark.exists()

@@ -68,6 +68,19 @@ def test_the_terminal_names_the_winner_and_the_ratios_as_people_say_them() -> No
     assert said.count("times as long as fast") == 1
 
 
+def test_what_is_worse_for_certain_is_not_shown_as_what_may_be_as_good() -> None:
+    """A difference that does not matter is *undecided* while too few seeds have shown it."""
+    found = ranked({"slow": 0.2, "fast": 0.1, "near": 0.104})
+    (ranking,) = found.rankings
+    assert ranking.contenders == ("fast",)
+    near = [
+        one.model_copy(update={"verdict": "undecided"} if one.configuration == "near" else {}) for one in ranking.others
+    ]
+    seen = markdown(report_of(found.model_copy(update={"rankings": (ranking.model_copy(update={"others": near}),)})))
+    assert "may be as good" not in seen
+    assert "slightly worse" in seen
+
+
 def test_what_cannot_be_told_from_the_winner_is_named() -> None:
     said = printed(ranked({"a": 0.1, "b": 0.1001, "c": 0.2}))
     assert "has the best mean" in said

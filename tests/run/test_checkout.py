@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.run.gate.checkout import all_ended
+from ajuste.executor.host.caller import all_ended
 
 
 def runs(pid: int) -> bool:

@@ -120,7 +120,10 @@ def test_the_table_decides_every_kind_for_everybody() -> None:
     assert set(ASKERS) == set(names)
     assert set(KINDS) == set(get_args(Kind))
     assert {rule("viewer", kind) for kind in KINDS} == {"no"}
-    assert {asker for asker in names if rule(asker, "kernel source") != "no"} == {"owner", "sudo"}
+    assert {asker for asker in names if rule(asker, "kernel source") == "yes"} == {"owner", "sudo"}
+    assert {
+        asker: rule(asker, "kernel source") for asker in names if rule(asker, "kernel source") not in ("yes", "no")
+    } == {"study file": "--build"}
     assert {rule(asker, "place") for asker in names} == {"no"}
     assert {kind for kind in KINDS if rule("bundle", kind) == "yes"} == {
         "parameter", "guest command", "guest root", "kernel package"

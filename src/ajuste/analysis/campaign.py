@@ -21,7 +21,16 @@ from numpy.typing import NDArray
 from ajuste.analysis.effects import effect
 from ajuste.analysis.pairs import Clean, clean_trials, pairs
 from ajuste.analysis.sequence import MIXTURE, Interval
-from ajuste.model.campaign import Campaign, CampaignEntry, CampaignStanding, ProposalRecord, ProposalStatus
+from ajuste.model.campaign import (
+    CANDIDATE,
+    START_SCORE,
+    Campaign,
+    CampaignEntry,
+    CampaignStanding,
+    ProposalRecord,
+    ProposalStatus,
+    RefereeAnswer,
+)
 from ajuste.model.event import Output, parse_event
 from ajuste.model.metric import Metric
 from ajuste.model.plan import Choice, FileLocation, Flag, Write
@@ -109,6 +118,38 @@ def _status(refused: bool, ended: CampaignEntry | None, explored: CampaignEntry 
     return "not promising" if explored is not None and explored.promising is False else "unfinished"
 
 
+def incumbents(found: CampaignStanding) -> dict[str, float]:
+    """The candidates that others were measured beside, the last is the one now, with their scores. Each score is that
+    of the one before times the explored change, which is an improvement.
+    """
+    if found.campaign.refereed is None:
+        return {}
+    score = START_SCORE
+    scores = {found.campaign.refereed.start: score}
+    for one in found.proposals:
+        if one.status == "promoted":
+            score = float(f"{score * (one.explored[0].estimate or 1.0):.12g}")
+            scores[one.settings[CANDIDATE]] = score
+    return scores
+
+
+def referee_answer(found: CampaignStanding, candidate: str) -> RefereeAnswer | None:
+    """What is known of a candidate; nothing before it was judged, or if it could not be measured.
+
+    One that is not promoted scores as the start does. So an optimiser that keeps what scores better than all before
+    keeps nothing else than what was promoted, whatever it began with.
+    """
+    scores = incumbents(found)
+    own = [one for one in found.proposals if one.settings.get(CANDIDATE) == candidate]
+    if candidate in scores:
+        is_last = candidate == list(scores)[-1]
+        status = ("promoted" if own else "incumbent") if is_last else "superseded"
+        return RefereeAnswer(score=scores[candidate], accepted=is_last, status=status)
+    if not own or own[-1].status == "unfinished" or any(one.estimate is None for one in own[-1].explored):
+        return None
+    return RefereeAnswer(score=START_SCORE, accepted=False, status=own[-1].status, reason=own[-1].reason)
+
+
 LARGEST: Final = 1e300
 """JSON has no infinity."""
 
@@ -180,11 +221,12 @@ class ConfirmedPart:
 
 @dataclass(frozen=True)
 class Judgement:
-    """``e_value`` is the least of all workloads and metrics: a proposal must be better on each. ``refused`` says which
-    check failed, and then it is 0.
+    """``e_value`` is the least of all workloads and metrics, which is that of ``metric``: a proposal must be better on
+    each. ``refused`` says which check failed, and then it is 0.
     """
 
     e_value: float
+    metric: str = ""
     refused: str = ""
 
 
@@ -192,13 +234,16 @@ def judgement(parts: Sequence[ConfirmedPart]) -> Judgement:
     """What the confirmation comes to. The least of several e-values is one."""
     for part in parts:
         if reason := _distrust(part):
-            return Judgement(0.0, reason if not part.hidden else f"on a hidden workload, {reason}")
+            return Judgement(0.0, refused=reason if not part.hidden else f"on a hidden workload, {reason}")
     found = [
-        evidence(clean_trials(part.trials), part.baseline, part.proposal, metric, order_matters=part.order_matters)
+        Judgement(
+            evidence(clean_trials(part.trials), part.baseline, part.proposal, metric, order_matters=part.order_matters),
+            metric.name,
+        )
         for part in parts
         for metric in part.metrics
     ]
-    return Judgement(min(found, default=0.0))
+    return min(found, key=lambda one: one.e_value, default=Judgement(0.0))
 
 
 def _distrust(part: ConfirmedPart) -> str:

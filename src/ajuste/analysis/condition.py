@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from ajuste.model.results import Measured, Results
+from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.verdict import FailCondition, Verdict
+from ajuste.model.wording import count_of
 from ajuste.study.schema import ExpectedFigure, ExpectTable
 
+_MOST_REASONS: Final = 3
 Outcome = Literal["worsens", "undecided", "holds"]
 
 
@@ -80,8 +83,9 @@ def _share(difference: float, size: float) -> float:
 
 @dataclass(frozen=True)
 class Expectation:
-    """``what`` is expected, and what was ``found``."""
+    """``what`` is expected of its ``subject``, and what was ``found``."""
 
+    subject: str
     what: str
     found: str
     holds: bool
@@ -91,16 +95,50 @@ def expectations(expected: ExpectTable, results: Results, *, changed: bool) -> t
     """Each of what is ``expected`` beside ``results``. A study that was ``changed`` has a digest of its own."""
     compared: list[Expectation] = []
     if expected.digest and not changed:
-        compared.append(Expectation(f"digest {expected.digest}", results.digest, expected.digest == results.digest))
+        compared.append(_of_digest(expected, results))
+    if expected.stalls is not None or results.stopped == "failed":
+        compared.append(_of_failures(expected.stalls or 0, results))
     for figure in expected.figures:
         named = figure.configuration
         meant = [one for one in results.configurations if (one.name == named if named else not one.baseline)]
         if not meant:
             what = f"{figure.metric} of {named or 'alternatives'}"
-            compared.append(Expectation(what, "no such configuration", holds=False))
+            compared.append(Expectation(what, what, "no such configuration", holds=False))
         for configuration in meant:
             compared.extend(_of_figure(figure, configuration, results))
     return tuple(compared)
+
+
+def renamed(expected: ExpectTable, names: Mapping[str, str]) -> ExpectTable:
+    """Return the same with levels of the factor kernel called as in ``names``."""
+    levels = {f"{KERNEL_FACTOR}={text}": f"{KERNEL_FACTOR}={name}" for text, name in names.items()}
+    figures = tuple(
+        one.model_copy(update={"configuration": _replaced(one.configuration, levels)}) for one in expected.figures
+    )
+    return expected.model_copy(update={"figures": figures})
+
+
+def _replaced(text: str, levels: Mapping[str, str]) -> str:
+    for level in sorted(levels, key=len, reverse=True):
+        text = text.replace(level, levels[level])
+    return text
+
+
+def _of_digest(expected: ExpectTable, results: Results) -> Expectation:
+    found = results.digest
+    if found != expected.digest and expected.ajuste not in ("", results.ajuste):
+        found += f", by Ajuste {results.ajuste}; {expected.ajuste} wrote the file"
+    return Expectation("digest", f"digest {expected.digest}", found, expected.digest == results.digest)
+
+
+def _of_failures(most: int, results: Results) -> Expectation:
+    """Trials that were repeated count as often as they failed. A study that failed has more than any number."""
+    failed = results.tally.failed
+    reasons = "; ".join(list(results.tally.reasons)[:_MOST_REASONS])
+    what = f"at most {count_of(most, 'failed trial')}" if most else "no failed trial"
+    if results.stopped == "failed":
+        return Expectation("failed trials", what, results.stopped_because, holds=False)
+    return Expectation("failed trials", what, f"{failed}: {reasons}" if failed else "0", failed <= most)
 
 
 def _of_figure(figure: ExpectedFigure, own: Measured, results: Results) -> Iterator[Expectation]:
@@ -108,14 +146,14 @@ def _of_figure(figure: ExpectedFigure, own: Measured, results: Results) -> Itera
     if figure.verdict:
         verdicts = [one for one in results.verdicts if (one.configuration, one.metric) == (own.name, figure.metric)]
         word = verdicts[0].verdict if verdicts else "no verdict"
-        yield Expectation(f"{name}: {' or '.join(figure.verdict)}", word, word in figure.verdict)
+        yield Expectation(name, f"{name}: {' or '.join(figure.verdict)}", word, word in figure.verdict)
     if figure.least is None and figure.most is None:
         return
     limits = {"at least": figure.least, "at most": figure.most}
     what = f"mean {name}: {' and '.join(f'{word} {limit:g}' for word, limit in limits.items() if limit is not None)}"
     if figure.metric not in own.metrics:
-        yield Expectation(what, "not measured", holds=False)
+        yield Expectation(f"mean {name}", what, "not measured", holds=False)
         return
     mean = own.metrics[figure.metric].mean
     holds = (figure.least is None or figure.least <= mean) and (figure.most is None or mean <= figure.most)
-    yield Expectation(what, f"{mean:g}", holds)
+    yield Expectation(f"mean {name}", what, f"{mean:g}", holds)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.command_line import Commands
-from ajuste.cli.options import AcceptRisk, Json, Quiet, Wait, example, wait_seconds
+from ajuste.cli.options import AcceptRisk, AsRoot, Json, Packages, Quiet, Wait, example, wait_seconds
 from ajuste.machine.home import home
 from ajuste.model.campaign import (
     CAMPAIGN_NAME,
+    CANDIDATE,
     MOST_PROPOSALS,
     Campaign,
     CampaignStanding,
     ExploredMetric,
     ProposalRecord,
+    Refereed,
 )
 from ajuste.model.capability import Asked
 from ajuste.model.error import RequestError
@@ -35,6 +39,15 @@ if TYPE_CHECKING:
 app = Commands()
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The campaign.")]
+Proposals = Annotated[
+    int, typer.Option("--proposals", min=1, max=MOST_PROPOSALS, help="How many tests share the error rate.")
+]
+Explore = Annotated[int, typer.Option("--explore", min=2, max=1000, help="Blocks of an exploration.")]
+Confirm = Annotated[int, typer.Option("--confirm", min=5, max=10_000, help="Blocks of a confirmation.")]
+ErrorRate = Annotated[
+    float, typer.Option("--error-rate", min=0.001, max=0.5, help="The share of promotions that may be false.")
+]
+PLAIN_NUMBER: Final = r"^\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*$"
 EXAMPLE: Final = (
     "ajuste campaign new turns --study granularity --metric involuntary-switches=lower "
     "--tunable sched_min_granularity_ns"
@@ -81,19 +94,13 @@ def new(
         list[str] | None,
         typer.Option("--hidden", metavar="STUDY", help="A study that only confirms, and stays hidden (repeatable)."),
     ] = None,
-    proposals: Annotated[
-        int, typer.Option("--proposals", min=1, max=MOST_PROPOSALS, help="How many tests share the error rate.")
-    ] = 200,
-    explore: Annotated[int, typer.Option("--explore", min=2, max=1000, help="Blocks of an exploration.")] = 5,
-    confirm: Annotated[int, typer.Option("--confirm", min=5, max=10_000, help="Blocks of a confirmation.")] = 40,
-    error_rate: Annotated[
-        float, typer.Option("--error-rate", min=0.001, max=0.5, help="The share of promotions that may be false.")
-    ] = 0.05,
+    proposals: Proposals = 200,
+    explore: Explore = 5,
+    confirm: Confirm = 40,
+    error_rate: ErrorRate = 0.05,
     as_json: Json = False,
 ) -> None:
     """Begin a campaign: what may be proposed, and what it is judged by."""
-    import re
-
     from ajuste.design.search.goal import split_objective
     from ajuste.kernel.spec import parse_study_spec
     from ajuste.run.campaign.evaluator import Evaluator
@@ -102,8 +109,7 @@ def new(
     from ajuste.study.builtin import find_study
     from ajuste.study.read import read_study
 
-    if not re.fullmatch(CAMPAIGN_NAME, name):
-        raise RequestError(f"campaign {name[:80]!r}: expected lower-case letters, digits and hyphens")
+    _check_name(name)
     known = catalogue()
     given = (study, *(hidden or ()))
     studies = tuple(read_study(find_study(one), known, parse_kernel=parse_study_spec) for one in given)
@@ -167,6 +173,126 @@ def propose(
 
 
 @app.command()
+@example(
+    "ajuste campaign referee sorter --candidate build/sorter --better lower --witness user-time -- {candidate} --bench"
+)
+def referee(
+    name: Name,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="COMMAND [ARGUMENT]...",
+            help="Measures the candidate at {candidate} and prints its score (run without a shell).",
+            show_default=False,
+        ),
+    ],
+    candidate: Annotated[
+        Path, typer.Option("--candidate", metavar="PATH", help="The file or directory that the optimiser changes.")
+    ],
+    better: Annotated[
+        str, typer.Option("--better", metavar="lower|higher", help="Which score is better: lower or higher.")
+    ],
+    score: Annotated[
+        str,
+        typer.Option(
+            "--score",
+            metavar="REGEX",
+            help="Where the command prints its score, as the first group (default: a line that is a number).",
+            show_default=False,
+        ),
+    ] = PLAIN_NUMBER,
+    witness: Annotated[
+        str | None,
+        typer.Option(
+            "--witness", metavar="NAME", help="A metric that Ajuste measures itself and that must improve, too."
+        ),
+    ] = None,
+    trust_score: Annotated[
+        bool,
+        typer.Option("--trust-score", help="Require no --witness: no candidate can change what is printed."),
+    ] = False,
+    proposals: Proposals = 200,
+    explore: Explore = 5,
+    confirm: Confirm = 40,
+    error_rate: ErrorRate = 0.05,
+    kernel: Annotated[
+        str | None, typer.Option("--kernel", metavar="KERNEL", help="Measure in a guest with this kernel: debian:6.12.")
+    ] = None,
+    file: Annotated[
+        list[str] | None,
+        typer.Option("--file", metavar="FILE", help="A file of the command, relative to here (repeatable)."),
+    ] = None,
+    package: Packages = None,
+    as_root: AsRoot = False,
+    timeout: Annotated[str, typer.Option("--timeout", metavar="DURATION", help="Time limit of one trial.")] = "1m",
+    max_time: Annotated[
+        str, typer.Option("--max-time", metavar="DURATION", help="Time limit of an exploration or a confirmation.")
+    ] = "30m",
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 3 if the candidate is not the best so far.")
+    ] = False,
+    wait: Wait = None,
+    as_json: Json = False,
+) -> int:
+    """Print the score of an optimiser's candidate, judged beside the best so far.
+
+    Use it in place of the optimiser's own evaluation command. The first call begins the campaign NAME with the
+    candidate as it is. Each later one measures the candidate and the best so far in random order, as `propose` does.
+    The score is 100 until something is proved to be better, so that an optimiser which keeps what scores best keeps
+    nothing else.
+    """
+    from ajuste.cli.saving import study_text
+    from ajuste.kernel.spec import parse_spec
+    from ajuste.run.campaign.candidates import PLACE
+    from ajuste.run.campaign.referee import judge_candidate, one_referee, refereed_campaign
+    from ajuste.study.command_line.request import Request
+    from ajuste.study.command_line.study import adhoc_document, adhoc_study
+    from ajuste.study.site import is_own
+
+    _check_name(name)
+    if better not in ("lower", "higher"):
+        raise RequestError(f"--better {better[:80]}: expected lower or higher")
+    if not any(PLACE in word for word in words):
+        raise RequestError(f"the command does not name the candidate; expected {PLACE} in one of its words")
+    if witness and trust_score:
+        raise RequestError("--witness and --trust-score are mutually exclusive")
+    known = catalogue()
+    request = Request(
+        commands=(tuple(words),),
+        kernel=kernel,
+        file=tuple(file or ()),
+        package=tuple(package or ()),
+        metric=(f"score,{better}=regex:{score}",),
+        timeout=timeout,
+        max_time=max_time,
+        name=name,
+        as_root=as_root,
+    )
+    own = [*request.file, *([words[0]] if is_own(words[0]) and PLACE not in words[0] else [])]
+    adhoc_study(request, known, parse_kernel=parse_spec)
+    wanted = Campaign(
+        name=name,
+        study="",
+        study_sha256="",
+        metric="score",
+        witness=witness,
+        tunables=(CANDIDATE,),
+        proposals=proposals,
+        explore=explore,
+        confirm=confirm,
+        error_rate=error_rate,
+        refereed=Refereed(path=str(candidate.absolute()), start="", trusted=trust_score),
+    )
+    bench = _bench(quiet=True, accept_risk=False, wait=wait)
+    with one_referee(home(), name):
+        text = study_text(adhoc_document(request, known)[0], f"ajuste campaign referee {name}")
+        kept = refereed_campaign(home(), wanted, text, own, known, bench)
+        found = judge_candidate(kept, known, bench)
+    print(found.model_dump_json(indent=2) if as_json else repr(found.score))
+    return 3 if exit_code and not found.accepted else 0
+
+
+@app.command()
 @example("ajuste campaign show")
 def show(
     name: Annotated[
@@ -193,6 +319,11 @@ def show(
         print(found.model_dump_json(indent=2))
     else:
         print_report(campaign_report(found), Console(file=sys.stdout))
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch(CAMPAIGN_NAME, name):
+        raise RequestError(f"campaign {name[:80]!r}: expected lower-case letters, digits and hyphens")
 
 
 def _bench(*, quiet: bool, accept_risk: bool, wait: str | None = None) -> ExperimentBench:
@@ -247,7 +378,8 @@ def proposal_report(record: ProposalRecord, found: CampaignStanding) -> Report:
 
 def settings_words(settings: Mapping[str, str]) -> str:
     """``NAME=LEVEL``, one after the other; it may be of any stranger."""
-    text = visible_line(", ".join(f"{name}={level}" for name, level in settings.items()))
+    short = {name: level[:12] if name == CANDIDATE else level for name, level in settings.items()}
+    text = visible_line(", ".join(f"{name}={level}" for name, level in short.items()))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 

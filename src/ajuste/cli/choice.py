@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.design.search.goal import Search
 from ajuste.kernel.spec import KernelToBuild, parse_source, parse_spec, parse_study_spec, read_options, specs_to_build
 from ajuste.machine.home import home
+from ajuste.model.capability import Asked
 from ajuste.model.error import Place, RequestError
 from ajuste.model.wording import visible_line
 from ajuste.report.console import Console, sheet
@@ -42,12 +44,17 @@ def chosen_study(
     disk: Callable[[DiskTable], str] | None = None,
     without: Sequence[str] | None = None,
     levels: Sequence[str] | None = None,
+    asked: Asked = Asked("study file"),  # noqa: B008
 ) -> Study:
     """The study of that name or file, with the choices of the command line. ``disk`` gives the name of one on this
-    machine to a study that is about a disk. Raises RequestError.
+    machine to a study that is about a disk, ``asked`` what the file may build. Raises RequestError.
     """
     kernels = None if kernel is None else _kernels(kernel)
-    study = read_study(find_study(name), catalogue, parse_kernel=parse_study_spec)
+    study = read_study(find_study(name), catalogue, parse_kernel=partial(parse_study_spec, asked=asked))
+    if study.patches:
+        from ajuste.run.contained import with_patches  # few studies contain any
+
+        study = with_patches(study, home())
     study = with_factor_levels(study, levels or (), catalogue, parse_study_spec)
     study = without_levels(study, without or ())
     if kernel is not None and any(factor.kernels for factor in study.factors):

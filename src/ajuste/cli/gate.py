@@ -27,7 +27,7 @@ from ajuste.run.gate.bench import BenchRequest
 from ajuste.run.gate.checkout import ProjectRepository
 from ajuste.run.gate.gate import NoopGate, RevisionGate
 from ajuste.run.testbed import RunOptions
-from ajuste.study.project import HINT, PROJECT_FILE, BenchmarkTable, read_project
+from ajuste.study.project import HINT, PROJECT_FILE, read_project
 
 FEWEST_NOOPS: Final = 5
 MOST_NOOPS: Final = 1000
@@ -52,6 +52,7 @@ def bench_request(names: list[str] | None, *, fresh: bool, quiet: bool, wait: st
         RunOptions(home(), wait_s=wait_seconds(wait)),
         command_line(),
         _say_failed,
+        project.reproduced(tuple(names or ())),
         fresh=fresh,
         quiet=quiet,
     )
@@ -68,12 +69,12 @@ def _project_file(top: Path) -> Path:
     raise RequestError(f"{PROJECT_FILE} not found in {here} or above it in the repository", hint=f"write one: {HINT}")
 
 
-def _say_failed(benchmark: BenchmarkTable, failure: AjusteError) -> None:
+def _say_failed(name: str, failure: AjusteError) -> None:
     """At once, with all that is known; the others go on."""
     place = f"{failure.place}: " if failure.place else ""
     lines = [shortened(line) for line in f"{place}{failure.message}".splitlines()[:MOST_ERROR_LINES]]
     hint = f"\n  {failure.hint}" if failure.hint else ""
-    print(visible(f"ajuste: benchmark {benchmark.name}: " + "\n".join(lines) + hint), file=sys.stderr)
+    print(visible(f"ajuste: benchmark {name}: " + "\n".join(lines) + hint), file=sys.stderr)
 
 
 @example("ajuste gate --base HEAD")
@@ -122,7 +123,8 @@ def gate(
     """Check whether a revision is slower than another, for CI.
 
     Builds both revisions, measures the benchmarks of ajuste.toml in both side by side, and judges each by its limit. A
-    regression is proved when the whole interval lies beyond the limit.
+    regression is proved when the whole interval lies beyond the limit. A reproducer is measured in the head alone: what
+    its study expects and does not find is a regression.
 
     Exit codes: 0 no regression, 1 a benchmark failed, 2 the request was wrong, 3 a regression is proved (also where a
     benchmark failed), 4 undecided. With --noop 3 means that more than 5 % of comparisons call nothing a change.
@@ -166,6 +168,7 @@ def _noop(
     request = bench_request(names, fresh=fresh, quiet=quiet or as_json, wait=wait)
     repository = request.repository
     revision = repository.working_tree() if head is None else repository.revision(head, "--head")
+    request.require_benchmarks()
     request.check()
     result = NoopGate(request, revision, runs).carry_out()
     if as_json:

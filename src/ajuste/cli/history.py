@@ -67,6 +67,7 @@ def history(
     """
     request = bench_request(names, fresh=fresh, quiet=quiet or as_json, wait=wait)
     every = _commits(request.repository, since, until, last)
+    request.require_benchmarks()
     request.check()
     result = ProjectHistory(request, spread(every, last), every).carry_out()
     if as_json:

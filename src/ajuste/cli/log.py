@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, TextIO
 
-from ajuste.machine.files import user_name
+from ajuste.machine.files import require_no_foreign_link, user_name
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible_line
@@ -67,6 +67,7 @@ def without_log(words: Sequence[str]) -> Sequence[str]:
 
 def _opened(path: Path) -> int:
     """The file, for its user alone. Raises RequestError for a link, for what is no file, and for another user's."""
+    require_no_foreign_link(path.parent)
     try:
         descriptor = os.open(path, _FLAGS, 0o600)
     except OSError as error:

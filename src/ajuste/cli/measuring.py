@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from ajuste.analysis.condition import Checked, checked, expectations
+from ajuste.analysis.condition import Checked, checked, expectations, renamed
 from ajuste.catalogue.loader import Catalogue
 from ajuste.cli.choice import built_for
 from ajuste.cli.showing import show_results
-from ajuste.machine.files import write_text
+from ajuste.machine.files import require_no_foreign_link, write_text
 from ajuste.model.error import Place, RequestError, RunError
+from ajuste.model.kernel import KernelImage
 from ajuste.model.results import Results
 from ajuste.model.verdict import FailCondition, Verdict
 from ajuste.model.wording import count_of, percent, visible_line
@@ -86,17 +87,28 @@ class Showing:
 @dataclass(frozen=True)
 class Expected:
     """What a study expects, and the files that get the outcome as ``tests``. It was ``changed`` on the command line, or
-    not.
+    not; ``notes`` say what else keeps its digest from being compared.
     """
 
     study: str
     table: ExpectTable
     tests: Mapping[Form, Path]
     changed: bool
+    notes: tuple[str, ...] = ()
+
+    def on(self, names: Mapping[str, str], images: Mapping[str, KernelImage]) -> Expected:
+        """The same with kernels by ``names``, of those that were built, and with what their ``images`` say."""
+        built = {spec: images[spec] for spec in names.values() if spec in images}
+        others = [spec for spec, image in built.items() if image.sha256 not in self.table.kernels]
+        notes = tuple(f"{spec} was built to another kernel, as by another compiler" for spec in others)
+        return replace(self, table=renamed(self.table, names), notes=self.notes + (notes if self.table.kernels else ()))
 
     def exit_code(self, results: Results, *, as_json: bool) -> int:
         """3 where one thing came out otherwise, 0 if none; a line for each of those, and how many hold."""
-        found = expectations(self.table, results, changed=self.changed)
+        found = expectations(self.table, results, changed=self.changed or bool(self.notes))
+        if self.table.digest:
+            for note in self.notes:
+                typer.echo(visible_line(f"digest not compared: {note}"), err=as_json)
         if self.tests:
             from ajuste.report.expected import as_tests  # few runs are tests
 
@@ -116,6 +128,8 @@ def check_report(path: Path | None, option: str = "--report") -> None:
     """Whether a report can be written to the file of ``option``. Raises RequestError."""
     if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
         raise RequestError(f"{option} {path}: expected a file in an existing directory")
+    if path is not None:
+        require_no_foreign_link(path.parent)
 
 
 def means_of_boots(means: RunOptions, loader: str | None, *, reboots: bool) -> RunOptions:
@@ -181,7 +195,8 @@ def _measured(
     from ajuste.store.store import Store
 
     quiet = showing.quiet or showing.as_json
-    study = with_kernels(study, built_for(study, catalogue, means, quiet=quiet))
+    names = built_for(study, catalogue, means, quiet=quiet)
+    study = with_kernels(study, names)
     with progress_of(study, catalogue, quiet=showing.quiet) as progress:
         chosen = replace(means, say=progress.say)
         experiment = prepare(study, catalogue, chosen)
@@ -203,7 +218,10 @@ def _measured(
             browser=showing.browser,
             again=done.created if done.id in ended else "",
         )
-    if failed:
+    expected = expected and expected.on(names, experiment.images)
+    if failed and expected:
+        typer.echo(visible_line(f"the study failed: {done.stopped_because}"), err=True)
+    elif failed:
         raise RunError(f"the study failed: {done.stopped_because}", hint=f"ajuste report {done.id} --trials shows each")
     code = exit_code_of(fail_on, results, as_json=showing.as_json) if fail_on else 0
     return max(code, expected.exit_code(results, as_json=showing.as_json)) if expected else code

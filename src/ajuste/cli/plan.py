@@ -16,6 +16,7 @@ from ajuste.executor.host.caller import user_here
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.prepared import disk_in_plan
 from ajuste.machine.home import home
+from ajuste.model.capability import Asked
 from ajuste.report.console import Console
 from ajuste.report.plan import PlannedPackageSet, PlannedStudy, plan_report
 from ajuste.report.terminal import print_report
@@ -49,7 +50,10 @@ def plan(
 ) -> None:
     """Show every write, command and trial of STUDY, and do nothing."""
     known = catalogue()
-    chosen = chosen_study(study, known, kernel, seed, target, parameter, lambda _: disk_in_plan(disk), without, set_)
+    asked = Asked("study file").planning
+    chosen = chosen_study(
+        study, known, kernel, seed, target, parameter, lambda _: disk_in_plan(disk), without, set_, asked
+    )
     require_disk_wanted(chosen, disk)
     if package:
         chosen = with_packages(chosen, package)

@@ -10,9 +10,11 @@ import typer
 from ajuste.cli.options import example, option
 from ajuste.cli.saving import check_save, save_study
 from ajuste.machine.home import home
+from ajuste.model.wording import count_of, listed, visible_line
 from ajuste.run.outcome import reproducer, results_of
 from ajuste.store.store import Store
 from ajuste.study.command_line.request import share
+from ajuste.study.schema import ExpectTable
 
 
 @example("ajuste reproduce nice -o nice-test.toml")
@@ -34,6 +36,10 @@ def reproduce(
     with Store(home().store_url) as store:
         found = store.find_run(run)
         results = results_of(found, store)
-    study = reproducer(found, results, limit)
+        study, notes = reproducer(found, results, home(), limit)
     save_study(study.document(), output, results.reproduce[0] if results.reproduce else "", "--output")
-    typer.echo(f"{output}: {len(study.expect.figures) if study.expect else 0} figures expected")
+    expected = study.expect or ExpectTable()
+    words = [count_of(len(expected.figures), "figure"), *(["the digest"] if expected.digest else [])]
+    typer.echo(f"{output} expects {listed(words)}")
+    for note in notes:
+        typer.echo(visible_line(note))

@@ -18,7 +18,9 @@ from ajuste.cli.options import example, option
 from ajuste.executor.host.prepared import disk_for_run
 from ajuste.kernel.spec import is_to_build
 from ajuste.machine.home import home
+from ajuste.model.capability import Asked
 from ajuste.model.error import Place, RequestError
+from ajuste.report.display import Activity
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.condition import fail_conditions
 from ajuste.study.command_line.request import block_range, seconds
@@ -77,6 +79,18 @@ def run(
     cluster_keys: options.ClusterKeys = None,
     insecure: options.Insecure = False,
     accept_risk: options.AcceptRisk = False,
+    build: Annotated[
+        bool,
+        typer.Option(
+            "--build",
+            help="Allow STUDY to build patches and BPF schedulers on this machine: read it first.",
+            rich_help_panel=options.RARE,
+        ),
+    ] = False,
+    scheduler: Annotated[
+        list[Path] | None,
+        option("Use this program of a BPF scheduler, such as build/scx_mine (repeatable).", "FILE", panel=options.RARE),
+    ] = None,
     wait: options.Wait = None,
     fail_on: options.FailOn = None,
     junit: Annotated[
@@ -118,7 +132,8 @@ def run(
         def opened(table: DiskTable) -> str:
             return stack.enter_context(disk_for_run(disk, table.size_mib, accept_risk=accept_risk))
 
-        chosen = chosen_study(study, known, kernel, seed, target, parameter, opened, without, set_)
+        asked = Asked("study file", options=frozenset({"--build"} if build else ()))
+        chosen = chosen_study(study, known, kernel, seed, target, parameter, opened, without, set_, asked)
         require_disk_wanted(chosen, disk)
         if machine is not None:
             chosen = with_machine(chosen, machine, known)
@@ -135,7 +150,14 @@ def run(
         if reboots or reboot_each is not None:
             chosen = with_boots(chosen, reboot_each)
         changed = any(given.values()) or (kernel, seed, target) != (None, None, None)
-        expected = _expected(chosen, tests, changed=changed)
+        notes: tuple[str, ...] = ()
+        if chosen.schedulers or scheduler:
+            from ajuste.run.contained import with_schedulers  # few studies contain any
+
+            with Activity(quiet=quiet or as_json) as activity:
+                found = with_schedulers(chosen, home(), asked, activity.say, scheduler or ())
+            chosen, notes = found.study, found.notes
+        expected = _expected(chosen, tests, changed=changed, notes=notes)
         chosen = chosen.model_copy(update={"expect": None})  # It is no part of the question.
         return measure(
             chosen,
@@ -172,7 +194,7 @@ def _named(study: str, given: Mapping[str, list[str] | None]) -> str:
     )
 
 
-def _expected(study: Study, tests: Mapping[Form, Path], *, changed: bool) -> Expected | None:
+def _expected(study: Study, tests: Mapping[Form, Path], *, changed: bool, notes: tuple[str, ...]) -> Expected | None:
     """What ``study`` expects, and the files for it. Raises RequestError for files without anything to put into them."""
     if study.expect is None:
         if tests:
@@ -183,4 +205,4 @@ def _expected(study: Study, tests: Mapping[Form, Path], *, changed: bool) -> Exp
                 place=Place(f"--{form} {path}"),
             )
         return None
-    return Expected(study.name, study.expect, tests, changed=changed)
+    return Expected(study.name, study.expect, tests, changed=changed, notes=notes)

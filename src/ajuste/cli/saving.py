@@ -46,6 +46,8 @@ def _item(value: Any) -> Any:
         for one in value:
             tables.append(_table(one))
         return tables
+    if isinstance(value, str) and "\n" in value and "\r" not in value:
+        return tomlkit.string(value, multiline=True)
     return value
 
 

@@ -1,7 +1,8 @@
 r"""Kernel specs: how a person names a kernel, ``debian:5.10``, ``mine:NAME`` or ``build:debian:6.1+NUMA=n``.
 
-A kernel to be built is ``build:SOURCE`` and parts after ``+``: ``NAME=VALUE`` with a name of Kconfig is an option, any
-other part is the file of a patch. A ``\`` before ``+``, ``,`` or ``\`` takes that character as it is.
+A kernel to be built is ``build:SOURCE`` and parts after ``+``: ``NAME=VALUE`` with a name of Kconfig is an option,
+``config=lab-ext`` is the configuration that options are added to, any other part is the file of a patch. A ``\`` before
+``+``, ``,`` or ``\`` takes that character as it is.
 """
 
 from __future__ import annotations
@@ -188,6 +189,11 @@ TO_BUILD = "build"
 _NUMBER = r"(?:0|[1-9][0-9]{0,3})"
 _VERSION = re.compile(rf"{_NUMBER}(?:\.{_NUMBER}){{0,2}}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
+CONFIGS = ("lab", "lab-ext", "distro")
+"""Configurations by name; a file is none of a specification."""
+WITH_SCHEDULERS = "lab-ext"
+"""The one that is built with the BPF schedulers of its sources."""
+_CONFIG = "config="
 _RELEASE = re.compile(rf"{_NUMBER}\.{_NUMBER}[+~.\-0-9a-zA-Z]*")
 _OPTION = re.compile(r"[A-Za-z0-9_]+")
 _VALUE = re.compile(r"[ymn]|-?\d+|0x[0-9a-fA-F]+|\"[^\"\\\n]*\"")
@@ -253,10 +259,11 @@ class SourceTree(BaseModel):
 
 class KernelToBuild(BaseModel):
     """A kernel that is built from ``source`` with ``options`` (a name without ``CONFIG_`` and a value as in a
-    ``.config``) and ``patches``, in their order.
+    ``.config``) beside those of ``config``, and ``patches``, in their order.
     """
 
     source: PackagedKernel | SourceTree
+    config: str = CONFIGS[0]
     options: tuple[tuple[str, str], ...] = ()
     patches: tuple[Path, ...] = ()
 
@@ -266,7 +273,8 @@ class KernelToBuild(BaseModel):
         return tuple(f"{name}={_plain(value)}" for name, value in self.options)
 
     def __str__(self) -> str:
-        parts = (str(self.source), *self.settings, *map(_patch_text, self.patches))
+        config = () if self.config == CONFIGS[0] else (f"{_CONFIG}{self.config}",)
+        parts = (str(self.source), *config, *self.settings, *map(_patch_text, self.patches))
         return f"{TO_BUILD}:" + "+".join(re.sub(r"([\\+,])", r"\\\1", part) for part in parts)
 
 
@@ -346,9 +354,9 @@ def parse_study_spec(text: str, asked: Asked = Asked("study file")) -> KernelSpe
     spec = parse_spec(text)
     if isinstance(spec, KernelToBuild) and (code := _runs_here(spec)) and not asked.may("kernel source"):
         raise RequestError(
-            f"{text!r}: {code} is not allowed in a study file, because building runs it on this machine; "
-            "expected build:debian:VERSION+NAME=VALUE, with y, m, n or a number as VALUE",
-            hint="give this kernel on the command line, with --kernel",
+            f"{text!r}: {code} is not allowed in a study file without --build, because building runs it on this "
+            "machine; expected build:debian:VERSION+NAME=VALUE, with y, m, n or a number as VALUE",
+            hint="give this kernel on the command line, with --kernel; or read the file, then add --build",
         )
     return spec
 
@@ -418,8 +426,12 @@ def _to_build(text: str, rest: str) -> KernelToBuild:
             hint="remove the +, or write \\+ for a + within a name",
         )
     source = parse_source(parts[0])
-    options = [part for part in parts[1:] if _is_option(part)]
-    patches = [part for part in parts[1:] if not _is_option(part)]
+    configs = [part.removeprefix(_CONFIG) for part in parts[1:] if part.startswith(_CONFIG)]
+    if len(configs) > 1 or not set(configs) <= {*CONFIGS}:
+        raise RequestError(f"{text!r}: config={','.join(configs)} not found; expected one of {', '.join(CONFIGS)}")
+    others = [part for part in parts[1:] if not part.startswith(_CONFIG)]
+    options = [part for part in others if _is_option(part)]
+    patches = [part for part in others if not _is_option(part)]
     for part in patches:
         if isinstance(source, PackagedKernel) and _OF_A_PACKAGE.fullmatch(part):
             raise RequestError(
@@ -430,7 +442,7 @@ def _to_build(text: str, rest: str) -> KernelToBuild:
         read = read_options(options)
     except RequestError as failure:
         raise RequestError(f"{text!r}: {failure.message}", hint=failure.hint) from None
-    return KernelToBuild(source=source, options=read, patches=tuple(map(Path, patches)))
+    return KernelToBuild(source=source, config=(configs or CONFIGS)[0], options=read, patches=tuple(map(Path, patches)))
 
 
 def _is_option(part: str) -> bool:

@@ -64,17 +64,23 @@ def _number(name: str, environment: Mapping[str, str]) -> int:
     )
 
 
+def require_no_foreign_link(directory: Path) -> None:
+    """Raise RequestError where a link of another user, or of the one who called sudo, would lead root elsewhere."""
+    if os.geteuid() != 0:
+        return
+    trusted = _trusted(os.environ).links
+    for folder in (directory, *directory.absolute().parents):
+        if folder.is_symlink() and (uid := folder.lstat().st_uid) not in trusted:
+            raise RequestError(f"{folder} is a link owned by {user_name(uid)}", hint="name the directory itself")
+
+
 def make_directory(directory: Path, mode: int = 0o700) -> None:
     """Make ``directory`` and every missing one above it, for this user alone unless ``mode`` says otherwise.
 
     Under sudo, what is made in a directory of the caller belongs to the caller. Raises RequestError where another
     user's link would lead root elsewhere.
     """
-    if os.geteuid() == 0:
-        trusted = _trusted(os.environ).links
-        for folder in (directory, *directory.absolute().parents):
-            if folder.is_symlink() and (uid := folder.lstat().st_uid) not in trusted:
-                raise RequestError(f"{folder} is a link owned by {user_name(uid)}", hint="name the directory itself")
+    require_no_foreign_link(directory)
     missing = [directory, *directory.parents]
     missing = missing[: next((i for i, folder in enumerate(missing) if folder.exists()), len(missing))]
     for folder in reversed(missing):
@@ -215,6 +221,7 @@ def replaced(path: Path, *, mode: int = 0o600) -> Iterator[Path]:
     """Yield an empty file that takes the place of ``path`` when the block ends without an error. Nobody else writes to
     it, not even in a container that shares the directory, where PIDs can be the same. Raises OSError.
     """
+    require_no_foreign_link(path.parent)
     new = path.with_name(f".{path.name}.{token_hex(8)}.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
@@ -251,6 +258,7 @@ def open_named(path: Path) -> BufferedWriter:
     """Open the file that a person named for writing; as root through no link and into no file of another user's making.
     Raises OSError, and RequestError for a file or link that another user has put there.
     """
+    require_no_foreign_link(path.parent)
     ids = None
     try:
         status = path.lstat()
@@ -265,6 +273,8 @@ def open_named(path: Path) -> BufferedWriter:
                 f"{path} belongs to {user_name(status.st_uid)}; it is not overwritten",
                 hint="choose another name, or remove the file",
             )
+        if os.geteuid() == 0 and status.st_uid != 0 and stat.S_ISFIFO(status.st_mode):
+            raise RequestError(f"{path} is a FIFO of {user_name(status.st_uid)}", hint="name a file")
         flags = os.O_TRUNC | (0 if stat.S_ISLNK(status.st_mode) else os.O_NOFOLLOW)
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, 0o666)
     if ids is not None:

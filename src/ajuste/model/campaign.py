@@ -11,7 +11,24 @@ from ajuste.model.base import ClosedModel
 CAMPAIGN_NAME: Final = r"^[a-z0-9][a-z0-9-]{0,47}$"
 MOST_PROPOSALS: Final = 10_000
 
+CANDIDATE: Final = "candidate"
+"""What is proposed where a referee judges files: the SHA-256 of their content."""
+START_SCORE: Final = 100.0
+"""The score of the candidate that a referee began with, and of each that was not promoted."""
+
 CampaignEvent = Literal["begun", "proposed", "explored", "confirming", "confirmed", "refused"]
+
+
+class Refereed(ClosedModel):
+    """What a referee judges: the file or directory ``path``, whose content was ``start`` when the campaign began. The
+    command has ``files`` of its own, by name with their SHA-256. It is ``trusted`` if no candidate can change what it
+    prints.
+    """
+
+    path: str
+    start: str
+    files: dict[str, str] = Field(default_factory=dict)
+    trusted: bool = False
 
 
 class Campaign(ClosedModel):
@@ -21,7 +38,7 @@ class Campaign(ClosedModel):
     when the campaign began. ``metric`` is the goal, and ``better`` its direction if it has none itself; ``witness`` is
     a metric that Ajuste measures itself, where the goal is printed by the workload. ``hidden`` counts the studies that
     only confirm, and ``sealed_sha256`` commits to them and to the secret that seeds follow from. Each of up to
-    ``proposals`` tests has an equal share of ``error_rate``.
+    ``proposals`` tests has an equal share of ``error_rate``. With ``refereed`` files are proposed, not settings.
     """
 
     version: Literal[1] = 1
@@ -39,6 +56,7 @@ class Campaign(ClosedModel):
     error_rate: float = Field(default=0.05, gt=0, le=0.5)
     created: str = ""
     sealed_sha256: str = ""
+    refereed: Refereed | None = Field(default=None, exclude_if=lambda refereed: refereed is None)
 
 
 Text = Annotated[str, Field(max_length=500)]
@@ -109,3 +127,15 @@ class CampaignStanding(ClosedModel):
     error_spent: float = 0.0
     next_level: float = 0.0
     head: str = ""
+
+
+class RefereeAnswer(ClosedModel):
+    """What an optimiser is told of a candidate. ``score`` is ``START_SCORE`` until something better is proved;
+    ``status`` is that of its proposal;
+    *incumbent* is what candidates are measured beside, *superseded* what was that before.
+    """
+
+    score: float
+    accepted: bool
+    status: ProposalStatus | Literal["incumbent", "superseded"]
+    reason: str = ""

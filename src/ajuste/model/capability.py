@@ -32,7 +32,7 @@ Kind = Literal[
     "kernel build",
     "kernel source",
 ]
-Rule = Literal["yes", "no", "named", "--accept-risk", "--allow-host", "--reboots"]
+Rule = Literal["yes", "no", "named", "--accept-risk", "--allow-host", "--reboots", "--build"]
 
 ASKERS: Final[Mapping[Asker, str]] = MappingProxyType(
     {
@@ -66,7 +66,7 @@ KINDS: Final[Mapping[Kind, str]] = MappingProxyType(
         "built kernel": "A kernel that was built here: `mine:NAME`",
         "kernel file": "A kernel by its file: `path:VMLINUZ`",
         "kernel build": "A distribution's kernel to build with other options: `build:debian:6.1+NUMA=n`",
-        "kernel source": "A source tree, a patch or a text to build: its Makefiles run on this machine",
+        "kernel source": "A source tree, patch, text or BPF scheduler to build: its commands run on this machine",
     }
 )
 
@@ -94,9 +94,10 @@ _OF_A_STUDY: Final[Mapping[Kind, Rule]] = {
 _RULES: Final[Mapping[Asker, Mapping[Kind, Rule]]] = {
     "owner": {**_OF_A_STUDY, "kernel source": "yes"},
     "sudo": {**_OF_A_STUDY, "kernel source": "yes"},
-    "study file": _OF_A_STUDY,
+    "study file": {**_OF_A_STUDY, "kernel source": "--build"},
     "project file": {
         "host": "yes",
+        "parameter": "yes",
         "path": "yes",
         "command": "yes",
         "guest command": "yes",
@@ -170,6 +171,8 @@ class Asked:
         if self.may(kind, value):
             return
         message, hint = _REFUSED[rule(self.asker, kind)], _HINTS.get(kind, "see `ajuste help capabilities`")
+        if rule(self.asker, kind) == "--build":
+            hint = "it runs on this machine: read the file, then add --build to ajuste run"
         if rule(self.asker, kind) == "named" and self.named:
             hint = f"allowed here: {', '.join(sorted(self.named)[:10])}"
         place = f"{where}: " if where else ""
@@ -194,6 +197,7 @@ _REFUSED: Final[Mapping[Rule, str]] = {
     "--accept-risk": "may name only with --accept-risk",
     "--allow-host": "may name only with --allow-host",
     "--reboots": "may name only with --reboots",
+    "--build": "may name only with --build",
 }
 _HINTS: Final[Mapping[Kind, str]] = {
     "path": "use a guest, or a parameter that names no path",

@@ -61,7 +61,8 @@ class GateFigure(BaseModel):
     ``low`` and ``high`` are in a verdict: a ratio to the base, or a difference in ``unit`` where ``scale`` says so.
     ``limit`` is a share of the base. ``digest`` is of all trials, ``run`` where the store has them, ``line`` where the
     benchmark stands in the project file. ``culprits`` are the commits with one of which a regression came, if that
-    was asked: a single one, unless some could not be told. With ``layouts`` each of ``blocks`` is a build.
+    was asked: a single one, unless some could not be told. With ``layouts`` each of ``blocks`` is a build. Of a
+    reproducer it is what a study ``expected`` and what was ``found``, without a change and a limit.
     """
 
     name: str
@@ -76,7 +77,9 @@ class GateFigure(BaseModel):
     low: float | None = None
     high: float | None = None
     level: float = 0.95
-    limit: float
+    limit: float = 0.0
+    expected: str = Field(default="", exclude_if=lambda expected: not expected)
+    found: str = Field(default="", exclude_if=lambda found: not found)
     blocks: int = 0
     layouts: bool = Field(default=False, exclude_if=lambda layouts: not layouts)
     clock: Clock | None = None

@@ -57,14 +57,20 @@ def headline(result: GateResult) -> str:
         return _regressions(worse)
     if unknown := result.having("undecided"):
         return f"Undecided: whether {_names(unknown)} got worse by more than the limit."
-    return f"No regression: {count_of(len(result.benchmarks), 'figure')} within the limit."
+    met = [one for one in result.benchmarks if one.expected]
+    within = len(result.benchmarks) - len(met)
+    said = [f"{count_of(within, 'figure')} within the limit"] if within or not met else []
+    said += [f"{count_of(len(met), 'expectation')} met"] if met else []
+    return f"No regression: {listed(said)}."
 
 
 def _regressions(worse: Sequence[GateFigure]) -> str:
     if len(worse) == 1:
         (only,) = worse
+        if only.expected:
+            return f"Regression in {only.name}: {_unmet(only)}."
         return f"Regression in {only.name}: {only.metric} {change_of(only)}, limit {percent(only.limit)}."
-    said = [f"{one.name} {one.metric} {change_of(one)}" for one in worse[:_MOST_NAMED]]
+    said = [f"{one.name} {one.metric} {one.found or change_of(one)}" for one in worse[:_MOST_NAMED]]
     more = f" and {len(worse) - _MOST_NAMED} more" if len(worse) > _MOST_NAMED else ""
     return f"{count_of(len(worse), 'regression')}: {', '.join(said) if more else listed(said)}{more}."
 
@@ -98,10 +104,16 @@ def sentence_of(figure: GateFigure) -> str:
     """What is to be said of one figure beside its name."""
     if figure.verdict == "failed":
         return figure.reason.partition("\n")[0]
+    if figure.expected:
+        return f"{_unmet(figure)}."
     interval = interval_of(figure)
     said = f"{figure.metric} {change_of(figure)}{f' ({interval})' if interval else ''}, limit {percent(figure.limit)}"
     parts = (said, cause_of(figure), culprits_of(figure), figure.reason)
     return " ".join(f"{part.rstrip('.')}." for part in parts if part)
+
+
+def _unmet(figure: GateFigure) -> str:
+    return f"expected {figure.expected}; found {figure.found}"
 
 
 def culprits_of(figure: GateFigure) -> str:
@@ -129,6 +141,8 @@ def _row(figure: GateFigure) -> Row:
     word, sign = LOOKS[figure.verdict]
     means = ("" if mean is None else amount(mean, figure.unit) for mean in (figure.base, figure.head))
     verdict = Badge(word, sign, figure.verdict)
+    if figure.expected:
+        return Row((figure.name, figure.metric, "", figure.found, "", "", "", verdict))
     change_and_limit = (change_of(figure), interval_of(figure), percent(figure.limit))
     return Row((figure.name, figure.metric, *means, *change_and_limit, verdict))
 

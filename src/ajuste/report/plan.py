@@ -102,7 +102,8 @@ class PlannedStudy(ClosedModel):
     """``target`` describes in a line where trials would run. ``trials`` are those of the first blocks, in order;
     later blocks are drawn in the same way from ``seed``. ``once`` is what runs before the first and after the last
     trial. ``design`` says in sentences how they are ordered. ``units`` are the factors' units, where they have one.
-    All guests boot with ``kernel_arguments`` and load ``modules``. ``disk`` may be overwritten.
+    ``builds`` are commands that build schedulers on this machine first. All guests boot with ``kernel_arguments`` and
+    load ``modules``. ``disk`` may be overwritten.
     """
 
     schema_version: int = 1
@@ -136,6 +137,7 @@ class PlannedStudy(ClosedModel):
     kernel_arguments: tuple[str, ...] = Field(default=(), exclude_if=lambda words: not words)
     modules: tuple[str, ...] = Field(default=(), exclude_if=lambda modules: not modules)
     disk: str = Field(default="", exclude_if=lambda disk: not disk)
+    builds: tuple[str, ...] = Field(default=(), exclude_if=lambda builds: not builds)
     packages: PlannedPackageSet | None = Field(default=None, exclude_if=lambda packages: packages is None)
     reboots: PlannedReboots | None = Field(default=None, exclude_if=lambda reboots: reboots is None)
 
@@ -175,6 +177,7 @@ def _frame(plan: PlannedStudy) -> tuple[Fact, ...]:
         ("Boots with", " ".join(plan.kernel_arguments)),
         ("Modules", ", ".join(plan.modules)),
         ("Disk", plan.disk),
+        ("Built here, with --build", "; ".join(plan.builds)),
         ("Clock", plan.clock),
         ("Seed", str(plan.seed)),
         ("Blocks", blocks),

@@ -87,7 +87,7 @@ def _ranked_group(results: Results, metric: Metric, ranking: Ranking, labels: La
     text = "best" if len(ranking.contenders) == 1 else "best mean"
     rows = [row(ranking.winner, "", "", word_badge("improves", text))]
     rows += [
-        row(one.configuration, *_ranked_figures(one), _badge(one, results.smallest_effect), one.reason)
+        row(one.configuration, *_ranked_figures(one), _badge(one, ranking, results.smallest_effect), one.reason)
         for one in ranking.others
     ]
     title = title_with_unit(metric, shown)
@@ -120,7 +120,9 @@ def _names(results: Results, labels: Labels) -> dict[str, str]:
     return {one.name: say(one) for one in results.configurations}
 
 
-def _badge(one: Ranked, smallest_effect: float) -> Badge:
+def _badge(one: Ranked, ranking: Ranking, smallest_effect: float) -> Badge:
+    if one.verdict == "undecided" and one.configuration not in ranking.contenders and one.low is not None:
+        return word_badge("worsens", "slightly worse")
     text = {"worsens": "worse", "undecided": "may be as good", "equivalent": f"within {effect_band(smallest_effect)}"}
     return word_badge(one.verdict, text.get(one.verdict, one.verdict))
 

@@ -15,7 +15,7 @@ from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.design.search.goal import Search
 from ajuste.executor.executor import NOTES, Executor
 from ajuste.executor.host.journals import keeper
-from ajuste.kernel.spec import kernel_kind, specs_to_build
+from ajuste.kernel.spec import WITH_SCHEDULERS, KernelToBuild, kernel_kind, specs_to_build
 from ajuste.machine.cache import remove_leftovers
 from ajuste.machine.installation import ajuste_version
 from ajuste.machine.inventory.inventory import summary_of, take_inventory
@@ -83,18 +83,19 @@ def built_kernels(
     check_claims(study)
     for one in resolved.configurations:
         if one.kernel in wanted:
-            _require_plain(one, study)
+            _require_plain(one, wanted[one.kernel], study)
     built = build_specified(study.kernels, means.home, watcher)
     require_different(built)
     return {text: kernel.image.spec for text, kernel in built.items()}
 
 
-def _require_plain(one: ResolvedConfiguration, study: Study) -> None:
+def _require_plain(one: ResolvedConfiguration, wanted: KernelToBuild, study: Study) -> None:
     """A kernel that is built for a study comes without what only others are built with. Raises RequestError."""
     from ajuste.executor.guest.initramfs import how_to_build
 
     place = study.kernel_place(one.kernel)
-    if one.scheduler:
+    contained = {scheduler.name for scheduler in study.schedulers}
+    if one.scheduler and one.scheduler not in contained and wanted.config != WITH_SCHEDULERS:
         raise RequestError(
             f"{one.kernel} is built without BPF schedulers (sched_ext), which {one.scheduler} requires",
             hint=how_to_build(one.kernel),

@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ajuste.analysis.condition import renamed
 from ajuste.design.stopping import Why
 from ajuste.executor.executor import LEFT_OUT, NOTES
-from ajuste.kernel.spec import BUILT, PackagedKernel, is_to_build, parse_spec
+from ajuste.kernel.spec import (
+    BUILT,
+    CONFIGS,
+    KernelToBuild,
+    OwnKernel,
+    PackagedKernel,
+    is_to_build,
+    parse_source,
+    parse_spec,
+    read_options,
+)
 from ajuste.machine.files import calling_ids
+from ajuste.machine.home import Home
 from ajuste.machine.installation import as_root
 from ajuste.model.boot import BOOTS, BootFindings, KeptBoots
 from ajuste.model.error import RequestError, RunError
+from ajuste.model.gate import SHORT
 from ajuste.model.relevance import kept_of
 from ajuste.model.results import Continuation, Results
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import split_at
+from ajuste.model.wording import count_of, split_at
+from ajuste.study.overrides import with_kernels
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.study.schema import ExpectedFigure, ExpectTable, Study
+from ajuste.study.schema import ExpectedFigure, ExpectTable, PatchTable, SchedulerTable, Study
 
 if TYPE_CHECKING:
+    from ajuste.kernel.building.built import Provenance
     from ajuste.store.record import KeptRecord
     from ajuste.store.store import Run, Store
 
@@ -157,8 +175,9 @@ def _reproduce(run: Run, resolved: ResolvedStudy) -> list[str]:
     return [shlex.join(command)]
 
 
-def reproducer(run: Run, results: Results, within: float | None = None) -> Study:
-    """Return the study of ``run`` on the very kernels it was measured on, which expects what came out.
+def reproducer(run: Run, results: Results, home: Home, within: float | None = None) -> tuple[Study, tuple[str, ...]]:
+    """Return the study of ``run`` on the very kernels it was measured on, which expects what came out, and sentences on
+    what it cannot expect or contain. Patches of its kernels are in it.
 
     ``within`` is how far the means of deciding metrics may be from those of the run, as a share of them. Raises
     RequestError where other machines cannot measure it.
@@ -168,13 +187,6 @@ def reproducer(run: Run, results: Results, within: float | None = None) -> Study
         raise RequestError(f"run {run.id} measured this machine, which others do not have; expected a run of guests")
     if not run.stopped:
         raise RequestError(f"run {run.id} is not finished", hint="finish it with its own command")
-    varied = [spec for factor in study.factors for spec in factor.kernels]
-    inexact = next((spec for spec in varied if not _names_one(spec)), None)
-    if inexact is not None:
-        raise RequestError(
-            f"run {run.id} compares {inexact}, which is not one kernel for ever; expected packages by their release",
-            hint="measure with exact kernels, as `ajuste kernel list` names them: --kernel debian:6.1.0-50-amd64,…",
-        )
     figures = tuple(
         ExpectedFigure(
             metric=one.metric,
@@ -185,10 +197,138 @@ def reproducer(run: Run, results: Results, within: float | None = None) -> Study
         for one in results.verdicts
         if one.deciding
     )
-    kernel = study.target.kernel and _exact(study.target.kernel, run)
-    exact = study.target.clock == "virtual" and (not kernel or _names_one(kernel))
-    expect = ExpectTable(digest=results.digest if exact else "", figures=figures)
-    return study.model_copy(update={"target": study.target.model_copy(update={"kernel": kernel}), "expect": expect})
+    varied = {spec for factor in study.factors for spec in factor.kernels}
+    parts = {spec: _contained(spec, run, home) for spec in study.kernels}
+    names = {spec: part.spec for spec, part in parts.items()}
+    inexact = next((spec for spec in varied if not parts[spec].exact), None)
+    if inexact is not None:
+        raise RequestError(
+            f"run {run.id} compares {inexact}, which is not one kernel for ever; expected packages by their release",
+            hint="measure with exact kernels, as `ajuste kernel list` names them: --kernel debian:6.1.0-50-amd64,…",
+        )
+    notes = [note for part in parts.values() for note in part.notes]
+    notes += [
+        f"{spec} is a level, and is called otherwise where it is built: the digest is not expected"
+        for spec in sorted(varied)
+        if parts[spec].called not in ("", spec)
+    ]
+    own = {one.name for one in study.schedulers}
+    named = {one.scheduler for one in ResolvedStudy.model_validate_json(run.resolved).configurations}
+    elsewhere = {one.name: one for part in parts.values() for one in part.schedulers if one.name in named - own}
+    lacking = [*elsewhere, *(one.name for one in study.schedulers if one.build is None)]
+    notes += [f"{name} is not contained: ajuste run FILE --scheduler DIR/{name}" for name in lacking]
+    exact = study.target.clock == "virtual" and all(part.exact for part in parts.values()) and not notes
+    if run.stopped == "failed":
+        notes.append(f"{count_of(results.tally.failed, 'trial')} failed; the file expects none, and fails until then")
+    expect = ExpectTable(
+        digest=results.digest if exact and run.stopped != "failed" else "",
+        stalls=0 if run.stopped == "failed" else results.tally.failed,
+        kernels=tuple(dict.fromkeys(part.sha256 for part in parts.values() if part.sha256)),
+        ajuste=results.ajuste if exact else "",
+        figures=figures,
+    )
+    patches = {one.name: one for part in parts.values() for one in part.patches}
+    schedulers = [*(one.model_copy(update=_lost(one)) for one in study.schedulers), *elsewhere.values()]
+    contained = {"expect": renamed(expect, names), "patches": tuple(patches.values()), "schedulers": tuple(schedulers)}
+    return with_kernels(study, names).model_copy(update=contained), tuple(notes)
+
+
+@dataclass(frozen=True)
+class _ContainedKernel:
+    """A kernel as a file says it to others: ``exact`` if that is one for ever. One that they build is ``called`` so
+    then, has the hash ``sha256``, and was kept with ``schedulers`` that were built elsewhere.
+    """
+
+    spec: str
+    exact: bool
+    called: str = ""
+    sha256: str = ""
+    patches: tuple[PatchTable, ...] = ()
+    schedulers: tuple[SchedulerTable, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _contained(spec: str, run: Run, home: Home) -> _ContainedKernel:
+    kernel = parse_spec(spec)
+    if isinstance(kernel, PackagedKernel):
+        exact = spec if kernel.exact else _exact(spec, run)
+        return _ContainedKernel(exact, exact=_names_one(exact))
+    if not isinstance(kernel, OwnKernel):
+        raise RequestError(
+            f"run {run.id} measured {spec}, a file of this machine; expected a package, or a kernel that Ajuste built",
+            hint="build it with ajuste kernel build",
+        )
+    from ajuste.kernel.building.build import default_name  # few runs are of built kernels
+    from ajuste.kernel.building.built import find_built
+
+    built = find_built(kernel.name, home)
+    origin, measured = built.provenance, run.environment.get(spec, {}).get("kernel package", "")
+    if measured and Path(measured).parent.name != built.key:
+        raise RequestError(
+            f"{spec} is another kernel by now than run {run.id} measured", hint="run the study again, then reproduce it"
+        )
+    if origin.config not in CONFIGS:
+        raise RequestError(f"{spec} was built with --config {origin.config}, a file; expected {', '.join(CONFIGS)}")
+    source, notes = _source(origin, spec)
+    patches = tuple(
+        _patch(number, used.name, content)
+        for number, (used, content) in enumerate(zip(origin.patches, built.patches, strict=True))
+    )
+    settings = tuple(f"{name}={value}" for name, value in origin.settings.items())
+    wanted = KernelToBuild(
+        source=parse_source(source),
+        config=origin.config,
+        options=read_options(settings),
+        patches=tuple(Path(patch.name) for patch in patches),
+    )
+    version = re.match(r"[0-9.]*[0-9]", built.image.release)
+    called = default_name(version[0] if version else "", origin.config, origin.settings, [one.name for one in patches])
+    return _ContainedKernel(
+        str(wanted),
+        exact=True,
+        called=f"{BUILT}:{called}",
+        sha256=built.image.sha256,
+        patches=patches,
+        schedulers=tuple(SchedulerTable(name=one.name, sha256=one.sha256) for one in origin.schedulers),
+        notes=notes,
+    )
+
+
+def _source(origin: Provenance, spec: str) -> tuple[str, tuple[str, ...]]:
+    """What the sources of a kernel are called for ever, and what others must have at hand. Raises RequestError."""
+    from ajuste.kernel.building.sources import revision_source, source_of
+
+    source = source_of(origin.source)
+    kind, _, rest = source.partition(":")
+    if kind != "git":
+        if not isinstance(parse_source(source), PackagedKernel):
+            raise RequestError(
+                f"{spec} was built from {source}, which is not one source for ever; expected a package or a commit",
+                hint="commit the changes, and build git:DIR@REVISION",
+            )
+        return source, ()
+    directory, _, revision = rest.rpartition("@")
+    found = revision_source(Path(directory), revision)
+    if found.digest != origin.source_digest:
+        raise RequestError(f"{spec} was built from another commit than {revision} of {directory} is now")
+    return f"git:{directory}@{found.commit}", (
+        f"The commit {found.commit[:SHORT]} must be at hand: write where your clone is instead of {directory}.",
+    )
+
+
+def _patch(number: int, name: str, content: bytes) -> PatchTable:
+    """Raises RequestError for one that is no text."""
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise RequestError(f"the patch {name} is not UTF-8, which a study file requires") from None
+    plain = re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip(".-")[:100] or f"{number + 1}.patch"
+    return PatchTable(name=plain, sha256=hashlib.sha256(content).hexdigest(), text=text)
+
+
+def _lost(scheduler: SchedulerTable) -> dict[str, None]:
+    """What only this machine has: a program that is not built."""
+    return {} if scheduler.build is not None else {"program": None}
 
 
 def _names_one(spec: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePosixPath
@@ -96,6 +97,7 @@ def planned_study(
         kernel_arguments=target.kernel_arguments,
         modules=target.modules,
         disk=_disk(study),
+        builds=tuple(shlex.join(one.build) for one in study.schedulers if one.build),
         reboots=_reboots(resolved),
         notes=(
             *(one.warning for one in no_chance),

@@ -249,6 +249,10 @@ class GuestTestbed(Testbed):
 
         check_claims(study)
         images = {spec: fetch_kernel(spec, self.means.home, say=self.means.say) for spec in study.kernels}
+        if study.schedulers:
+            from ajuste.run.contained import with_programs
+
+            images = {spec: with_programs(image, study, self.means.home) for spec, image in images.items()}
         target, home = study.target, self.means.home
         emulator = choose_emulator(target.clock, target.cpus, home, self.means.say, topology=target.topology)
         marks = _marks(resolved) | {f"kernel {spec}": image.sha256 for spec, image in images.items()}

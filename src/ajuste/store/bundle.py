@@ -22,7 +22,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol, TypeVar
 from pydantic import AfterValidator, ConfigDict, Field
 
 from ajuste.design.stopping import Why
-from ajuste.machine.files import give_to_caller, open_kept
+from ajuste.machine.files import give_to_caller, open_kept, require_no_foreign_link
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
 from ajuste.model.explanation import Recorded
@@ -152,6 +152,7 @@ def write_bundle(file: Path, runs: Iterable[Bundled], count: int) -> None:
     """Write ``count`` runs to the new ``file``, whole or not at all: the same runs give the same bytes. Raises
     RequestError if it is there already or cannot be written.
     """
+    require_no_foreign_link(file.parent)
     require_new(file)
     if not file.absolute().parent.is_dir():
         raise RequestError(f"{file}: expected a file in an existing directory")

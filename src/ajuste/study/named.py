@@ -58,6 +58,8 @@ NAMES: Final[Mapping[str, Kind]] = {
     "FactorTable.name": "tunable",
     "FactorTable.levels": "tunable",
     "FactorTable.settings": "tunable",
+    "SchedulerTable.program": "path",
+    "SchedulerTable.build": "kernel source",
 }
 """What fields name. The kinds of a guest and of kernels are distinguished by what the field holds."""
 
@@ -73,7 +75,12 @@ PLAIN: Final = frozenset(
         *("TargetTable.modules", "TargetTable.packages", "TargetTable.kernel_arguments", "TargetTable.prove"),
         *("AnalysisTable.metrics", "AnalysisTable.describe", "AnalysisTable.prediction"),
         *("TuneTable.objectives", "TuneTable.constraints"),
-        *("ExpectTable.digest", "ExpectedFigure.metric", "ExpectedFigure.configuration"),
+        *("ExpectTable.digest", "ExpectTable.kernels", "ExpectTable.ajuste"),
+        *("ExpectedFigure.metric", "ExpectedFigure.configuration"),
+        *("PatchTable.name", "PatchTable.sha256", "PatchTable.text"),
+        # What is fetched is for the build alone, which has to be allowed.
+        *("SchedulerTable.name", "SchedulerTable.sha256", "SchedulerTable.repository"),
+        *("SchedulerTable.commit", "SchedulerTable.source"),
     }
 )
 """Fields of text that name nothing of this machine: words for people, names of the catalogue, and parts of a guest."""
@@ -192,6 +199,8 @@ def _in_field(kind: Kind, value: object, where: str, on_host: bool, kernel_kind:
         case "path", str():
             if not where.endswith("machine.model") or is_machine_file(value):
                 yield Named("path", value, where)
+        case "kernel source", tuple():
+            yield Named("kernel source", " ".join(map(str, value)), where)
         case "device", str() if on_host and not value.startswith(LOOP):
             yield Named("device", value, where)
         case "kernel package", str():

@@ -154,26 +154,61 @@ class BenchmarkTable(StudyTable):
         return self.kernel is not None or bool(self.packages) or not exact.isdisjoint(self.metric)
 
 
-class ProjectTable(StudyTable):
-    """All benchmarks of a project."""
+class ReproducerTable(StudyTable):
+    """A study with `[expect]` that `ajuste gate` measures in the revision to judge."""
 
-    benchmarks: tuple[BenchmarkTable, ...] = Field(alias="benchmark", min_length=1, max_length=100)
+    name: str = Field(pattern=r"^[a-z0-9-]+$", max_length=60, description="Lower-case letters, digits and hyphens.")
+    study: Argument = Field(description="The study file, a path in the project.")
+    build: CommandText | None = Field(
+        default=None, description="Builds a revision, as in a benchmark; the study itself may build nothing."
+    )
+    schedulers: tuple[Argument, ...] = Field(
+        default=(),
+        alias="scheduler",
+        max_length=100,
+        description="Programs of BPF schedulers in the project, such as build/scx_mine, for sched_ext levels of the "
+        "study.",
+    )
+
+
+class ProjectTable(StudyTable):
+    """All benchmarks of a project, and the studies that are tests of it."""
+
+    benchmarks: tuple[BenchmarkTable, ...] = Field(default=(), alias="benchmark", max_length=100)
+    reproducers: tuple[ReproducerTable, ...] = Field(default=(), alias="reproducer", max_length=100)
+
+    @model_validator(mode="after")
+    def _judges_something(self) -> Self:
+        if not self.benchmarks and not self.reproducers:
+            raise ValueError("has nothing to measure; expected [[benchmark]] or [[reproducer]]")
+        return self
 
 
 @dataclass(frozen=True)
 class Project:
-    """``benchmarks`` are in the order of the file that is their ``source``."""
+    """``benchmarks`` and ``reproducers`` are in the order of the file that is their ``source``."""
 
     source: StudySource
     benchmarks: tuple[BenchmarkTable, ...]
+    reproducers: tuple[ReproducerTable, ...] = ()
 
     def chosen(self, names: tuple[str, ...]) -> tuple[BenchmarkTable, ...]:
-        """Those of that name, in the file's order; all if none is named. Raises RequestError."""
-        return chosen_by_name("benchmark", self.benchmarks, names, self.source.file)
+        """Benchmarks of that name, in the file's order; all if none is named. Raises RequestError."""
+        return tuple(one for one in self._named(names) if isinstance(one, BenchmarkTable))
 
-    def line(self, benchmark: BenchmarkTable) -> int | None:
+    def reproduced(self, names: tuple[str, ...]) -> tuple[ReproducerTable, ...]:
+        """As ``chosen``, of reproducers."""
+        return tuple(one for one in self._named(names) if isinstance(one, ReproducerTable))
+
+    def _named(self, names: tuple[str, ...]) -> tuple[BenchmarkTable | ReproducerTable, ...]:
+        both: tuple[BenchmarkTable | ReproducerTable, ...] = (*self.benchmarks, *self.reproducers)
+        return chosen_by_name("benchmark", both, names, self.source.file)
+
+    def line(self, table: BenchmarkTable | ReproducerTable) -> int | None:
         """Where it begins in the file."""
-        return self.source.place(("benchmark", self.benchmarks.index(benchmark))).line
+        if isinstance(table, ReproducerTable):
+            return self.source.place(("reproducer", self.reproducers.index(table))).line
+        return self.source.place(("benchmark", self.benchmarks.index(table))).line
 
     def study(
         self,
@@ -267,9 +302,9 @@ def read_project(path: Path) -> Project:
         table = ProjectTable.model_validate(document)
     except ValidationError as failure:
         raise error(from_validation(failure, ProjectTable), source) from None
-    if twice := named_twice("benchmark", table.benchmarks):
+    if twice := named_twice("benchmark", (*table.benchmarks, *table.reproducers)):
         raise error(twice, source)
-    return Project(source, table.benchmarks)
+    return Project(source, table.benchmarks, table.reproducers)
 
 
 def _existing_kernel(parse_kernel: ParseKernel, text: str) -> Any:

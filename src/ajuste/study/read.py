@@ -36,6 +36,8 @@ MOST_ELEMENTS: Final = 1000
 MOST_VALUES: Final = 5000
 LONGEST_KEY: Final = 200
 LONGEST_TEXT: Final = 10_000
+_LONG_TEXTS: Final = frozenset({("patch", "text"), ("scheduler", "source")})
+"""What a program or a patch needs: limited by the size of the file alone."""
 LARGEST_NUMBER: Final = 1 << 64
 """What the kernel takes at most."""
 
@@ -62,7 +64,7 @@ def _problem(path: KeyPath, value: Any) -> Problem | None:
         return Problem(path[:-1], f"has a name of {len(path[-1])} characters; expected at most {LONGEST_KEY}")
     if isinstance(value, dict | list) and len(value) > MOST_ELEMENTS:
         return Problem(path, f"has {len(value)} elements; expected at most {MOST_ELEMENTS}")
-    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+    if isinstance(value, str) and len(value) > LONGEST_TEXT and (*path[:1], *path[2:3]) not in _LONG_TEXTS:
         return Problem(path, f"is a text of {len(value)} characters; expected at most {LONGEST_TEXT}")
     if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
         return Problem(path, f"is a number of {value.bit_length()} bits; expected at most 64")

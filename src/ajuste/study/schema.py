@@ -6,10 +6,11 @@ whether a kernel has it is ``study.resolve``'s.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 
 from ajuste.design.blocks import Allocation, Order
 from ajuste.design.combinations import Combine
@@ -21,6 +22,8 @@ from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.tunable import Scale
 from ajuste.model.verdict import Word
 from ajuste.study.job import (
+    Argument,
+    Argv,
     Claimed,
     DiskTable,
     Level,
@@ -263,6 +266,63 @@ class BudgetTable(StudyTable):
         return self
 
 
+Sha256 = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
+SchedulerName = Annotated[str, StringConstraints(pattern="^scx_[a-z0-9_]{1,40}$")]
+FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$")]
+
+
+class PatchTable(StudyTable):
+    """A patch that the file contains, for a kernel of the study: build:debian:6.1.192+NAME."""
+
+    name: FileName = Field(description="Its name in the kernel.")
+    sha256: Sha256 | None = Field(default=None, description="The hash of text.")
+    text: str = Field(description="The output of git diff or git format-patch.")
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if self.sha256 not in (None, hashlib.sha256(self.text.encode()).hexdigest()):
+            raise ValueError(f"the text of {self.name} has another hash than sha256; expected the patch unchanged")
+        return self
+
+
+class SchedulerTable(StudyTable):
+    """A BPF scheduler, a level of sched_ext, for any kernel with sched_ext and BTF: its program, or what it is built
+    from.
+    """
+
+    name: SchedulerName = Field(description="scx_ and lower-case letters.")
+    program: Argument | None = Field(
+        default=None, description="The program: a file beside the study file, or what build makes."
+    )
+    sha256: Sha256 | None = Field(default=None, description="The hash of the program.")
+    repository: Argument | None = Field(
+        default=None, description="The git repository to build: https://…, or a directory of this machine."
+    )
+    commit: Annotated[str, StringConstraints(pattern="^[0-9a-f]{40}([0-9a-f]{24})?$")] | None = Field(
+        default=None, description="The commit of it, by its whole hash."
+    )
+    source: dict[FileName, str] = Field(
+        default_factory=dict, description="Instead of a repository: the texts of small files, by name."
+    )
+    build: Argv | None = Field(
+        default=None, description="The command that builds program there. It runs on this machine: requires --build."
+    )
+
+    @model_validator(mode="after")
+    def _has_one_origin(self) -> Self:
+        if (self.repository is None) != (self.commit is None):
+            raise ValueError("repository and commit require each other")
+        if self.repository is not None and self.source:
+            raise ValueError("repository and source are mutually exclusive")
+        if (self.build is None) != (self.repository is None and not self.source):
+            raise ValueError("build requires repository and commit, or source; and they require build")
+        if self.build is not None and self.program is None:
+            raise ValueError("build requires program, the file that it makes")
+        if self.program is None and self.sha256 is None:
+            raise ValueError("expected program, or sha256 of one that --scheduler gives")
+        return self
+
+
 class ExpectedFigure(StudyTable):
     """What must come out on one metric."""
 
@@ -291,6 +351,19 @@ class ExpectTable(StudyTable):
         pattern="^([0-9a-f]{64})?$",
         description="The digest of all trials; not compared if the command line changes the study.",
     )
+    stalls: Whole | None = Field(
+        default=None,
+        ge=0,
+        description="How many trials may fail: a workload or guest that hangs, a scheduler that does not load or that "
+        "the kernel ejects.",
+    )
+    kernels: tuple[Sha256, ...] = Field(
+        default=(),
+        max_length=100,
+        description="The hashes of the kernels that are built for it. Another compiler makes others, and then the "
+        "digest is not compared.",
+    )
+    ajuste: str = Field(default="", max_length=40, description="The version of Ajuste that wrote the digest.")
     figures: tuple[ExpectedFigure, ...] = Field(default=(), alias="figure", max_length=1000, description="Figures.")
 
 
@@ -315,6 +388,16 @@ class Study(StudyTable):
     design: DesignTable = DesignTable()
     budget: BudgetTable = BudgetTable()
     tune: TuneTable = TuneTable()
+    patches: tuple[PatchTable, ...] = Field(
+        default=(), alias="patch", max_length=100, exclude_if=lambda patches: not patches, description="Patches."
+    )
+    schedulers: tuple[SchedulerTable, ...] = Field(
+        default=(),
+        alias="scheduler",
+        max_length=100,
+        exclude_if=lambda schedulers: not schedulers,
+        description="BPF schedulers that no kernel of the study was built with.",
+    )
     expect: ExpectTable | None = Field(default=None, exclude_if=lambda expect: expect is None)
 
     _source: StudyOrigin | None = PrivateAttr(default=None)

@@ -11,10 +11,11 @@ import pytest
 
 from ajuste.kernel.building.build import BuildRequest, build_kernel
 from ajuste.kernel.building.built import find_built
+from ajuste.kernel.building.sources import source_of
 from ajuste.kernel.difference import KernelDifference, OptionDifference, Reason, Side
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
-from ajuste.run.bisection.bisect import Ask, OptionChanges, Workshop, bisect, bisect_options, option_changes, source_of
+from ajuste.run.bisection.bisect import Ask, OptionChanges, Workshop, bisect, bisect_options, option_changes
 from ajuste.run.bisection.session import BisectionResult, BisectionSession
 from small_kernel import RELEASE, small_kernel
 

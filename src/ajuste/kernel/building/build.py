@@ -21,6 +21,7 @@ from ajuste.kernel.building.built import (
     digest_of,
     give_name,
     kept_by,
+    patch_file,
     read_built,
     version_of,
 )
@@ -220,12 +221,16 @@ def _names(requests: Sequence[BuildRequest], recipes: Sequence[_Recipe]) -> list
 
 
 def _name(recipe: _Recipe) -> str:
-    config = Path(recipe.config).name.lstrip(".") or "config"
-    words = [recipe.version, config.removesuffix(".config")]
-    for option, value in recipe.settings.items():
+    return default_name(recipe.version, recipe.config, recipe.settings, [patch.path.name for patch in recipe.patches])
+
+
+def default_name(version: str, config: str, settings: Options, patches: Sequence[str]) -> str:
+    """What a kernel is called that nobody gave a name, such as ``6.1.192-lab-no-numa-my-patch``."""
+    words = [version, (Path(config).name.lstrip(".") or "config").removesuffix(".config")]
+    for option, value in settings.items():
         plain = option.lower().replace("_", "-")
         words.append({"n": f"no-{plain}", "y": plain}.get(value, f"{plain}-{value.strip(chr(34))}"))
-    words += [patch.path.stem for patch in recipe.patches]
+    words += [Path(patch).stem for patch in patches]
     text = "".join(
         letter if letter.isascii() and (letter.isalnum() or letter in "._+-") else "-" for letter in "-".join(words)
     )
@@ -267,7 +272,7 @@ def _build(recipe: _Recipe, home: Home, watcher: BuildWatcher) -> BuiltKernel:
             programs = _schedulers(recipe, tree, home, options, watcher)
             provenance = _provenance(recipe, tree, notes, time.monotonic() - began, compiled)
             watcher.say("keeping the kernel")
-            return _remember(recipe, _collect(tree, home, key, provenance, options, programs), home)
+            return _remember(recipe, _collect(tree, home, key, provenance, options, programs, recipe.patches), home)
 
 
 def _configured(recipe: _Recipe, tree: Workspace, home: Home) -> tuple[dict[str, str], list[str]]:
@@ -353,6 +358,7 @@ def _collect(
     provenance: Provenance,
     options: Options,
     schedulers: Mapping[Path, str],
+    patches: Sequence[PatchFile],
 ) -> BuiltKernel:
     root = kept_by(home)
     make_directory(root)
@@ -368,6 +374,10 @@ def _collect(
         modules = _install_modules(tree, home, entry, release) if _modules(options) else None
         if schedulers:
             keep_schedulers(schedulers, entry / "schedulers")
+        for number, patch in enumerate(patches):
+            file = patch_file(entry, number)
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(patch.content)
         image = KernelImage(
             spec=f"{BUILT}:",
             release=release,

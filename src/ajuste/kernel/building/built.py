@@ -134,8 +134,30 @@ class BuiltKernel(BaseModel):
     provenance: Provenance
 
     @property
+    def patches(self) -> tuple[bytes, ...]:
+        """The contents of its patches, in their order. Raises RequestError where one was not kept."""
+        found = []
+        for number, patch in enumerate(self.provenance.patches):
+            try:
+                content = read_kept(patch_file(self.directory, number))
+            except OSError:
+                content = b""
+            if hashlib.sha256(content).hexdigest() != patch.sha256:
+                raise RequestError(
+                    f"the patch {patch.name} of {BUILT}:{self.name} was not stored with the kernel",
+                    hint=f"build it anew: ajuste kernel remove {self.name}, then ajuste kernel build",
+                )
+            found.append(content)
+        return tuple(found)
+
+    @property
     def size_bytes(self) -> int:
         return sum(read_inventory(self.directory).values())
+
+
+def patch_file(directory: Path, number: int) -> Path:
+    """Where a kernel in ``directory`` has that patch of it."""
+    return directory / "patches" / str(number)
 
 
 def kept_by(home: Home) -> Path:

@@ -20,12 +20,10 @@ from ajuste.kernel.building.built import SourceOrigin
 from ajuste.kernel.building.configuration import Options
 from ajuste.kernel.building.make import jobs_here, run_make_in
 from ajuste.kernel.building.workspace import Workspace
+from ajuste.kernel.spec import WITH_SCHEDULERS
 from ajuste.machine.files import sha256_of
 from ajuste.machine.home import Home
 from ajuste.model.error import Place, RequestError, RunError
-
-CONFIG: Final = "lab-ext"
-"""What is built with its schedulers."""
 
 _FOLDER: Final = "tools/sched_ext"
 _BPFTOOL: Final = "tools/bpf/bpftool"
@@ -86,19 +84,19 @@ def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
     return tuple(schedulers.values())
 
 
-def require_loadable(schedulers: Sequence[OwnScheduler], options: Options) -> None:
-    """Raise RequestError where a kernel with these options cannot load its schedulers."""
+def require_loadable(schedulers: Sequence[OwnScheduler], options: Options, kernel: str = "the kernel") -> None:
+    """Raise RequestError where a ``kernel`` with these options cannot load its schedulers."""
     lacking = [f"{name}=y" for name in _OPTIONS if options.get(name) != "y"]
     if schedulers and lacking:
         raise RequestError(
-            f"the kernel cannot load {schedulers[0].name}: it lacks {' and '.join(lacking)}",
-            hint=f"use --config {CONFIG} and Linux 6.12 or later",
+            f"{kernel} cannot load {schedulers[0].name}: it lacks {' and '.join(lacking)}",
+            hint=f"use debian:6.18, or build with --config {WITH_SCHEDULERS} from Linux 6.12 or later",
         )
 
 
 def schedulers_of(config: str, origin: SourceOrigin) -> tuple[str, ...]:
     """Return the names of the schedulers to build with ``config``: all that the sources have."""
-    if config != CONFIG:
+    if config != WITH_SCHEDULERS:
         return ()
     paths = map(PurePosixPath, origin.manifest)
     return tuple(sorted(path.name.removesuffix(_PROGRAM) for path in paths if path.match(f"{_FOLDER}/*{_PROGRAM}")))
@@ -111,7 +109,7 @@ def require_llvm() -> Llvm:
             process = subprocess.run([f"clang{suffix}", "--version"], capture_output=True, text=True, check=False)
             return Llvm(suffix, (process.stdout.splitlines() or ["clang"])[0])
     raise RequestError(
-        f"{CONFIG} builds schedulers, which requires {', '.join(_PROGRAMS)} of LLVM 17 or later",
+        f"{WITH_SCHEDULERS} builds schedulers, which requires {', '.join(_PROGRAMS)} of LLVM 17 or later",
         hint=install_hint(*_PACKAGES),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
@@ -275,6 +276,19 @@ def open_source(text: str, home: Home, say: Say, *, refresh: bool = False) -> So
         return revision_source(Path(directory), revision or "HEAD")
     known = home.cache / "build" / f"known-{digest_of([str(Path(wanted.text).expanduser().absolute())])[:16]}.json"
     return directory_source(Path(wanted.text), known, say)
+
+
+_PACKAGED: Final = re.compile(r"linux-source-\S+ (\S+)")
+_AT_REVISION: Final = re.compile(r"(/.+) at (\S+)")
+
+
+def source_of(title: str) -> str:
+    """What ``--source`` takes for the sources that a kernel's record calls ``title``."""
+    if match := _PACKAGED.fullmatch(title):
+        return f"debian:{upstream_of(match[1])}"
+    if match := _AT_REVISION.fullmatch(title):
+        return f"git:{Path(match[1]).parent if match[1].endswith('/.git') else match[1]}@{match[2]}"
+    return title
 
 
 # Sources of kernels that a distribution packages, unpacked once.

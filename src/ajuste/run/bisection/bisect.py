@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from typing import Final
 
 from ajuste.design.bisection import Changes, Outcome, minimal_changes, steps_needed
 from ajuste.kernel.building.build import BuildRequest, BuildWatcher, build_kernel
-from ajuste.kernel.candidate import upstream_of
+from ajuste.kernel.building.sources import source_of
 from ajuste.kernel.difference import (
     KernelDifference,
     NamedConfig,
@@ -37,8 +36,6 @@ from ajuste.run.bisection.session import BisectionResult, BisectionSession, Kind
 # Bisection over the options in which two kernels differ.
 
 
-_PACKAGED: Final = re.compile(r"linux-source-\S+ (\S+)")
-_AT_REVISION: Final = re.compile(r"(/.+) at (\S+)")
 _LONGEST: Final = 4
 _NOT_SET: Final = frozenset({"n", "absent"})
 
@@ -97,15 +94,6 @@ def bisect_options(changes: OptionChanges, test: Test) -> Changes:
             hint="compare the sources, patches and compilers of the kernels",
         )
     return minimal_changes(names, test)
-
-
-def source_of(title: str) -> str:
-    """What ``--source`` takes for the sources that a kernel's record calls ``title``."""
-    if match := _PACKAGED.fullmatch(title):
-        return f"debian:{upstream_of(match[1])}"
-    if match := _AT_REVISION.fullmatch(title):
-        return f"git:{Path(match[1]).parent if match[1].endswith('/.git') else match[1]}@{match[2]}"
-    return title
 
 
 def label_of(names: Changes) -> str:

@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from ajuste.analysis.campaign import ConfirmedPart, ReadBackPlan, is_promoted, judgement, standing
+from ajuste.analysis.campaign import (
+    ConfirmedPart,
+    Judgement,
+    ReadBackPlan,
+    incumbents,
+    is_promoted,
+    judgement,
+    standing,
+)
 from ajuste.analysis.verdict import judge
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.campaign import CampaignStanding, ExploredMetric, ProposalRecord
@@ -16,6 +24,7 @@ from ajuste.model.capability import Asked, asked_here
 from ajuste.model.error import RequestError
 from ajuste.model.trial import Configuration, Trial
 from ajuste.model.verdict import Verdict
+from ajuste.outputs.trial import why_lost
 from ajuste.run.campaign.kept import KeptCampaign
 from ajuste.run.campaign.parts import (
     checked_settings,
@@ -101,7 +110,8 @@ class Evaluator:
             )
         for study in self._kept.studies(self._known):
             proposed = self._proposed(study, found, self._kept.campaign.confirm)
-            if len({tuple(sorted(own.items())) for own in proposed.factors[0].settings.values()}) < 2:
+            levels = proposed.factors[0].settings.values()
+            if not self._kept.campaign.refereed and len({tuple(sorted(own.items())) for own in levels}) < 2:
                 raise RequestError("the proposal is the baseline", hint="propose another level")
             self._bench.check(proposed)
         return found
@@ -152,7 +162,7 @@ class Evaluator:
             proposal=number,
             explored=tuple(map(_told, verdicts)),
             promising=promising,
-            reason="" if promising else _why_not(verdicts),
+            reason="" if promising else _why_not(verdicts, measured.trials),
         )
         return promising
 
@@ -183,12 +193,19 @@ class Evaluator:
             self._kept.ledger.add("refused", proposal=number, e_value=0.0, promoted=False, reason=found.refused)
             return
         promoted = is_promoted(found.e_value, level)
-        reason = "" if promoted else f"the evidence is {found.e_value:.3g}; this level requires {1 / level:.3g}"
+        reason = "" if promoted else _too_little(found, level)
         self._kept.ledger.add("confirmed", proposal=number, e_value=found.e_value, promoted=promoted, reason=reason)
 
     def _proposed(self, study: Study, settings: Mapping[str, str], blocks: int) -> Study:
         said = " ".join(f"--set {name}={level}" for name, level in settings.items())
-        return proposed_study(study, self._kept.campaign, settings, self._known, said=said, blocks=blocks)
+        incumbent = next(reversed(incumbents(self.standing())), "")
+        return proposed_study(
+            study, self._kept.campaign, settings, self._known, said=said, blocks=blocks, incumbent=incumbent
+        )
+
+
+def _too_little(found: Judgement, level: float) -> str:
+    return f"the evidence for better {found.metric} is {found.e_value:.3g}; this level requires {1 / level:.3g}"
 
 
 def _is_better(verdict: Verdict) -> bool:
@@ -200,10 +217,11 @@ def _is_better(verdict: Verdict) -> bool:
     )
 
 
-def _why_not(verdicts: Sequence[Verdict]) -> str:
+def _why_not(verdicts: Sequence[Verdict], trials: Sequence[Trial]) -> str:
     worse = next(one for one in verdicts if not _is_better(one))
     if worse.estimate is None:
-        return f"{worse.metric} could not be measured: {worse.reason}"[:500]
+        said = next((why_lost(one) for one in trials if one.status != "ok"), worse.reason)
+        return f"{worse.metric} could not be measured: {said}"[:500]
     return f"{worse.metric} does not look better; no test was spent"
 
 

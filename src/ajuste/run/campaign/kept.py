@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.blocks import SEED_BITS
 from ajuste.kernel.spec import parse_study_spec
-from ajuste.machine.files import make_directory, read_kept, replace_file, sync_to_disk
+from ajuste.machine.files import make_directory, read_kept, replace_file, sha256_of, sync_to_disk
 from ajuste.machine.home import Home
 from ajuste.model.base import ClosedModel
 from ajuste.model.campaign import CAMPAIGN_NAME, Campaign, CampaignEntry, CampaignEvent
@@ -109,6 +109,9 @@ def _damaged(file: Path, why: str) -> RunError:
 
 
 FOLDER: Final = "campaigns"
+STUDY: Final = "study"
+"""The directory with what a referee measures."""
+_AGAIN: Final = "put its file back as it was, or begin a new campaign"
 
 
 class SealedPart(ClosedModel):
@@ -174,10 +177,15 @@ class KeptCampaign:
                     f"{what} of the campaign {self.campaign.name} is gone or no longer valid",
                     hint="put its file back, or begin a new campaign",
                 ) from None
+            refereed = self.campaign.refereed
+            for file, sealed in (refereed.files if refereed else {}).items():
+                copy = self.directory / STUDY / file
+                if not copy.is_file() or sha256_of(copy) != sealed:
+                    raise RequestError(f"{copy} changed since the campaign {self.campaign.name} began", hint=_AGAIN)
             if study_digest(study) != digest:
                 raise RequestError(
                     f"{what} changed since the campaign {self.campaign.name} began",
-                    hint="put its file back as it was, or begin a new campaign",
+                    hint=_AGAIN,
                 )
             found.append(study)
         return tuple(found)
@@ -185,8 +193,8 @@ class KeptCampaign:
 
 def new_campaign(home: Home, wanted: Campaign, hidden: tuple[str, ...], known: Catalogue) -> KeptCampaign:
     """Keep a campaign and begin its ledger. Raises RequestError where the name is taken."""
-    directory = home.data / FOLDER / wanted.name
-    if directory.exists():
+    directory = campaign_directory(home, wanted.name)
+    if (directory / "campaign.json").exists():
         raise RequestError(f"there is a campaign {wanted.name} already", hint="choose another name")
     studies = [_read(name, known) for name in (wanted.study, *hidden)]
     sealed = SealedPart(
@@ -205,10 +213,16 @@ def new_campaign(home: Home, wanted: Campaign, hidden: tuple[str, ...], known: C
     )
     make_directory(directory)
     told = campaign.model_dump_json()
+    (directory / "ledger.jsonl").unlink(missing_ok=True)  # Of one that was interrupted before it began.
+    CampaignLedger(directory / "ledger.jsonl").add("begun", reason=_sha256(told.encode()))
     for name, text in (("sealed.json", sealed), ("campaign.json", told)):
         replace_file(directory / name, text.encode(), mode=0o600, on_disk=True)
-    CampaignLedger(directory / "ledger.jsonl").add("begun", reason=_sha256(told.encode()))
     return KeptCampaign(directory)
+
+
+def campaign_directory(home: Home, name: str) -> Path:
+    """Where the campaign of that name is, or would be."""
+    return home.data / FOLDER / name
 
 
 def find_campaign(home: Home, name: str) -> KeptCampaign:
@@ -219,7 +233,7 @@ def find_campaign(home: Home, name: str) -> KeptCampaign:
         raise RequestError(
             f"campaign {name[:80]!r} not found{near}", hint="begin one with ajuste campaign new, or list all with show"
         )
-    return KeptCampaign(home.data / FOLDER / name)
+    return KeptCampaign(campaign_directory(home, name))
 
 
 def campaign_names(home: Home) -> list[str]:

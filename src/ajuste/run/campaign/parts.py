@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ajuste.analysis.campaign import ReadBackPlan, can_be_read_back
 from ajuste.catalogue.loader import Catalogue
 from ajuste.kernel.spec import kernel_kind, parse_spec
 from ajuste.machine.home import find_program
-from ajuste.model.campaign import Campaign
+from ajuste.model.campaign import CANDIDATE, Campaign
 from ajuste.model.capability import Asked
 from ajuste.model.error import Place, RequestError
 from ajuste.model.metric import Metric
@@ -19,6 +20,7 @@ from ajuste.model.plan import Command, Write
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.tunable import SERVICE_PREFIX
 from ajuste.outputs.base import BASE_METRICS
+from ajuste.run.campaign.candidates import PLACE, Candidates
 from ajuste.study.location import HINT, KeyPath
 from ajuste.study.measures import find_metric
 from ajuste.study.problem import nearest
@@ -82,10 +84,11 @@ def goals_of(campaign: Campaign, study: Study, known: Catalogue) -> tuple[Metric
                 hint="choose a metric such as elapsed, user-time or context-switches",
             )
         named.append(find_metric(campaign.witness, study, known))
-    elif goal.name not in BASE_METRICS:
+    elif goal.name not in BASE_METRICS and not (campaign.refereed and campaign.refereed.trusted):
+        trust = ", or --trust-score if no candidate can change what is printed" if campaign.refereed else ""
         raise RequestError(
             f"--metric {goal.name}: the workload prints this figure, and a proposal could make it print another",
-            hint="add --witness with a metric that Ajuste measures itself, such as --witness elapsed",
+            hint=f"add --witness with a metric that Ajuste measures itself, such as --witness elapsed{trust}",
         )
     for metric in named:
         undirected = metric.direction == "none"
@@ -100,6 +103,13 @@ def goals_of(campaign: Campaign, study: Study, known: Catalogue) -> tuple[Metric
 
 def checked_settings(given: Mapping[str, str], campaign: Campaign, known: Catalogue, asked: Asked) -> dict[str, str]:
     """What is proposed, by the names of the catalogue. Raises RequestError for what may not be proposed."""
+    if campaign.refereed:
+        if set(given) != {CANDIDATE} or not re.fullmatch("[0-9a-f]{64}", given[CANDIDATE]):
+            raise RequestError(
+                f"the campaign {campaign.name} judges {campaign.refereed.path}, not settings",
+                hint="change it, and run its ajuste campaign referee again",
+            )
+        return dict(given)
     if not given:
         raise RequestError("nothing is proposed", hint="give at least one setting, such as --set NAME=LEVEL")
     if len(given) > MOST_SETTINGS:
@@ -122,22 +132,40 @@ def checked_settings(given: Mapping[str, str], campaign: Campaign, known: Catalo
 
 
 def proposed_study(
-    study: Study, campaign: Campaign, settings: Mapping[str, str], known: Catalogue, *, said: str, blocks: int
+    study: Study,
+    campaign: Campaign,
+    settings: Mapping[str, str],
+    known: Catalogue,
+    *,
+    said: str,
+    blocks: int,
+    incumbent: str = "",
 ) -> Study:
-    """``study`` with what is proposed beside its baseline. Raises RequestError for a level that cannot be."""
+    """``study`` with what is proposed beside its baseline, which for a referee is the ``incumbent``. Raises
+    RequestError for a level that cannot be.
+    """
     document = study.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"factors", "tune"})
+    directory = study.source.directory if study.source else Path()
     base: dict[str, str] = {}
     for factor in study.factors:
         base |= {canonical(name, known): level for name, level in set_by(factor, factor.baseline_level).items()}
-    levels = {BASELINE: base, PROPOSAL: {**base, **settings}}
-    document["factor"] = [
-        {
-            "name": SETTINGS_FACTOR,
-            "settings": levels if settings else {BASELINE: base},
-            "baseline": BASELINE,
-            "successor": any(factor.successor for factor in study.factors),
-        }
-    ]
+    if campaign.refereed:
+        both = {BASELINE: incumbent or campaign.refereed.start}
+        if settings:
+            both[PROPOSAL] = settings[CANDIDATE]
+        document["workload"] |= _both_candidates(study, Candidates(directory), both)
+        document["workload"].pop("command", None)
+        document["factor"] = [{"name": COMMAND_FACTOR, "levels": list(both)}]
+    else:
+        levels = {BASELINE: base, PROPOSAL: {**base, **settings}}
+        document["factor"] = [
+            {
+                "name": SETTINGS_FACTOR,
+                "settings": levels if settings else {BASELINE: base},
+                "baseline": BASELINE,
+                "successor": any(factor.successor for factor in study.factors),
+            }
+        ]
     metrics = [campaign.metric, *([campaign.witness] if campaign.witness else [])]
     analysis = {name: value for name, value in document["analysis"].items() if name != "precision"}
     if study.analysis.describe is not None:
@@ -150,8 +178,19 @@ def proposed_study(
     }
     document["design"] = {"warm_up": study.design.warm_up, "combine": "all", "allocation": "all"}
     document["budget"] = {"min_blocks": blocks, "max_blocks": blocks, "max_minutes": study.budget.max_minutes}
-    directory = study.source.directory if study.source else Path()
     return checked_study(document, ProposedOrigin(directory, said), known, parse_kernel=parse_spec)
+
+
+def _both_candidates(study: Study, kept: Candidates, both: Mapping[str, str]) -> dict[str, Any]:
+    """The command with each candidate in it, and the files of both."""
+    command = study.workload.command or ()
+    return {
+        "variant": [
+            {"name": name, "command": [word.replace(PLACE, kept.place(digest)) for word in command]}
+            for name, digest in both.items()
+        ],
+        "files": [*study.workload.files, *dict.fromkeys(file for one in both.values() for file in kept.files(one))],
+    }
 
 
 # Reading every tunable again after the workload: a guest is gone by the time anybody else could look.

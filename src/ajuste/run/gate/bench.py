@@ -8,22 +8,26 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from ajuste.analysis.condition import Expectation, expectations
 from ajuste.analysis.layouts import of_layouts
 from ajuste.catalogue.loader import Catalogue
 from ajuste.kernel.spec import kernel_kind, parse_study_spec
 from ajuste.model.capability import Asked
-from ajuste.model.error import AjusteError, RunError
+from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.gate import GateRevision
 from ajuste.model.results import Results
 from ajuste.report.display import Activity
+from ajuste.run.contained import with_schedulers
 from ajuste.run.experiment import conduct, prepare, progress_of, record
 from ajuste.run.gate.checkout import Checkouts, ProjectRepository, checked_out
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
 from ajuste.store.head import Run
 from ajuste.study.named import require_allowed
-from ajuste.study.project import CONFIDENCE, BenchmarkTable, Project, Trees, missing
+from ajuste.study.project import CONFIDENCE, BenchmarkTable, Project, ReproducerTable, Trees, missing
+from ajuste.study.read import read_study
 from ajuste.study.schema import Study
+from ajuste.study.site import own_name
 
 if TYPE_CHECKING:
     from ajuste.store.store import Store
@@ -34,8 +38,8 @@ LACKING_HINT: Final = "check the fields command, build and files of the benchmar
 
 T = TypeVar("T")
 
-Failed = Callable[[BenchmarkTable, AjusteError], None]
-"""Is told of a benchmark that could not be measured."""
+Failed = Callable[[str, AjusteError], None]
+"""Is told the name of a benchmark that could not be measured."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ class BenchRequest:
     options: RunOptions
     named: str
     failed: Failed
+    reproducers: tuple[ReproducerTable, ...] = ()
     fresh: bool = False
     quiet: bool = False
 
@@ -74,6 +79,14 @@ class BenchRequest:
             study = self.project.study(benchmark, self.catalogue, parse_study_spec)
             require_allowed(study, Asked("project file"), self.catalogue, kernel_kind)
 
+    def require_benchmarks(self) -> None:
+        """Raises RequestError where there are only reproducers, which judge one revision by itself."""
+        if not self.benchmarks:
+            raise RequestError(
+                f"{self.file}: no [[benchmark]] found; a [[reproducer]] is not compared with another revision",
+                hint="measure it with ajuste gate --base REV",
+            )
+
     @contextmanager
     def bench(self, revisions: Mapping[str, GateRevision], *, in_order: bool = False) -> Iterator[RevisionBench]:
         """One with the ``revisions``, which ``in_order`` are each later than the one before. Raises as checking out."""
@@ -93,7 +106,7 @@ class BenchRequest:
             try:
                 found += measured(benchmark)
             except AjusteError as failure:
-                self.failed(benchmark, failure)
+                self.failed(benchmark.name, failure)
                 metrics = ", ".join(text.partition(",")[0] for text in benchmark.metric)
                 found.append(unmeasured(benchmark, metrics, failure.message))
         return found
@@ -178,10 +191,33 @@ class RevisionBench:
         """The question of ``benchmark`` about the revisions that are there. Raises RequestError."""
         return self.request.project.study(benchmark, self.request.catalogue, parse_study_spec, self.trees, confidence)
 
+    def reproduce(self, test: ReproducerTable, side: str) -> tuple[Results, tuple[Expectation, ...]]:
+        """Measure the study of ``test`` in that revision: what it expects, and what was found. Raises RequestError for
+        a study that may not be measured, RunError.
+        """
+        if test.build is not None:
+            self._build(test.build, side)
+        request, there = self.request, self.trees.directory / self.trees.place(side)
+        asked, home = Asked("project file"), request.options.home
+        study = read_study(there / own_name(test.study), request.catalogue, parse_kernel=parse_study_spec)
+        if study.expect is None:
+            raise RequestError(f"{test.study} expects nothing: [expect] not found", hint=LACKING_HINT)
+        require_allowed(study, asked, request.catalogue, kernel_kind)
+        programs = [there / own_name(name) for name in test.schedulers]
+        contained = with_schedulers(study, home, asked, request.options.say, programs)
+        question = contained.study.model_copy(update={"expect": None})  # It is no part of the question.
+        results, _ = self._measured(question, fresh=request.fresh, failed_too=True)
+        return results, expectations(study.expect, results, changed=bool(contained.notes))
+
     def measure(self, study: Study, benchmark: BenchmarkTable, explained: str = "") -> tuple[Results, str]:
         """What was measured. Where a revision is beyond the limit, it is counted by function of what the revision
         ``explained`` carries out more; if that fails, the second value says why. Raises RunError.
         """
+        return self._measured(study, fresh=self.request.fresh or not benchmark.in_guest, explained=explained)
+
+    def _measured(
+        self, study: Study, *, fresh: bool, explained: str = "", failed_too: bool = False
+    ) -> tuple[Results, str]:
         from ajuste.store.store import Store
 
         request = self.request
@@ -189,10 +225,9 @@ class RevisionBench:
             options = replace(request.options, say=progress.say)
             experiment = prepare(study, request.catalogue, options)
             with Store(options.home.store_url) as store:
-                fresh = request.fresh or not benchmark.in_guest
                 run = conduct(experiment, store, progress, options, named=request.named, fresh=fresh)
                 results = results_of(run, store)
-                if run.stopped == "failed":
+                if run.stopped == "failed" and not failed_too:
                     raise RunError(
                         f"measuring failed: {run.stopped_because}", hint=f"ajuste report {run.id} --trials shows each"
                     )

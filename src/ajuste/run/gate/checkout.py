@@ -6,92 +6,27 @@ so that a build finds its history and tags.
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from ajuste.catalogue.programs import install_hint
-from ajuste.executor.host.caller import invoking_user, user_here
+from ajuste.executor.host.caller import LAST_LINES, Caller, finished, invoking_user, user_here
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.gate import GateRevision, ProjectCommit
-from ajuste.model.plan import User
 from ajuste.store.location import only_one
 
-LAST_LINES: Final = 15
-"""Of a build that failed."""
-
-_OWN: Final = ("AJUSTE_", "SUDO_")
-_OF_A_REPOSITORY: Final = frozenset(
-    (
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_COMMON_DIR",
-        "GIT_CONFIG",
-        "GIT_CONFIG_COUNT",
-        "GIT_CONFIG_PARAMETERS",
-        "GIT_DIR",
-        "GIT_GRAFT_FILE",
-        "GIT_IMPLICIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_NAMESPACE",
-        "GIT_NO_REPLACE_OBJECTS",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_PREFIX",
-        "GIT_QUARANTINE_PATH",
-        "GIT_REPLACE_REF_BASE",
-        "GIT_SHALLOW_FILE",
-        "GIT_WORK_TREE",
-    )
-)
-"""Variables that lead git to a certain repository (``git rev-parse --local-env-vars``): a hook that calls Ajuste has
-them, and a checkout must not land there."""
 _QUIET: Final = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "advice.detachedHead=false")
-
-
-@dataclass(frozen=True)
-class Caller:
-    """Who called Ajuste: whose git and builds are. ``user`` is ``None`` where that is who Ajuste runs as."""
-
-    user: User | None
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """That of the caller, without what is Ajuste's, sudo's and of another repository."""
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(_OWN) and name not in _OF_A_REPOSITORY
-        }
-        if self.user is None:
-            return kept
-        import pwd  # only under sudo
-
-        entry = pwd.getpwuid(self.user.uid)
-        return kept | {"HOME": entry.pw_dir, "USER": entry.pw_name, "LOGNAME": entry.pw_name}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """For ``subprocess``."""
-        if self.user is None:
-            return {}
-        return {"user": self.user.uid, "group": self.user.gid, "extra_groups": self.user.groups}
-
-    def give(self, directory: Path) -> None:
-        """Make the caller the owner of a new ``directory``."""
-        if self.user is not None:
-            os.chown(directory, self.user.uid, self.user.gid, follow_symlinks=False)
 
 
 @dataclass(frozen=True)
@@ -307,7 +242,7 @@ class Checkouts:
                 out.write(f"$ {said}\n".encode())
                 out.flush()
                 begin = out.tell()
-                code = _finished(command, there, out.fileno(), caller.environment, caller.options)
+                code = finished(command, there, out.fileno(), caller.environment, caller.options)
         except OSError as failure:
             if not there.is_dir():
                 raise RunError(f"{label} has no directory {project}") from None
@@ -321,74 +256,3 @@ class Checkouts:
             raise RunError(
                 "\n".join((f'{label} does not build: "{said}" {ended}', *lines)), hint=f"see all of its output: {log}"
             )
-
-
-def _finished(
-    command: Sequence[str], there: Path, out: int, environment: Mapping[str, str], options: Mapping[str, Any]
-) -> int:
-    """The exit code of ``command``. What it started ends with it, also what has left its session."""
-    with all_ended():
-        return _code(command, there, out, environment, options)
-
-
-@contextmanager
-def all_ended() -> Iterator[None]:
-    """Kill in the end what commands of the block have left running, wherever it went: orphans become children of this
-    process (PR_SET_CHILD_SUBREAPER, prctl(2)), and those of another session are no children of ours.
-    """
-    libc = ctypes.CDLL(None)
-    before = _children()
-    libc.prctl(_SUBREAPER, 1, 0, 0, 0)
-    try:
-        yield
-    finally:
-        until = time.monotonic() + _ENDS_WITHIN_S
-        while (left := [pid for pid in _children() - before if _is_elsewhere(pid)]) and time.monotonic() < until:
-            for pid in left:
-                with suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
-                    os.waitpid(pid, os.WNOHANG)
-            time.sleep(0.002)
-        libc.prctl(_SUBREAPER, 0, 0, 0, 0)
-
-
-_SUBREAPER: Final = 36
-_ENDS_WITHIN_S: Final = 10.0
-
-
-def _children() -> set[int]:
-    """Of this process, whichever thread started them (proc_pid_task_tid_children(5))."""
-    found: set[int] = set()
-    for children in Path("/proc/self/task").glob("*/children"):
-        with suppress(OSError):
-            found |= {int(pid) for pid in children.read_text().split()}
-    return found
-
-
-def _is_elsewhere(pid: int) -> bool:
-    try:
-        return os.getsid(pid) != os.getsid(0)
-    except OSError:
-        return False
-
-
-def _code(
-    command: Sequence[str], there: Path, out: int, environment: Mapping[str, str], options: Mapping[str, Any]
-) -> int:
-    process = subprocess.Popen(
-        command,
-        cwd=there,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=out,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        **options,
-    )
-    try:
-        return process.wait()
-    except BaseException:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        raise

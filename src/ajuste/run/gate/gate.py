@@ -28,7 +28,7 @@ from ajuste.model.gate import (
 from ajuste.model.results import Results
 from ajuste.model.verdict import LimitWord, Verdict
 from ajuste.run.gate.bench import BenchRequest, RevisionBench
-from ajuste.study.project import CONFIDENCE, SIDES, BenchmarkTable
+from ajuste.study.project import CONFIDENCE, SIDES, BenchmarkTable, ReproducerTable
 
 _OUTCOMES: Final[dict[LimitWord, Outcome]] = {"beyond": "there", "within": "absent", "undecided": "undecided"}
 
@@ -100,6 +100,7 @@ class RevisionGate:
             figures = self.request.each(lambda benchmark: self._figures(benchmark, bench), self._unmeasured)
             if self.bisect:
                 figures = [self._located(figure, bench) for figure in figures]
+            figures += [figure for test in self.request.reproducers for figure in self._reproduced(test, bench)]
         return GateResult(
             result=worst(figures), file=self.request.file, base=self.base, head=self.head, benchmarks=tuple(figures)
         )
@@ -107,6 +108,30 @@ class RevisionGate:
     def _figures(self, benchmark: BenchmarkTable, bench: RevisionBench) -> Sequence[GateFigure]:
         results, uncounted = bench.judge(benchmark, explained=SIDES[1])
         return list(self._judged(results, benchmark, uncounted))
+
+    def _reproduced(self, test: ReproducerTable, bench: RevisionBench) -> Iterator[GateFigure]:
+        """A figure for each thing that the study expects of the head."""
+        line = self.request.project.line(test)
+        try:
+            results, found = bench.reproduce(test, SIDES[1])
+        except AjusteError as failure:
+            self.request.failed(test.name, failure)
+            reason = str(failure).replace(f"{bench.trees.directory / bench.trees.place(SIDES[1])}/", "")
+            yield GateFigure(name=test.name, metric=test.study, verdict="failed", line=line, reason=reason)
+            return
+        for one in found:
+            yield GateFigure(
+                name=test.name,
+                metric=one.subject,
+                verdict="pass" if one.holds else "regression",
+                expected=one.what,
+                found=one.found,
+                blocks=results.blocks,
+                clock=results.clock,
+                run=results.run,
+                digest=results.digest,
+                line=line,
+            )
 
     def _located(self, figure: GateFigure, bench: RevisionBench) -> GateFigure:
         """With the commits one of which made a regression. It stays one where that cannot be told."""

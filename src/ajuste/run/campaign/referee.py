@@ -1,0 +1,112 @@
+"""A referee: the sealed evaluator where an optimiser expects a command that prints the score of its candidate."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from ajuste.analysis.campaign import incumbents, referee_answer
+from ajuste.catalogue.loader import Catalogue
+from ajuste.kernel.spec import parse_study_spec
+from ajuste.machine.files import make_directory, replace_file, sha256_of
+from ajuste.machine.home import Home
+from ajuste.model.campaign import CANDIDATE, Campaign, RefereeAnswer, Refereed
+from ajuste.model.error import RequestError, RunError
+from ajuste.outputs.trial import why_lost
+from ajuste.run.campaign.candidates import Candidates
+from ajuste.run.campaign.evaluator import Evaluator, SealedBench
+from ajuste.run.campaign.kept import STUDY, KeptCampaign, campaign_directory, new_campaign
+from ajuste.run.campaign.parts import check_campaign, proposed_study
+from ajuste.store.location import only_one
+from ajuste.study.read import read_study
+
+_FILE: Final = "study.toml"
+
+
+def one_referee(home: Home, name: str) -> AbstractContextManager[None]:
+    """One candidate at a time. Raises RequestError while there is another."""
+    make_directory(home.state)
+    return only_one(home.state / f"referee-{name}.lock", f"the referee of the campaign {name}")
+
+
+def refereed_campaign(
+    home: Home, wanted: Campaign, study: str, own: Sequence[str], known: Catalogue, bench: SealedBench
+) -> KeptCampaign:
+    """The campaign of that name; it begins with the candidate as it is now if there is none. ``study`` is the text of
+    its study file, ``own`` are the files of the command, which it has copies of. Raises RequestError where it began
+    otherwise, RunError where the candidate cannot be measured.
+    """
+    directory = campaign_directory(home, wanted.name)
+    if (directory / "campaign.json").exists():
+        kept = KeptCampaign(directory)
+        if _rules(kept.campaign) != _rules(wanted) or (directory / STUDY / _FILE).read_text("utf-8") != study:
+            raise RequestError(
+                f"the campaign {wanted.name} began with other options or another command",
+                hint="choose another name to begin a new one",
+            )
+        return kept
+    try:
+        return _begun(home, wanted, study, own, known, bench)
+    except BaseException:
+        if not (directory / "campaign.json").exists():
+            shutil.rmtree(directory, ignore_errors=True)
+        raise
+
+
+def _rules(campaign: Campaign) -> Campaign:
+    """What a person chose of it."""
+    refereed = campaign.refereed
+    chosen = Refereed(path=refereed.path, start="", trusted=refereed.trusted) if refereed else None
+    decided = {"study": "", "study_sha256": "", "created": "", "sealed_sha256": "", "refereed": chosen}
+    return campaign.model_copy(update=decided)
+
+
+def _begun(
+    home: Home, wanted: Campaign, text: str, own: Sequence[str], known: Catalogue, bench: SealedBench
+) -> KeptCampaign:
+    assert wanted.refereed is not None
+    place = campaign_directory(home, wanted.name) / STUDY
+    shutil.rmtree(place, ignore_errors=True)
+    make_directory(place)
+    for name in own:
+        make_directory((place / name).parent)
+        shutil.copy(name, place / name)
+    replace_file(place / _FILE, text.encode(), on_disk=True)
+    start = Candidates(place).take(Path(wanted.refereed.path))
+    files = {str(PurePosixPath(name)): sha256_of(place / name) for name in own}
+    refereed = wanted.refereed.model_copy(update={"start": start, "files": files})
+    campaign = wanted.model_copy(update={"study": str(place / _FILE), "refereed": refereed})
+    study = read_study(place / _FILE, known, parse_kernel=parse_study_spec)
+    check_campaign(campaign, (study,), known)
+    once = proposed_study(study, campaign, {}, known, said="--candidate", blocks=1)
+    tried = bench.measured(once, place / "tried.sqlite").trials
+    for file in place.glob("tried.sqlite*"):
+        file.unlink()
+    if not any(one.status == "ok" for one in tried):
+        raise _unmeasured(next(map(why_lost, tried), "no trial ended"))
+    return new_campaign(home, campaign, (), known)
+
+
+def judge_candidate(kept: KeptCampaign, known: Catalogue, bench: SealedBench) -> RefereeAnswer:
+    """Take the candidate as it is now, and judge it unless it was before. Raises RunError if it cannot be measured."""
+    assert kept.campaign.refereed is not None
+    evaluator, candidates = Evaluator(kept, known, bench), Candidates(kept.directory / STUDY)
+    candidate = candidates.take(Path(kept.campaign.refereed.path))
+    candidates.keep_only({*incumbents(evaluator.standing()), candidate})
+    if (found := referee_answer(evaluator.standing(), candidate)) is not None:
+        return found
+    record = evaluator.propose({CANDIDATE: candidate})
+    found = referee_answer(evaluator.standing(), candidate)
+    if found is None:
+        raise _unmeasured(record.reason)
+    return found
+
+
+def _unmeasured(reason: str) -> RunError:
+    return RunError(
+        f"the candidate could not be measured: {reason}",
+        hint="run the command yourself; it must end in time, succeed and print what --score matches",
+    )

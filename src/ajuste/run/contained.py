@@ -1,0 +1,278 @@
+"""What a study file contains that guests need: patches of kernels, and BPF schedulers, also such as are built first.
+
+Nothing is built unless the table of capabilities allows it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from ajuste.catalogue.programs import install_hint
+from ajuste.executor.host.caller import LAST_LINES, Caller, finished, invoking_user
+from ajuste.kernel.building.configuration import read_options
+from ajuste.kernel.building.schedulers import read_schedulers, require_loadable
+from ajuste.kernel.spec import specs_to_build
+from ajuste.machine.files import hold, make_directory, replace_file, sha256_of
+from ajuste.machine.home import Home
+from ajuste.model.capability import Asked
+from ajuste.model.error import Place, RequestError, RunError
+from ajuste.model.kernel import KernelImage
+from ajuste.model.wording import Say
+from ajuste.study.overrides import with_kernels
+from ajuste.study.schema import SchedulerTable, Study
+from ajuste.study.site import study_directory
+
+_TRANSPORTS: Final = (
+    "-c",
+    "protocol.allow=never",
+    "-c",
+    "protocol.https.allow=always",
+    "-c",
+    "protocol.file.allow=always",
+)
+"""Others run commands (gitremote-helpers(7), ext)."""
+
+
+@dataclass(frozen=True)
+class Contained:
+    """``study`` with all that it contains ready in the cache; ``notes`` say what is not as the file expects it, so that
+    no digest can be compared.
+    """
+
+    study: Study
+    notes: tuple[str, ...] = ()
+
+
+def with_patches(study: Study, home: Home) -> Study:
+    """``study`` with kernels whose patches are files, as ``kernel.spec`` takes them. Raises RequestError for a patch
+    that the study does not contain.
+    """
+    texts = {patch.name: patch.text for patch in study.patches}
+    names = {}
+    for text, spec in specs_to_build(study.kernels).items():
+        if lacking := next((str(patch) for patch in spec.patches if str(patch) not in texts), None):
+            raise RequestError(
+                f"the study does not contain the patch {lacking}; expected a [[patch]] with this name",
+                hint="write one with ajuste reproduce RUN -o FILE",
+                place=study.kernel_place(text),
+            )
+        files = tuple(_kept_text(str(patch), texts[str(patch)], home) for patch in spec.patches)
+        names[text] = str(spec.model_copy(update={"patches": files}))
+    return with_kernels(study, names).model_copy(update={"patches": ()})
+
+
+def with_schedulers(
+    study: Study, home: Home, asked: Asked, say: Say, given: Sequence[Path] = (), directory: Path | None = None
+) -> Contained:
+    """``study`` with the program of each of its BPF schedulers in the cache: one of those ``given``, its own below
+    ``directory``, or one that is built.
+
+    Raises RequestError for what may not be built, is not at hand or has another hash, RunError where building fails.
+    """
+    programs = {one.name: one for one in read_schedulers(given)}
+    tables = {table.name: table for table in study.schedulers}
+    for name in programs:
+        tables.setdefault(name, SchedulerTable(name=name, program=name))
+    found, notes = [], []
+    for table in tables.values():
+        place = study.place("scheduler", study.schedulers.index(table)) if table in study.schedulers else None
+        if table.build is not None and table.name not in programs:
+            asked.require("kernel source", shlex.join(table.build), f"scheduler {table.name}")
+        if own := programs.get(table.name):
+            digest = _keep(own.file, table.name, home)
+        elif table.sha256 and _is_kept(table.sha256, table.name, home):
+            digest = table.sha256
+        elif table.build is not None:
+            say(f"building {table.name}")
+            digest = _built(table, home)
+        else:
+            digest = _of_file(table, directory or study_directory(study), home, place)
+        if table.sha256 not in (None, digest):
+            notes.append(f"{table.name} has the hash {digest[:12]}, not {table.sha256[:12]}")
+        found.append(table.model_copy(update={"sha256": digest}))
+    return Contained(study.model_copy(update={"schedulers": tuple(found)}), tuple(notes))
+
+
+def with_programs(image: KernelImage, study: Study, home: Home) -> KernelImage:
+    """The kernel with the schedulers of ``study`` beside its own. Raises RequestError for one that cannot load them, or
+    a scheduler that is not in the cache.
+    """
+    if not study.schedulers:
+        return image
+    kept = [_folder(table.sha256 or "", home) / table.name for table in study.schedulers]
+    for table in study.schedulers:
+        if not table.sha256 or not _is_kept(table.sha256, table.name, home):
+            raise RequestError(
+                f"the program of {table.name} is not in the cache",
+                hint="run the study again: ajuste run FILE" + (" --build" if table.build else ""),
+            )
+    text = image.config.read_text(encoding="utf-8") if image.config else ""
+    require_loadable(read_schedulers(kept), read_options(text), image.spec)
+    others = sorted(image.schedulers.iterdir()) if image.schedulers else []
+    files = {file.name: file for file in (*others, *kept)}
+    digest = hashlib.sha256("".join(f"{name} {sha256_of(file)}\n" for name, file in files.items()).encode()).hexdigest()
+    folder = _folder(digest, home)
+    for name, file in files.items():
+        if not (folder / name).is_file():
+            _put(file.read_bytes(), folder / name)
+    return image.model_copy(update={"schedulers": folder})
+
+
+def _folder(digest: str, home: Home) -> Path:
+    return home.cache / "contained" / digest
+
+
+def _put(content: bytes, file: Path) -> None:
+    make_directory(file.parent)
+    replace_file(file, content, mode=0o700)
+    hold(file.parent)
+
+
+def _kept_text(name: str, text: str, home: Home) -> Path:
+    content = text.encode()
+    file = _folder(hashlib.sha256(content).hexdigest(), home) / name
+    _put(content, file)
+    return file
+
+
+def _keep(file: Path, name: str, home: Home) -> str:
+    digest = sha256_of(file)
+    _put(file.read_bytes(), _folder(digest, home) / name)
+    return digest
+
+
+def _is_kept(digest: str, name: str, home: Home) -> bool:
+    file = _folder(digest, home) / name
+    if not file.is_file() or sha256_of(file) != digest:
+        return False
+    hold(file.parent)
+    return True
+
+
+def _of_file(table: SchedulerTable, directory: Path, home: Home, place: Place | None) -> str:
+    if table.program is None:
+        raise RequestError(
+            f"{table.name} is not contained in the file, only its hash",
+            hint=f"give its program, of SHA-256 {table.sha256}: --scheduler DIR/{table.name}",
+            place=place,
+        )
+    file = _inside(directory, table.program, place)
+    if not file.is_file():
+        raise RequestError(
+            f"the program {table.program} of {table.name} not found in {directory}",
+            hint=f"build it, or give it with --scheduler DIR/{table.name}",
+            place=place,
+        )
+    digest = sha256_of(file)
+    if table.sha256 not in (None, digest):
+        raise RequestError(
+            f"{table.program} has the SHA-256 {digest}; expected {table.sha256}",
+            hint=f"to test this program instead, add --scheduler DIR/{table.name}",
+            place=place,
+        )
+    _require_program(file, table.name, place)
+    return _keep(file, table.name, home)
+
+
+def _inside(directory: Path, name: str, place: Place | None) -> Path:
+    file = directory / name
+    if ".." in PurePosixPath(name).parts or not file.resolve().is_relative_to(directory.resolve()):
+        raise RequestError(f'"{name}" is outside of {directory}; expected a relative path without ".."', place=place)
+    return file
+
+
+def _require_program(file: Path, name: str, place: Place | None) -> None:
+    with file.open("rb") as opened:
+        if opened.read(4) != b"\x7fELF":
+            raise RequestError(f"{file.name} is not an ELF file; expected the program of {name}", place=place)
+
+
+def _built(table: SchedulerTable, home: Home) -> str:
+    """Build it in a directory of its own, which is removed."""
+    assert table.build is not None
+    assert table.program is not None
+    caller = Caller(invoking_user())
+    with _workplace(caller) as (tree, log):
+        if table.repository is not None:
+            _check_out(caller, table, tree)
+        for name, text in table.source.items():
+            (tree / name).write_text(text, encoding="utf-8")
+            caller.give(tree / name)
+        said = shlex.join(table.build)
+        try:
+            with log.open("wb") as out:
+                code = finished(table.build, tree, out.fileno(), caller.environment, caller.options)
+        except OSError as failure:
+            raise RunError(
+                f'cannot start "{said}" to build {table.name}: {failure.strerror}', hint=install_hint(table.build[0])
+            ) from None
+        lines = log.read_bytes()[-100_000:].decode(errors="replace").splitlines()[-LAST_LINES:]
+        if code:
+            raise RunError("\n".join((f'{table.name} does not build: "{said}" ended with code {code}', *lines)))
+        file = _inside(tree, table.program, None)
+        if not file.is_file():
+            raise RunError("\n".join((f'"{said}" made no file {table.program}', *lines)))
+        _require_program(file, table.name, None)
+        return _keep(file, table.name, home)
+
+
+@contextmanager
+def _workplace(caller: Caller) -> Iterator[tuple[Path, Path]]:
+    with ExitStack() as stack:
+        directory = Path(tempfile.mkdtemp(prefix="ajuste-scheduler-"))
+        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        tree = directory / "tree"
+        tree.mkdir()
+        for one in (directory, tree):
+            caller.give(one)
+        yield tree, directory / "log"
+
+
+def _check_out(caller: Caller, table: SchedulerTable, tree: Path) -> None:
+    """Only the commit itself is fetched where the repository gives it, otherwise all. Raises RequestError."""
+    assert table.repository is not None
+    assert table.commit is not None
+    if shutil.which("git") is None:
+        raise RequestError("git was not found", hint=install_hint("git"))
+    source = table.repository
+    if not source.startswith("https://"):
+        source = str(Path(source).expanduser().absolute())
+        if not Path(source).is_dir():
+            raise RequestError(
+                f"scheduler {table.name}: repository {table.repository} not found; expected https://… or a directory",
+                hint="clone it there, or write where your clone is into the file",
+            )
+
+    def git(*words: str) -> str:
+        done = subprocess.run(
+            ["git", *_TRANSPORTS, "-c", "core.hooksPath=/dev/null", "-C", str(tree), *words],
+            env={**caller.environment, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            **caller.options,
+        )
+        return done.stderr.strip() or f"exit code {done.returncode}" if done.returncode else ""
+
+    failed = git("init", "--quiet")
+    failed = failed or git("fetch", "--quiet", "--depth=1", "--", source, table.commit)
+    if failed:  # A server may give only what is the tip of something.
+        failed = git("fetch", "--quiet", "--", source, "+refs/*:refs/ajuste/*")
+    failed = failed or git("checkout", "--quiet", "--detach", table.commit)
+    if failed:
+        raise RequestError(
+            f"scheduler {table.name}: commit {table.commit[:12]} not found in {table.repository}: "
+            f"{failed.splitlines()[-1][:200]}",
+            hint="fetch it into your clone, or check repository and commit in the file",
+        )

@@ -1,0 +1,268 @@
+"""Patches and BPF schedulers that a study file contains: what is built of it, and what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ajuste.catalogue.loader import catalogue
+from ajuste.cli.saving import save_study
+from ajuste.kernel.building.build import BuildRequest, build_kernel, build_specified
+from ajuste.kernel.building.built import find_built
+from ajuste.kernel.building.patch import read_patches
+from ajuste.kernel.spec import KernelToBuild, parse_spec, parse_study_spec
+from ajuste.machine.home import Home
+from ajuste.model.capability import Asked
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.kernel import KernelImage
+from ajuste.model.results import Results
+from ajuste.run.contained import with_patches, with_programs, with_schedulers
+from ajuste.run.outcome import reproducer, results_of
+from ajuste.store.store import Run, Store
+from ajuste.study.read import read_study
+from ajuste.study.schema import Study
+from shell import SMALL
+from small_kernel import PATCH, small_kernel
+from small_stores import run_of
+
+ALLOWED = Asked("study file", options=frozenset({"--build"}))
+BUILDS = """
+[[scheduler]]
+name = "scx_mine"
+program = "out/scx_mine"
+build = ["sh", "build.sh"]
+source = { "build.sh" = "mkdir out && cp /bin/true out/scx_mine\\n" }
+"""
+PATCHED = "build:debian:6.1.192+longer.patch"
+TRUE = hashlib.sha256(Path("/bin/true").read_bytes()).hexdigest()
+
+
+class Silent:
+    def say(self, text: str) -> None: ...
+
+    def compiling(self, expected: int | None) -> None: ...
+
+    def compiled(self, count: int) -> None: ...
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "data", tmp_path / "cache", tmp_path / "state")
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Callable[..., Study]:
+    def written(more: str, kernel: str = "debian:5.10", asked: Asked = ALLOWED) -> Study:
+        file = tmp_path / "study.toml"
+        file.write_text(f"{SMALL.replace('debian:5.10', kernel)}\n{more}")
+        return read_study(file, catalogue(), parse_kernel=lambda text: parse_study_spec(text, asked))
+
+    return written
+
+
+def patch_table(text: str = PATCH, **more: str) -> str:
+    fields = {"name": "longer.patch", "text": text, **more}
+    return "[[patch]]\n" + "".join(f"{name} = {json.dumps(value)}\n" for name, value in fields.items())
+
+
+def built(study: Study, home: Home, *given: Path, asked: Asked = ALLOWED) -> Any:
+    return with_schedulers(study, home, asked, lambda _: None, given)
+
+
+def test_a_patch_is_taken_from_the_file_itself(study: Callable[..., Study], home: Home) -> None:
+    digest = hashlib.sha256(PATCH.encode()).hexdigest()
+    made = with_patches(study(patch_table(sha256=digest), PATCHED), home)
+    spec = parse_spec(made.target.kernel or "")
+    assert isinstance(spec, KernelToBuild)
+    assert (spec.patches[0].name, spec.patches[0].read_text()) == ("longer.patch", PATCH)
+    assert made.patches == ()
+
+
+def test_patches_that_are_not_whole_or_not_there_are_refused(study: Callable[..., Study], home: Home) -> None:
+    with pytest.raises(RequestError, match="another hash than sha256"):
+        study(patch_table(sha256="0" * 64), PATCHED)
+    with pytest.raises(RequestError, match=r"study.toml:\d+: target.kernel: .*does not contain the patch other.patch"):
+        with_patches(study(patch_table(), "build:debian:6.1.192+other.patch"), home)
+
+
+def test_a_file_builds_nothing_unless_that_is_allowed(study: Callable[..., Study], home: Home, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"longer.patch is not allowed in a study file without --build"):
+        study(patch_table(), PATCHED, Asked("study file"))
+    marked = BUILDS.replace("mkdir", f"touch {tmp_path}/marked; mkdir")
+    for asker in ("study file", "project file", "page", "agent", "bundle"):
+        with pytest.raises(RequestError, match=r"which .* may "):
+            built(study(marked), home, asked=Asked(asker))
+    assert not (tmp_path / "marked").exists()
+
+
+def test_a_scheduler_is_built_once_from_what_the_file_contains(
+    study: Callable[..., Study], home: Home, tmp_path: Path
+) -> None:
+    done = built(study(BUILDS), home)
+    assert ([one.sha256 for one in done.study.schedulers], done.notes) == ([TRUE], ())
+    broken = BUILDS.replace("mkdir", "false; exit 1; mkdir")
+    assert built(study(f"{broken}sha256 = '{TRUE}'"), home).study.schedulers[0].sha256 == TRUE  # It is there already.
+    with pytest.raises(RunError, match="scx_mine does not build"):
+        built(study(broken), home)
+    other = built(study(f"{BUILDS}sha256 = '{'0' * 64}'"), home)
+    assert other.study.schedulers[0].sha256 == TRUE
+    assert "scx_mine has the hash" in other.notes[0]
+    assert not list(tmp_path.glob("**/build.sh"))
+
+
+def test_a_scheduler_is_built_from_a_commit(study: Callable[..., Study], home: Home, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    (clone / "build.sh").write_text("mkdir out && cp /bin/true out/scx_mine\n")
+    git = ("git", "-C", str(clone), "-c", "user.name=n", "-c", "user.email=n@example.org")
+    for words in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "-m", "one")):
+        subprocess.run([*git, *words], check=True)
+    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    (clone / "build.sh").write_text("exit 1\n")
+    table = BUILDS.replace(BUILDS.splitlines()[-1], f"repository = '{clone}'\ncommit = '{commit}'")
+    assert built(study(table), home).study.schedulers[0].sha256 == TRUE
+    with pytest.raises(RequestError, match="commit 111111111111 not found in"):
+        built(study(table.replace(commit, "1" * 40)), home)
+    with pytest.raises(RequestError, match="repository /nowhere not found"):
+        built(study(table.replace(str(clone), "/nowhere")), home)
+    with pytest.raises(RequestError, match=r"not found; expected https://"):
+        built(study(table.replace(str(clone), f"ext::touch {tmp_path}/marked")), home)
+    assert not (tmp_path / "marked").exists()
+
+
+def test_a_program_at_hand_has_the_hash_that_is_expected(
+    study: Callable[..., Study], home: Home, tmp_path: Path
+) -> None:
+    table = f"[[scheduler]]\nname = 'scx_mine'\nsha256 = '{TRUE}'\n"
+    with pytest.raises(RequestError, match="scx_mine is not contained in the file, only its hash") as lacking:
+        built(study(table), home)
+    assert "--scheduler" in str(lacking.value.hint)
+    own = tmp_path / "scx_mine"
+    shutil.copy("/bin/false", own)
+    with pytest.raises(RequestError, match=f"expected {TRUE}"):
+        built(study(f"{table}program = 'scx_mine'"), home)
+    assert "scx_mine has the hash" in built(study(table), home, own).notes[0]
+    shutil.copy("/bin/true", own)
+    assert built(study(table), home, own).notes == ()
+    with pytest.raises(RequestError, match="outside of"):
+        built(study(table.replace(TRUE, "1" * 64) + "program = '../scx_mine'"), home)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ("program = 'x'\ncommit = '" + "1" * 40 + "'", "repository and commit require each other"),
+        ("program = 'x'\nbuild = ['make']", "build requires repository and commit, or source"),
+        ("source = { x = '' }\nbuild = ['make']", "build requires program"),
+        ("", "expected program, or sha256"),
+        ("program = 'x'\nsource = { '../x' = '' }\nbuild = ['make']", "source"),
+    ],
+)
+def test_a_scheduler_says_where_it_comes_from(study: Callable[..., Study], fields: str, message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        study(f"[[scheduler]]\nname = 'scx_mine'\n{fields}\n")
+
+
+def test_a_kernel_without_sched_ext_cannot_have_it(study: Callable[..., Study], home: Home, tmp_path: Path) -> None:
+    made = built(study(BUILDS), home).study
+    config = tmp_path / "config"
+    image = KernelImage(spec="debian:6.12", release="6.12.1", vmlinuz=Path("vmlinuz"), config=config, sha256="0" * 64)
+    config.write_text("CONFIG_DEBUG_INFO_BTF=y\n")
+    with pytest.raises(RequestError, match=r"debian:6.12 cannot load scx_mine: it lacks SCHED_CLASS_EXT=y"):
+        with_programs(image, made, home)
+    config.write_text("CONFIG_DEBUG_INFO_BTF=y\nCONFIG_SCHED_CLASS_EXT=y\n")
+    folder = with_programs(image, made, home).schedulers
+    assert folder is not None
+    assert [file.name for file in folder.iterdir()] == ["scx_mine"]
+    shutil.rmtree(home.cache / "contained")
+    with pytest.raises(RequestError, match="not in the cache"):
+        with_programs(image, made, home)
+
+
+def test_a_built_kernel_keeps_its_patches(home: Home, tmp_path: Path) -> None:
+    tree, file = small_kernel(tmp_path / "linux"), tmp_path / "longer.patch"
+    file.write_text(PATCH)
+    build_kernel(BuildRequest(str(tree), patches=(file,), name="patched"), home, Silent())
+    kernel = find_built("patched", home)
+    assert kernel.patches == tuple(patch.content for patch in read_patches([file]))
+    (kernel.directory / "patches" / "0").unlink()
+    with pytest.raises(RequestError, match=r"the patch longer.patch of mine:patched was not stored"):
+        _ = kernel.patches
+
+
+@pytest.mark.parametrize("config", ["lab-ext", "distro"])
+def test_a_specification_has_a_configuration(config: str) -> None:
+    spec = parse_spec(f"build:debian:6.12+NUMA=n+config={config}")
+    assert isinstance(spec, KernelToBuild)
+    assert (spec.config, str(spec)) == (config, f"build:debian:6.12+config={config}+NUMA=n")
+    with pytest.raises(RequestError, match="expected one of lab, lab-ext, distro"):
+        parse_spec("build:debian:6.12+config=/etc/passwd")
+
+
+def measured(kernel: str, store: Store, directory: Path) -> tuple[Run, Results]:
+    """A run that says it measured ``kernel``, and its results."""
+    begun = run_of(SMALL, store, directory)
+    results = results_of(begun, store)
+    run = replace(begun, resolved=begun.resolved.replace("debian:5.10", kernel), stopped="decided")
+    return run, results.model_copy(update={"stopped": "decided"})
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    tree = small_kernel(tmp_path / "linux")
+    git = ("git", "-C", str(tree), "-c", "user.name=n", "-c", "user.email=n@example.org")
+    for words in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "-m", "one")):
+        subprocess.run([*git, *words], check=True)
+    return tree
+
+
+def test_a_reproducer_contains_what_its_kernel_was_built_from(
+    home: Home, store: Store, tmp_path: Path, repository: Path
+) -> None:
+    file = tmp_path / "longer.patch"
+    file.write_text(PATCH)
+    request = BuildRequest(f"git:{repository}", settings=("NUMA=n",), patches=(file,), name="patched")
+    kernel = build_kernel(request, home, Silent())
+    run, results = measured("mine:patched", store, tmp_path)
+    study, notes = reproducer(run, results, home)
+    commit = subprocess.run(["git", "-C", repository, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    name = f"git:{repository}@{commit.stdout.strip()}"
+    assert study.target.kernel == f"build:{name}+NUMA=n+longer.patch"
+    assert [(one.name, one.text.encode()) for one in study.patches] == [("longer.patch", kernel.patches[0])]
+    assert study.expect is not None
+    assert (study.expect.kernels, study.expect.stalls) == ((kernel.image.sha256,), 0)
+    assert "must be at hand" in notes[0]
+    # In another home the file alone builds the very same.
+    save_study(study.document(), tmp_path / "test.toml", "")
+    other = Home(tmp_path / "other" / "data", tmp_path / "other" / "cache", tmp_path / "other" / "state")
+    read = read_study(tmp_path / "test.toml", catalogue(), parse_kernel=lambda text: parse_study_spec(text, ALLOWED))
+    spec = with_patches(read, other).target.kernel or ""
+    assert build_specified([spec], other, Silent())[spec].image.sha256 == kernel.image.sha256
+
+
+def test_what_cannot_be_contained_is_said(home: Home, store: Store, tmp_path: Path, repository: Path) -> None:
+    build_kernel(BuildRequest(str(repository), name="uncommitted"), home, Silent())
+    config = tmp_path / "own.config"
+    config.write_text("CONFIG_NUMA=y\n")
+    build_kernel(BuildRequest(f"git:{repository}", str(config), name="configured"), home, Silent())
+    for kernel, message in {
+        "mine:uncommitted": "not one source for ever",
+        "mine:configured": "own.config, a file",
+        "mine:gone": "built kernel 'gone' not found",
+        "path:/boot/vmlinuz": "a file of this machine",
+    }.items():
+        with pytest.raises(RequestError, match=message):
+            reproducer(*measured(kernel, store, tmp_path), home)
+    build_kernel(BuildRequest(f"git:{repository}", name="configured"), home, Silent())
+    run, results = measured("mine:configured", store, tmp_path)
+    before = replace(run, environment={"mine:configured": {"kernel package": f"/built/{'0' * 64}/vmlinuz"}})
+    with pytest.raises(RequestError, match="another kernel by now"):
+        reproducer(before, results, home)
