@@ -147,3 +147,13 @@ def small_kernel(directory: Path) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
     return directory
+
+
+class Silent:
+    """Watches a build and says nothing."""
+
+    def say(self, text: str) -> None: ...
+
+    def compiling(self, expected: int | None) -> None: ...
+
+    def compiled(self, count: int) -> None: ...

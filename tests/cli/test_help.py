@@ -48,7 +48,7 @@ EXAMPLES = [
     # Those that stand in a document too are run from there: see tests/docs. A worker and a scheduler work until they
     # are ended: see test_cluster.py; so does the lab page: see tests/lab. Building kernels and bisecting takes minutes:
     # see tests/kernel. Two runs of the same in a guest and here are compared in tests/analysis/test_transfer.py,
-    # live experiments in test_live.py; agents' requests in tests/lab.
+    # live experiments in test_live.py; agents' requests in tests/lab; a referee in test_referee.py.
     example
     for example in dict.fromkeys(example for text in HELP.values() for example in examples_in(text))
     if f"$ {example}\n" not in DOCUMENTS
@@ -56,7 +56,7 @@ EXAMPLES = [
         (
             *("ajuste cluster worker", "ajuste cluster scheduler", "ajuste serve", "ajuste transfer"),
             *("ajuste live status", "ajuste live stop", "ajuste live result"),
-            *("ajuste mcp --http", "ajuste campaign propose"),
+            *("ajuste mcp --http", "ajuste campaign propose", "ajuste campaign referee"),
             *("ajuste kernel build", "ajuste kernel bisect", "ajuste kernel remove"),
         )
     )

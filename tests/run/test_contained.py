@@ -30,7 +30,7 @@ from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.schema import Study
 from shell import SMALL
-from small_kernel import PATCH, small_kernel
+from small_kernel import PATCH, Silent, small_kernel
 from small_stores import run_of
 
 ALLOWED = Asked("study file", options=frozenset({"--build"}))
@@ -43,14 +43,6 @@ source = { "build.sh" = "mkdir out && cp /bin/true out/scx_mine\\n" }
 """
 PATCHED = "build:debian:6.1.192+longer.patch"
 TRUE = hashlib.sha256(Path("/bin/true").read_bytes()).hexdigest()
-
-
-class Silent:
-    def say(self, text: str) -> None: ...
-
-    def compiling(self, expected: int | None) -> None: ...
-
-    def compiled(self, count: int) -> None: ...
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from ajuste.study.command_line.request import share
 from ajuste.study.schema import ExpectTable
 
 
-@example("ajuste reproduce nice -o nice-test.toml")
+@example("ajuste reproduce slices -o slices.toml")
 def reproduce(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run, or a study (its newest run).")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The study file to write.")],

@@ -33,6 +33,7 @@ TUNED: Final = "tuned"
 LISTS: Final = "lists"
 COMPILER: Final = "compiler"
 CLUSTER: Final = "cluster"
+CONTAINED: Final = "contained"
 LAB: Final = "lab"
 REPORTS: Final = "reports"
 LEFTOVERS: Final = "leftovers"
@@ -86,6 +87,7 @@ KINDS: Final = {
         Kind(LISTS, "package lists", _in_cache("lists"), limit_bytes=2 * _GIB, locks=_lock_inside),
         Kind(COMPILER, "ccache, with its own limit", lambda home: home.cache, "ccache", locks=_build_locks),
         Kind(CLUSTER, "files sent to workers", _in_cache("cluster"), limit_bytes=2 * _GIB),
+        Kind(CONTAINED, "patches and schedulers of study files", _in_cache("contained"), limit_bytes=_GIB),
         Kind(LAB, "what the lab page remembers of runs", _in_cache("lab"), limit_bytes=_GIB // 4),
         Kind(REPORTS, "HTML reports; `ajuste report` writes them again", lambda home: home.reports, "*.html", _GIB),
     )

@@ -176,7 +176,7 @@ def _of_file(table: SchedulerTable, directory: Path, home: Home, place: Place | 
     if table.sha256 not in (None, digest):
         raise RequestError(
             f"{table.program} has the SHA-256 {digest}; expected {table.sha256}",
-            hint=f"to test this program instead, add --scheduler DIR/{table.name}",
+            hint=f"add --scheduler DIR/{table.name} to test this program instead",
             place=place,
         )
     _require_program(file, table.name, place)
@@ -249,7 +249,7 @@ def _check_out(caller: Caller, table: SchedulerTable, tree: Path) -> None:
         if not Path(source).is_dir():
             raise RequestError(
                 f"scheduler {table.name}: repository {table.repository} not found; expected https://… or a directory",
-                hint="clone it there, or write where your clone is into the file",
+                hint="write into the file where your clone is",
             )
 
     def git(*words: str) -> str:

@@ -304,13 +304,16 @@ def _source(origin: Provenance, spec: str) -> tuple[str, tuple[str, ...]]:
         if not isinstance(parse_source(source), PackagedKernel):
             raise RequestError(
                 f"{spec} was built from {source}, which is not one source for ever; expected a package or a commit",
-                hint="commit the changes, and build git:DIR@REVISION",
+                hint="build git:DIR@REVISION after committing the changes",
             )
         return source, ()
     directory, _, revision = rest.rpartition("@")
     found = revision_source(Path(directory), revision)
     if found.digest != origin.source_digest:
-        raise RequestError(f"{spec} was built from another commit than {revision} of {directory} is now")
+        raise RequestError(
+            f"{spec} was built from another commit than {revision} of {directory} is now",
+            hint="build it from the commit itself: git:DIR@COMMIT",
+        )
     return f"git:{directory}@{found.commit}", (
         f"The commit {found.commit[:SHORT]} must be at hand: write where your clone is instead of {directory}.",
     )

@@ -14,7 +14,7 @@ from ajuste.kernel.building.build import BuildRequest, build_kernel
 from ajuste.kernel.building.built import BuiltKernel, find_built
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
-from small_kernel import EXAMPLES, small_kernel
+from small_kernel import EXAMPLES, Silent, small_kernel
 
 LLVM = {
     "clang-98": "#!/bin/sh\necho 'Debian clang version 19.1.7'\n",
@@ -24,14 +24,6 @@ LLVM = {
     "clang-97": "#!/bin/sh\necho 'without its linker'\n",
     "pahole": "#!/bin/sh\n",
 }
-
-
-class Silent:
-    def say(self, text: str) -> None: ...
-
-    def compiling(self, expected: int | None) -> None: ...
-
-    def compiled(self, count: int) -> None: ...
 
 
 @pytest.fixture

@@ -145,7 +145,7 @@ class BuiltKernel(BaseModel):
             if hashlib.sha256(content).hexdigest() != patch.sha256:
                 raise RequestError(
                     f"the patch {patch.name} of {BUILT}:{self.name} was not stored with the kernel",
-                    hint=f"build it anew: ajuste kernel remove {self.name}, then ajuste kernel build",
+                    hint=f"build it again: ajuste kernel remove {self.name}, then ajuste kernel build",
                 )
             found.append(content)
         return tuple(found)

@@ -85,7 +85,7 @@ def _contained(path: Path) -> Iterator[tuple[Path, Path]]:
     odd = next((one for one in files if not one.is_file()), None)
     if odd is not None:
         raise RequestError(
-            f"--candidate {path}: {odd} is no regular file", hint="name a smaller directory, or one file of it"
+            f"--candidate {path}: {odd} is not a regular file", hint="name a smaller directory, or one file of it"
         )
     if len(files) > MOST_FILES or sum(one.stat().st_size for one in files) > MOST_BYTES:
         raise RequestError(
