@@ -74,7 +74,7 @@ def own_atlas() -> Atlas:
         return Atlas.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else Atlas()
     except ValidationError as error:
         problem = f"{path} is not an atlas: {first_problem(error)}"
-        raise RequestError(problem, hint="move it away to begin anew") from None
+        raise RequestError(problem, hint="remove it, and add the runs again") from None
 
 
 def _compared(guest: str, host: str, *, add: bool) -> Transfer:
