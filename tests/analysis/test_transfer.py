@@ -142,7 +142,7 @@ def test_a_kind_has_its_signs_its_order_and_its_sizes() -> None:
     assert (priority.questions, priority.decided, priority.same) == (5, 5, 4)
     guests, hosts = [*(g for g, _ in effects), 5.0], [*(h for _, h in effects), -5.0]
     assert priority.rank == pytest.approx(spearmanr(guests, hosts).statistic)
-    assert priority.size == pytest.approx(2.0, rel=1e-6)  # of 2, 3, 4/3 and 2
+    assert priority.size == pytest.approx(2.0)  # of 2, 3, 4/3 and 2
     assert (affinity.decided, affinity.rank, affinity.size) == (0, None, None)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
+from statistics import median
 from typing import Any, Final
-
-import numpy as np
 
 from ajuste.analysis.transfer import Transfer, TransferRow, TransferSide
 from ajuste.catalogue.loader import Catalogue
@@ -123,7 +122,7 @@ def agreement(kind: str, questions: Sequence[AtlasQuestion]) -> KindAgreement:
         decided=len(decided),
         same=sum(row.agreement == "same" for row in decided),
         rank=_rank_correlation(rows),
-        size=float(np.exp(np.median(np.log(sizes)))) if sizes else None,
+        size=median(sizes) if sizes else None,
     )
 
 
@@ -158,9 +157,10 @@ def _size_factor(row: TransferRow) -> float | None:
 
 def _rank_correlation(rows: Sequence[TransferRow]) -> float | None:
     pairs = [(_logarithm(row, row.guest), _logarithm(row, row.host)) for row in rows]
-    known = np.array([pair for pair in pairs if None not in pair], dtype=np.float64)
-    if len(known) < 4 or np.any(np.ptp(known, axis=0) == 0):
+    known = [pair for pair in pairs if None not in pair]
+    guests, hosts = zip(*known, strict=True) if known else ((), ())
+    if len(known) < 4 or min(len(set(guests)), len(set(hosts))) == 1:
         return None
-    from scipy.stats import spearmanr
+    from scipy.stats import spearmanr  # slow to load
 
-    return float(spearmanr(known[:, 0], known[:, 1]).statistic)
+    return float(spearmanr(guests, hosts).statistic)
