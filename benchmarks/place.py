@@ -13,15 +13,20 @@ FETCHED = ("lists", "kernels", "qemu", "sources")
 """What is shared with the ordinary cache: it would only be downloaded again."""
 
 
+def share_fetched(cache: Path) -> None:
+    """Have what the ordinary cache has fetched in this one too."""
+    for part in FETCHED:
+        (home().cache / part).mkdir(parents=True, exist_ok=True)
+        cache.mkdir(parents=True, exist_ok=True)
+        if not (cache / part).exists():
+            (cache / part).symlink_to(home().cache / part)
+
+
 @contextmanager
 def own_home() -> Iterator[Home]:
     """Beside the ordinary cache, so that the files of sources can be shared."""
     ordinary = home()
     ordinary.cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="benchmark-", dir=ordinary.cache) as name:
-        root = Path(name)
-        (root / "cache").mkdir()
-        for part in FETCHED:
-            (ordinary.cache / part).mkdir(exist_ok=True)
-            (root / "cache" / part).symlink_to(ordinary.cache / part)
+        share_fetched(Path(name) / "cache")
         yield home({"AJUSTE_HOME": name})

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ajuste.analysis.atlas import Atlas, agreement, joined, shipped_atlas
-from ajuste.machine.home import home
 from benchmarks.comparison import Comparison
-from benchmarks.place import FETCHED
+from benchmarks.place import share_fetched
 
 ROOT: Final = Path(__file__).parents[2]
 SHIPPED: Final = ROOT / "src" / "ajuste" / "catalogue" / "atlas.json"
@@ -34,6 +33,7 @@ SIGNS: Final = frozenset({"priority", "scheduling policy", "affinity", "schedule
 
 
 def measure() -> Iterator[Comparison]:
+    share_fetched(PLACE / "cache")
     asked = [one for side in SIDES for one in questions() if _ask(one, side)]
     for question in (one for one in questions() if asked.count(one) == len(SIDES)):
         _ajuste("transfer", *(f"{question['name']}-{side}" for side in SIDES), "--add")
@@ -69,11 +69,6 @@ def _ask(question: dict[str, Any], side: str) -> bool:
 
 
 def _ajuste(*words: str) -> bool:
-    for part in FETCHED:
-        (PLACE / "cache").mkdir(parents=True, exist_ok=True)
-        if not (PLACE / "cache" / part).exists():
-            (home().cache / part).mkdir(parents=True, exist_ok=True)
-            (PLACE / "cache" / part).symlink_to(home().cache / part)
     environment = {**os.environ, "AJUSTE_HOME": str(PLACE)}
     done = subprocess.run([AJUSTE, *words], capture_output=True, text=True, check=False, env=environment)
     printed = (done.stderr if done.returncode else done.stdout).strip().splitlines()

@@ -54,7 +54,6 @@ class KindAgreement(BaseModel):
     """
 
     kind: str
-    machines: int
     questions: int
     decided: int
     same: int
@@ -117,7 +116,6 @@ def agreement(kind: str, questions: Sequence[AtlasQuestion]) -> KindAgreement:
     sizes = [factor for row in decided if (factor := _size_factor(row)) is not None]
     return KindAgreement(
         kind=kind,
-        machines=len({question.machine for question in questions}),
         questions=len(rows),
         decided=len(decided),
         same=sum(row.agreement == "same" for row in decided),

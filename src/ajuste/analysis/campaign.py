@@ -118,36 +118,39 @@ def _status(refused: bool, ended: CampaignEntry | None, explored: CampaignEntry 
     return "not promising" if explored is not None and explored.promising is False else "unfinished"
 
 
-def incumbents(found: CampaignStanding) -> dict[str, float]:
-    """The candidates that others were measured beside, the last is the one now, with their scores. Each score is that
-    of the one before times the explored change, which is an improvement.
+def incumbents(standing: CampaignStanding) -> dict[str, float]:
+    """Return the candidates that others were measured beside, the present one last, with their scores. Each score is
+    that of the one before times the explored change, which is an improvement.
     """
-    if found.campaign.refereed is None:
+    if standing.campaign.refereed is None:
         return {}
     score = START_SCORE
-    scores = {found.campaign.refereed.start: score}
-    for one in found.proposals:
-        if one.status == "promoted":
-            score = float(f"{score * (one.explored[0].estimate or 1.0):.12g}")
-            scores[one.settings[CANDIDATE]] = score
+    scores = {standing.campaign.refereed.start: score}
+    for proposal in standing.proposals:
+        if proposal.status == "promoted":
+            score = float(f"{score * (proposal.explored[0].estimate or 1.0):.12g}")
+            scores[proposal.settings[CANDIDATE]] = score
     return scores
 
 
-def referee_answer(found: CampaignStanding, candidate: str) -> RefereeAnswer | None:
-    """What is known of a candidate; nothing before it was judged, or if it could not be measured.
+def referee_answer(standing: CampaignStanding, candidate: str) -> RefereeAnswer | None:
+    """Return what is known of a candidate; nothing before it was judged, or if it could not be measured.
 
     One that is not promoted scores as the start does. So an optimiser that keeps what scores better than all before
     keeps nothing else than what was promoted, whatever it began with.
     """
-    scores = incumbents(found)
-    own = [one for one in found.proposals if one.settings.get(CANDIDATE) == candidate]
+    scores = incumbents(standing)
+    proposals = [proposal for proposal in standing.proposals if proposal.settings.get(CANDIDATE) == candidate]
     if candidate in scores:
         is_last = candidate == list(scores)[-1]
-        status = ("promoted" if own else "incumbent") if is_last else "superseded"
+        status = ("promoted" if proposals else "incumbent") if is_last else "superseded"
         return RefereeAnswer(score=scores[candidate], accepted=is_last, status=status)
-    if not own or own[-1].status == "unfinished" or any(one.estimate is None for one in own[-1].explored):
+    if not proposals or proposals[-1].status == "unfinished":
         return None
-    return RefereeAnswer(score=START_SCORE, accepted=False, status=own[-1].status, reason=own[-1].reason)
+    last = proposals[-1]
+    if any(metric.estimate is None for metric in last.explored):
+        return None
+    return RefereeAnswer(score=START_SCORE, accepted=False, status=last.status, reason=last.reason)
 
 
 LARGEST: Final = 1e300

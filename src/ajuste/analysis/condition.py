@@ -125,10 +125,10 @@ def _replaced(text: str, levels: Mapping[str, str]) -> str:
 
 
 def _of_digest(expected: ExpectTable, results: Results) -> Expectation:
-    found = results.digest
-    if found != expected.digest and expected.ajuste not in ("", results.ajuste):
-        found += f", by Ajuste {results.ajuste}; {expected.ajuste} wrote the file"
-    return Expectation("digest", f"digest {expected.digest}", found, expected.digest == results.digest)
+    holds = results.digest == expected.digest
+    is_of_another = not holds and expected.ajuste not in ("", results.ajuste)
+    why = f", by Ajuste {results.ajuste}; {expected.ajuste} wrote the file" if is_of_another else ""
+    return Expectation("digest", f"digest {expected.digest}", f"{results.digest}{why}", holds)
 
 
 def _of_failures(most: int, results: Results) -> Expectation:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import platform
+import shutil
 import tomllib
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
 from ajuste.model.base import ClosedModel
+from ajuste.model.error import RequestError
 
 
 class _Manager(ClosedModel):
@@ -36,6 +38,12 @@ def install_command(packages: Iterable[str]) -> str:
 def install_hint(*packages: str) -> str:
     """Return a hint for packages, given by their names in Debian."""
     return f"install {'it' if len(packages) == 1 else 'them'}: {install_command(packages)}"
+
+
+def require_git() -> None:
+    """Raise RequestError where git is not installed."""
+    if shutil.which("git") is None:
+        raise RequestError("git was not found", hint=install_hint("git"))
 
 
 def search_hint(program: str) -> str:

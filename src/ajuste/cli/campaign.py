@@ -268,7 +268,7 @@ def referee(
         name=name,
         as_root=as_root,
     )
-    own = [*request.file, *([words[0]] if is_own(words[0]) and PLACE not in words[0] else [])]
+    files = [*request.file, *([words[0]] if is_own(words[0]) and PLACE not in words[0] else [])]
     adhoc_study(request, known, parse_kernel=parse_spec)
     wanted = Campaign(
         name=name,
@@ -286,10 +286,10 @@ def referee(
     bench = _bench(quiet=True, accept_risk=False, wait=wait)
     with one_referee(home(), name):
         text = study_text(adhoc_document(request, known)[0], f"ajuste campaign referee {name}")
-        kept = refereed_campaign(home(), wanted, text, own, known, bench)
-        found = judge_candidate(kept, known, bench)
-    print(found.model_dump_json(indent=2) if as_json else repr(found.score))
-    return 3 if exit_code and not found.accepted else 0
+        kept = refereed_campaign(home(), wanted, text, files, known, bench)
+        answer = judge_candidate(kept, known, bench)
+    print(answer.model_dump_json(indent=2) if as_json else repr(answer.score))
+    return 3 if exit_code and not answer.accepted else 0
 
 
 @app.command()

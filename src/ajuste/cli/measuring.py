@@ -105,7 +105,7 @@ class Expected:
 
     def exit_code(self, results: Results, *, as_json: bool) -> int:
         """3 where one thing came out otherwise, 0 if none; a line for each of those, and how many hold."""
-        found = expectations(self.table, results, changed=self.changed or bool(self.notes))
+        outcomes = expectations(self.table, results, changed=self.changed or bool(self.notes))
         if self.table.digest:
             for note in self.notes:
                 typer.echo(visible_line(f"digest not compared: {note}"), err=as_json)
@@ -113,12 +113,12 @@ class Expected:
             from ajuste.report.expected import as_tests  # few runs are tests
 
             for form, path in self.tests.items():
-                write_text(path, as_tests(form, self.study, found))
-        broken = [one for one in found if not one.holds]
-        for one in broken:
-            typer.echo(visible_line(f"expected {one.what}; found {one.found}"), err=as_json)
+                write_text(path, as_tests(form, self.study, outcomes))
+        broken = [outcome for outcome in outcomes if not outcome.holds]
+        for outcome in broken:
+            typer.echo(visible_line(f"expected {outcome.what}; found {outcome.found}"), err=as_json)
         code = PROVED if broken else 0
-        held = f"{len(found) - len(broken)} of {count_of(len(found), 'expectation')} met; exit code {code}"
+        held = f"{len(outcomes) - len(broken)} of {count_of(len(outcomes), 'expectation')} met; exit code {code}"
         typer.echo(held, err=as_json)
         sys.stdout.flush()
         return code

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 from pydantic import ValidationError
 
-from ajuste.analysis.atlas import Atlas, agreement, agreements, atlas_questions, joined, shipped_atlas
+from ajuste.analysis.atlas import Atlas, KindAgreement, agreement, agreements, atlas_questions, joined, shipped_atlas
 from ajuste.analysis.transfer import Transfer, TransferAgreement, TransferRow, TransferSide
 from ajuste.analysis.transfer import transfer as compared
 from ajuste.catalogue.loader import catalogue
@@ -197,16 +197,16 @@ def atlas_report(atlas: Atlas) -> Report:
             f"of {every.questions} asked."
         ),
         sections=(
-            Section(title="By what was varied", blocks=(kinds_table(atlas),), name="kinds"),
+            Section(
+                title="By what was varied", blocks=(_kinds_table((*agreements(atlas.questions), every)),), name="kinds"
+            ),
             Section(title="Question by question", blocks=(_questions_table(atlas),), name="questions", depth="detail"),
         ),
         stem="atlas",
     )
 
 
-def kinds_table(atlas: Atlas) -> Table:
-    """Return agreement by kind, all kinds together last."""
-    rows = [*agreements(atlas.questions), agreement("all", atlas.questions)]
+def _kinds_table(kinds: Sequence[KindAgreement]) -> Table:
     return Table(
         columns=(
             Column("varied", figure=False),
@@ -230,7 +230,7 @@ def kinds_table(atlas: Atlas) -> Table:
                             NOTHING if kind.size is None else f"×{kind.size:.1f}",
                         )
                     )
-                    for kind in rows
+                    for kind in kinds
                 ),
             ),
         ),

@@ -19,7 +19,7 @@ from ajuste.model.relevance import explains_all
 from ajuste.model.results import Results
 from ajuste.model.surface import Surface
 from ajuste.model.trial import Factor
-from ajuste.model.verdict import FactorEffect, LineEffect, Ranking, Verdict
+from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Ranking, Verdict
 from ajuste.model.wording import in_sentence, listed, number, percent, quantity, visible_line
 from ajuste.report.format import Labels, numeric_levels, shown_as
 from ajuste.report.metric_table import deciding_metrics, is_screening, verdicts_of
@@ -113,7 +113,7 @@ class _Subject:
         if best.verdict == "undecided":
             after = f" after {self.results.counted_blocks}" if self.results.blocks else ""
             return f"Not settled between {factor} = {old} and {new}{after}: {self._title} {over}."
-        verb = "cuts" if (best.estimate or 0.0) < (1.0 if best.scale == "ratio" else 0.0) else "raises"
+        verb = "cuts" if (best.estimate or 0.0) < _no_effect(best) else "raises"
         sides = [self._average(best.factors[0], level) for level in (best.against[0], best.levels[0])]
         known_sides = [side for side in sides if side is not None]
         size = " from {} to {}".format(*self._amounts(*known_sides)) if len(known_sides) == len(sides) else ""
@@ -161,7 +161,7 @@ class _Subject:
         if self.metric.direction == "none":
             return self._say(self._without_direction(verdicts))
         better = [one for one in verdicts if one.verdict == "improves" and one.estimate is not None]
-        undecided = [one for one in verdicts if one.verdict == "undecided" and self._may_be_better(one)]
+        undecided = [one for one in verdicts if one.verdict == "undecided" and self._reaches(one, _no_effect(one))]
         worse = [one for one in verdicts if one.verdict in ("worsens", "undecided") and one not in undecided]
         if better:
             return self._of_best(self._best(better), verdicts)
@@ -205,20 +205,16 @@ class _Subject:
         if (surface := self._surface) is not None and surface.best == best.configuration:
             return [name for name in surface.best_set if name != surface.best]
         others = (one for one in verdicts if one is not best and one.verdict in ("improves", "undecided"))
-        return [one.configuration for one in others if self._reaches(one, best)]
+        return [
+            one.configuration
+            for one in others
+            if best.estimate is None or one.scale != best.scale or self._reaches(one, best.estimate)
+        ]
 
-    def _may_be_better(self, verdict: Verdict) -> bool:
-        """Whether the interval reaches to the better side of no effect."""
+    def _reaches(self, verdict: Verdict, effect: float) -> bool:
+        """Whether the interval reaches to the better side of ``effect``."""
         bound = verdict.low if self.metric.direction == "lower" else verdict.high
-        none = 1.0 if verdict.scale == "ratio" else 0.0
-        return bound is None or (bound < none if self.metric.direction == "lower" else bound > none)
-
-    def _reaches(self, other: Verdict, best: Verdict) -> bool:
-        """Whether ``other`` may be as good as ``best`` is by its estimate, both against the baseline."""
-        bound = other.low if self.metric.direction == "lower" else other.high
-        if bound is None or best.estimate is None or other.scale != best.scale:
-            return True
-        return bound < best.estimate if self.metric.direction == "lower" else bound > best.estimate
+        return bound is None or (bound < effect if self.metric.direction == "lower" else bound > effect)
 
     @property
     def _ranking(self) -> Ranking | None:
@@ -262,7 +258,7 @@ class _Subject:
         if len(verdicts) == 1 and certain:
             return f"{self._name(verdicts[0])} {self._change(verdicts[0])}."
         if certain:
-            far = max(certain, key=lambda one: abs((one.estimate or 0.0) - (1.0 if one.scale == "ratio" else 0.0)))
+            far = max(certain, key=lambda one: abs((one.estimate or 0.0) - _no_effect(one)))
             verb = "changes" if len(certain) == 1 else "change"
             of = f"{len(certain)} of {len(verdicts)} alternatives {verb} {self._title}"
             return f"{of}; most of all {self._name(far)}: {self._from_to(far)}."
@@ -365,7 +361,7 @@ class _Subject:
     def _change(self, verdict: Verdict, *, briefly: bool = False) -> str:
         """``cuts elapsed time from 8.1 s to 7.1 s (−12 %)``; ``briefly`` it is ``cuts elapsed time by 12 %``."""
         estimate = verdict.estimate or 0.0
-        verb = "cuts" if estimate < (1.0 if verdict.scale == "ratio" else 0.0) else "raises"
+        verb = "cuts" if estimate < _no_effect(verdict) else "raises"
         size = _size_text(verdict)
         if briefly and size.endswith("%"):
             return f"{verb} {self._title} by {size.lstrip('+−')}"
@@ -394,6 +390,10 @@ class _Subject:
     def _amounts(self, *values: float) -> tuple[str, ...]:
         """Each in the unit that suits it, with three digits."""
         return tuple(map(partial(_amount, unit=self.metric.unit), values))
+
+
+def _no_effect(finding: Finding) -> float:
+    return 1.0 if finding.scale == "ratio" else 0.0
 
 
 def _at_first(title: str) -> str:

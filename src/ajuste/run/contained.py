@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from ajuste.catalogue.programs import install_hint
+from ajuste.catalogue.programs import install_hint, require_git
 from ajuste.executor.host.caller import LAST_LINES, Caller, finished, invoking_user
 from ajuste.kernel.building.configuration import read_options
-from ajuste.kernel.building.schedulers import read_schedulers, require_loadable
+from ajuste.kernel.building.schedulers import is_program, read_schedulers, require_loadable
 from ajuste.kernel.spec import specs_to_build
 from ajuste.machine.files import hold, make_directory, replace_file, sha256_of
 from ajuste.machine.home import Home
@@ -191,9 +191,8 @@ def _inside(directory: Path, name: str, place: Place | None) -> Path:
 
 
 def _require_program(file: Path, name: str, place: Place | None) -> None:
-    with file.open("rb") as opened:
-        if opened.read(4) != b"\x7fELF":
-            raise RequestError(f"{file.name} is not an ELF file; expected the program of {name}", place=place)
+    if not is_program(file):
+        raise RequestError(f"{file.name} is not an ELF file; expected the program of {name}", place=place)
 
 
 def _built(table: SchedulerTable, home: Home) -> str:
@@ -241,8 +240,7 @@ def _check_out(caller: Caller, table: SchedulerTable, tree: Path) -> None:
     """Only the commit itself is fetched where the repository gives it, otherwise all. Raises RequestError."""
     assert table.repository is not None
     assert table.commit is not None
-    if shutil.which("git") is None:
-        raise RequestError("git was not found", hint=install_hint("git"))
+    require_git()
     source = table.repository
     if not source.startswith("https://"):
         source = str(Path(source).expanduser().absolute())

@@ -228,7 +228,11 @@ def reproducer(run: Run, results: Results, home: Home, within: float | None = No
         figures=figures,
     )
     patches = {one.name: one for part in parts.values() for one in part.patches}
-    schedulers = [*(one.model_copy(update=_lost(one)) for one in study.schedulers), *elsewhere.values()]
+    # Of a program that is not built only this machine has the file.
+    own_schedulers = (
+        one if one.build is not None else one.model_copy(update={"program": None}) for one in study.schedulers
+    )
+    schedulers = [*own_schedulers, *elsewhere.values()]
     contained = {"expect": renamed(expect, names), "patches": tuple(patches.values()), "schedulers": tuple(schedulers)}
     return with_kernels(study, names).model_copy(update=contained), tuple(notes)
 
@@ -327,11 +331,6 @@ def _patch(number: int, name: str, content: bytes) -> PatchTable:
         raise RequestError(f"the patch {name} is not UTF-8, which a study file requires") from None
     plain = re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip(".-")[:100] or f"{number + 1}.patch"
     return PatchTable(name=plain, sha256=hashlib.sha256(content).hexdigest(), text=text)
-
-
-def _lost(scheduler: SchedulerTable) -> dict[str, None]:
-    """What only this machine has: a program that is not built."""
-    return {} if scheduler.build is not None else {"program": None}
 
 
 def _names_one(spec: str) -> bool:

@@ -58,6 +58,12 @@ class OwnScheduler:
         return self.file.name
 
 
+def is_program(file: Path) -> bool:
+    """Return whether ``file`` is an ELF file. Raises OSError."""
+    with file.open("rb") as opened:
+        return opened.read(len(_ELF)) == _ELF
+
+
 def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
     """Read programs of schedulers. Raises RequestError for any other file."""
     schedulers: dict[str, OwnScheduler] = {}
@@ -74,12 +80,11 @@ def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
                 f"{twin.file} has the same name; expected different names", place=place, hint="rename one of the files"
             )
         try:
-            with file.open("rb") as opened:
-                is_program = opened.read(len(_ELF)) == _ELF
+            is_elf = is_program(file)
             schedulers[file.name] = OwnScheduler(file, sha256_of(file))
         except OSError as error:
             raise RequestError(str(error.strerror), place=place) from None
-        if not is_program:
+        if not is_elf:
             raise RequestError("not an ELF file; expected a scheduler's program", place=place)
     return tuple(schedulers.values())
 

@@ -17,7 +17,7 @@ from typing import Final
 from debian.debian_support import Version
 from pydantic import ValidationError
 
-from ajuste.catalogue.programs import install_command, install_hint
+from ajuste.catalogue.programs import install_command, require_git
 from ajuste.kernel.archive.archive import Archive, PackageGone
 from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.building.built import (
@@ -120,8 +120,7 @@ class RevisionSource:
 def revision_source(directory: Path, revision: str) -> RevisionSource:
     """Open a revision. Raises RequestError where ``directory`` is no repository or has no such ``revision``."""
     repository = directory.expanduser().absolute()
-    if shutil.which("git") is None:
-        raise RequestError("git was not found", hint=install_hint("git"))
+    require_git()
     if not repository.is_dir():
         raise RequestError(f"directory {repository} not found", hint="write git:DIR or git:DIR@REVISION")
     try:

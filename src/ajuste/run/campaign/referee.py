@@ -95,14 +95,15 @@ def judge_candidate(kept: KeptCampaign, known: Catalogue, bench: SealedBench) ->
     assert kept.campaign.refereed is not None
     evaluator, candidates = Evaluator(kept, known, bench), Candidates(kept.directory / STUDY)
     candidate = candidates.take(Path(kept.campaign.refereed.path))
-    candidates.keep_only({*incumbents(evaluator.standing()), candidate})
-    if (found := referee_answer(evaluator.standing(), candidate)) is not None:
-        return found
+    standing = evaluator.standing()
+    candidates.keep_only({*incumbents(standing), candidate})
+    if (answer := referee_answer(standing, candidate)) is not None:
+        return answer
     record = evaluator.propose({CANDIDATE: candidate})
-    found = referee_answer(evaluator.standing(), candidate)
-    if found is None:
+    answer = referee_answer(evaluator.standing(), candidate)
+    if answer is None:
         raise _unmeasured(record.reason)
-    return found
+    return answer
 
 
 def _unmeasured(reason: str) -> RunError:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from ajuste.catalogue.programs import install_hint
+from ajuste.catalogue.programs import require_git
 from ajuste.executor.host.caller import LAST_LINES, Caller, finished, invoking_user, user_here
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
@@ -39,8 +39,7 @@ class ProjectRepository:
     @classmethod
     def around(cls, directory: Path) -> Self:
         """The repository that ``directory`` is in. Raises RequestError."""
-        if shutil.which("git") is None:
-            raise RequestError("git was not found", hint=install_hint("git"))
+        require_git()
         caller = Caller(invoking_user())
         try:
             top = _git(caller, directory, "rev-parse", "--show-toplevel")

@@ -5,12 +5,10 @@ What a source is, too, and how it reads files, logs and pages: each kind is one 
 
 from __future__ import annotations
 
-import errno
 import logging
 import math
 import os
 import ssl
-import stat
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlsplit
 
+from ajuste.machine.files import open_kept
 from ajuste.model.error import RequestError
 
 if TYPE_CHECKING:
@@ -265,15 +264,6 @@ _MOST_BYTES: Final = 8 << 20
 """Of what came at once; the rest is left out."""
 
 
-def _open_regular(path: Path) -> int:
-    """Only a regular file has a place to go on from."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "not a regular file")
-    return descriptor
-
-
 class FollowedLog:
     """``path`` from its present end on."""
 
@@ -282,12 +272,12 @@ class FollowedLog:
             raise RequestError(f"{path} is not an absolute path", hint=f"give {path.absolute()}")
         self._path = path
         try:
-            self._file = _open_regular(path)
+            self._file = open_kept(path)
         except OSError as error:
             raise RequestError(
                 f"cannot read {path}: {error.strerror}", hint="check its name and who may read it"
             ) from None
-        self._at = os.lseek(self._file, 0, os.SEEK_END)
+        self._at = self._file.seek(0, os.SEEK_END)
         self._rest = b""
 
     def lines(self) -> list[str]:
@@ -299,7 +289,7 @@ class FollowedLog:
             return found
         except OSError as error:
             raise NothingShownError(f"cannot read {self._path}: {error.strerror}") from None
-        if not os.path.samestat(here, os.fstat(self._file)):
+        if not os.path.samestat(here, os.fstat(self._file.fileno())):
             self._follow()
             found += self._new()
         return found
@@ -307,23 +297,23 @@ class FollowedLog:
     def _follow(self) -> None:
         """Go on with the file that took the place of this one."""
         try:
-            new = _open_regular(self._path)
+            new = open_kept(self._path)
         except OSError:
             return
-        os.close(self._file)
+        self._file.close()
         self._file, self._at, self._rest = new, 0, b""
 
     def _new(self) -> list[str]:
-        size = os.fstat(self._file).st_size
+        size = os.fstat(self._file.fileno()).st_size
         if size < self._at:  # It was cut.
             self._at, self._rest = 0, b""
         if size - self._at > _MOST_BYTES:
             self._at, self._rest = size - _MOST_BYTES, b""
-        chunk = os.pread(self._file, _MOST_BYTES, self._at)
+        chunk = os.pread(self._file.fileno(), _MOST_BYTES, self._at)
         self._at += len(chunk)
         *whole, self._rest = (self._rest + chunk).split(b"\n")
         return [line.decode(errors="replace") for line in whole]
 
     def close(self) -> None:
         """Let go of the file."""
-        os.close(self._file)
+        self._file.close()
