@@ -76,7 +76,9 @@ def test_what_is_worse_for_certain_is_not_shown_as_what_may_be_as_good() -> None
     near = [
         one.model_copy(update={"verdict": "undecided"} if one.configuration == "near" else {}) for one in ranking.others
     ]
-    seen = markdown(report_of(found.model_copy(update={"rankings": (ranking.model_copy(update={"others": tuple(near)}),)})))
+    seen = markdown(
+        report_of(found.model_copy(update={"rankings": (ranking.model_copy(update={"others": tuple(near)}),)}))
+    )
     assert "may be as good" not in seen
     assert "slightly worse" in seen
 
