@@ -54,6 +54,7 @@ HARMFUL: dict[str, tuple[Kind, dict[str, Any]]] = {
     "a directory to copy": ("device", HOST | {"scratch": {"make_options": ["-N", "64", "-d", "root"]}}),
     "a second disk": ("device", HOST | {"scratch": {"filesystem": "btrfs", "make_options": ["-M", "sdb"]}}),
     "a journal to mount": ("device", HOST | {"scratch": {"mount_options": "noatime,journal_path=/dev/ofnobody"}}),
+    "a mount of something else": ("device", HOST | {"scratch": {"mount_options": "noatime, bind"}}),
     "a priority": ("tunable", HOST | {"workload": {"kind": "matrix", "attributes": {"nice": -20}}}),
     "a policy that can hang it": ("risk", HOST | {"workload": {"kind": "matrix", "attributes": {"policy": "fifo"}}}),
     "a boot": (

@@ -38,8 +38,8 @@ PROGRAM: Final = (
 )
 """Pages of REFERENCE that are generated from the program."""
 
-GENERATED: Final = (*PROGRAM, "simulated-verdicts.md", "simulated-switchbacks.md")
-"""All of REFERENCE that nobody writes by hand: the last two are made by `python -m benchmarks`."""
+GENERATED: Final = (*PROGRAM, "simulated-verdicts.md", "simulated-switchbacks.md", "speed.md")
+"""All of REFERENCE that nobody writes by hand: the last three are made by `python -m benchmarks`."""
 
 _EVERYWHERE: Final = ("", "bash", "coreutils", "dash")
 """Packages that every Debian has."""

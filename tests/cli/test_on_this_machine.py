@@ -210,6 +210,8 @@ def test_what_can_hang_the_machine_needs_to_be_accepted(ajuste: Shell) -> None:
     _, said = ajuste("run", name, expect=2)
     assert "can hang this machine: policy fifo" in said
     assert "--accept-risk" in said
+    planned, _ = ajuste("plan", name)
+    assert "--accept-risk" in planned
     ajuste("run", name, "--accept-risk")
 
 

@@ -14,7 +14,7 @@ from ajuste.cli.options import example
 from ajuste.executor.host.availability import current_values
 from ajuste.executor.host.caller import user_here
 from ajuste.executor.host.host import HostExecutor
-from ajuste.executor.host.prepared import disk_in_plan
+from ajuste.executor.host.prepared import disk_in_plan, risks
 from ajuste.machine.home import home
 from ajuste.model.capability import Asked
 from ajuste.report.console import Console
@@ -81,7 +81,8 @@ def plan_of(study: Study, catalogue: Catalogue, means: RunOptions) -> PlannedStu
     no_chance = chances_before(resolved, catalogue)
     if study.target.on_host:
         now = _values_here(resolved, catalogue)
-        return planned_study(resolved, catalogue, now, user_here(), no_chance)
+        accepted = [risk.what for risk in risks(resolved, catalogue)]
+        return planned_study(resolved, catalogue, now, user_here(), no_chance, accepted)
     planned = planned_study(resolved, catalogue, no_chance=no_chance)
     return planned.model_copy(update={"packages": _packages(study, means)})
 

@@ -45,11 +45,12 @@ def planned_study(
     current: Mapping[str, str] | None = None,
     user: str = "",
     no_chance: Sequence[NoChance] = (),
+    risks: Sequence[str] = (),
 ) -> PlannedStudy:
     """Every write, command and trial of ``resolved``: the trials of the blocks that are run in any case.
 
     Of a host ``current`` says what its tunables are now, and ``user`` whose the commands are that say nothing else.
-    ``no_chance`` is what cannot matter there.
+    ``no_chance`` is what cannot matter there, ``risks`` what the person has to accept.
     """
     study, target = resolved.study, resolved.study.target
     made = configurations(resolved)
@@ -100,6 +101,7 @@ def planned_study(
         builds=tuple(shlex.join(one.build) for one in study.schedulers if one.build),
         reboots=_reboots(resolved),
         notes=(
+            *(f"requires --accept-risk: {risk}" for risk in risks),
             *(one.warning for one in no_chance),
             *_too_few_blocks(resolved),
             *_looked_at(study),

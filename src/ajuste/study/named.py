@@ -147,8 +147,8 @@ def named_in(study: Study, known: Catalogue, kernel_kind: KernelKind) -> Iterato
 
 _FORMATS: Final = re.compile(r"(-[bCEGgIiLMmNOoTtUe](\x00?[^\x00/]+)|-[cFjKnqSVv])(\x00|$)")
 """Options of mke2fs(8) that name no other device, file or directory, with their values."""
-_ELSEWHERE: Final = re.compile(r"/|(dev|device|path)=")
-"""In mount options: another device, such as that of a journal."""
+_ELSEWHERE: Final = re.compile(r"/|(dev|device|path)=|(^|,)\s*(r?bind|move|remount)\b")
+"""In mount options: another device, such as that of a journal, or another mount."""
 
 
 def disks_of_mkfs(table: ScratchTable) -> Iterator[Named]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -146,8 +147,9 @@ def _read(path: Path, what: str, hint: str) -> str:
     if path.is_fifo():  # It would make its reader wait.
         raise RequestError(f"{what} {path} is not a regular file", hint=hint)
     try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST_BYTES + 1)
+        # Files of the kernel such as /proc/kmsg would wait for their next line.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            data = file.read(LARGEST_BYTES + 1) or b""
     except OSError as failure:
         raise RequestError(f"cannot read {what} {path}: {failure.strerror}", hint=hint) from None
     if len(data) > LARGEST_BYTES:

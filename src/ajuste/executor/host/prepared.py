@@ -9,6 +9,7 @@ import stat
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
@@ -138,25 +139,32 @@ def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_ri
     machine = HostMachine()
     _require_writable(resolved, catalogue, machine, dry=dry)
     _require_weights(resolved, machine)
-    if accept_risk:
-        return
+    if not accept_risk and (risk := next(risks(resolved, catalogue), None)):
+        raise RequestError(risk.what, hint=f"add --accept-risk to do it anyway, or {risk.instead}")
+
+
+@dataclass(frozen=True)
+class Risk:
+    """What a study would do to this machine that the person has to accept, and what to do ``instead``."""
+
+    what: str
+    instead: str
+
+
+def risks(resolved: ResolvedStudy, catalogue: Catalogue) -> Iterator[Risk]:
+    """Yield everything in ``resolved`` that requires --accept-risk on this machine."""
     for parameter in disks_of_mkfs(resolved.study.scratch) if resolved.study.scratch else ():
-        raise RequestError(
+        yield Risk(
             f"{parameter.where} = {parameter.value[:80]!r} may lead to another disk or a directory of this machine",
-            hint="add --accept-risk to do it anyway, or use only options of the file system itself",
+            "use only options of the file system itself",
         )
     for configuration in resolved.configurations:
+        name = configuration.configuration.name
         device = configuration.scratch.device if configuration.scratch else ""
         if device and not device.startswith(LOOP):
-            raise RequestError(
-                f"{configuration.configuration.name} overwrites {device} of this machine",
-                hint="add --accept-risk to do it anyway, or omit device for a file of its own",
-            )
-        if reason := _risk(configuration, catalogue):
-            raise RequestError(
-                f"{configuration.configuration.name} can hang this machine: {reason}",
-                hint="add --accept-risk to do it anyway, or use a guest, where there is no risk",
-            )
+            yield Risk(f"{name} overwrites {device} of this machine", "omit device for a file of its own")
+        if reason := _reason_to_hang(configuration, catalogue):
+            yield Risk(f"{name} can hang this machine: {reason}", "use a guest, where there is no risk")
 
 
 def _refuse_modules(resolved: ResolvedStudy) -> None:
@@ -204,7 +212,7 @@ def _plan(configuration: ResolvedConfiguration) -> Plan:
     )
 
 
-def _risk(configuration: ResolvedConfiguration, catalogue: Catalogue) -> str:
+def _reason_to_hang(configuration: ResolvedConfiguration, catalogue: Catalogue) -> str:
     for write in configuration.writes:
         tunable = catalogue.find_tunable(write.tunable)
         if tunable.risk == "hang":
