@@ -37,8 +37,7 @@ http.server.ThreadingHTTPServer(("127.0.0.1", 21795), Handler).serve_forever()
 """
 DEMO = """\
 [Service]
-ExecStartPre=/bin/sleep {late_s}
-ExecStart={python} /state/service.py
+ExecStart=/bin/sh -c "until test -e /state/open; do sleep 0.1; done; exec {python} /state/service.py"
 """
 INSTALL = (
     *("live", "--set", "net.ipv4.tcp_retries2=15,8", "--slice", "2s", "--washout", "0", "--for", "10m"),
@@ -56,13 +55,14 @@ pytestmark = [
 class Container:
     """A container with systemd: its units and /state stay over a reboot. A context manager."""
 
-    def __init__(self, directory: Path, late_s: int = 0) -> None:
+    def __init__(self, directory: Path) -> None:
         self.units, self.state = directory / "units", directory / "state"
         wanted = self.units / "multi-user.target.wants"
         for place in (wanted, self.state):
             place.mkdir(parents=True)
         (self.state / "service.py").write_text(SERVICE)
-        (self.units / "demo.service").write_text(DEMO.format(python=sys.executable, late_s=late_s))
+        (self.state / "open").touch()
+        (self.units / "demo.service").write_text(DEMO.format(python=sys.executable))
         (wanted / "demo.service").symlink_to("../demo.service")
         # A machine that has an identity does not enable whatever is installed, as one does at its first boot.
         self.identity = directory / "machine-id"
@@ -177,10 +177,11 @@ def test_it_goes_on_after_a_kill_and_as_it_was_told_after_a_power_cut(tmp_path: 
         machine.says("systemctl", "kill", "--signal=KILL", "--kill-whom=all", UNIT)
         machine.wait_for(lambda: "net.ipv4.tcp_retries2 is 15 (it was 8)" in machine.log, 60)
         machine.wait_for(lambda: machine.setting == "8", 60)
-        (machine.units / "demo.service").write_text(DEMO.format(python=sys.executable, late_s=8))
+        (machine.state / "open").unlink()
         machine.cut_power()
+        machine.wait_for(lambda: "waiting: http://127.0.0.1:21795/ does not answer" in machine.log, 60)
+        (machine.state / "open").touch()
         machine.wait_for(lambda: "goes on after" in machine.log, 60)
-        assert "waiting: http://127.0.0.1:21795/ does not answer" in machine.log
         machine.wait_for(machine.is_gone, 120)
         assert machine.setting == "15"
         found = json.loads(machine.ajuste("live", "result", "--json"))
