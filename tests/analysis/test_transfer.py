@@ -162,6 +162,7 @@ def test_the_last_answer_to_a_question_counts_and_other_machines_stay() -> None:
         ("thp.enabled", "memory hugepages"),
         ("net.mtu[lo]", "network device"),
         ("workload.size", "the work itself"),
+        ("task", "task"),
     ],
 )
 def test_a_question_is_of_the_kind_of_what_it_varies(factor: str, kind: str) -> None:

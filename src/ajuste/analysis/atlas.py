@@ -12,7 +12,7 @@ from ajuste.analysis.transfer import Transfer, TransferRow, TransferSide
 from ajuste.catalogue.loader import Catalogue
 from ajuste.model.base import BaseModel
 from ajuste.model.results import Results
-from ajuste.model.trial import Factor
+from ajuste.model.trial import COMMAND_FACTOR, Factor
 
 _OF_PROCESSES: Final = {
     "nice": "priority",
@@ -128,8 +128,10 @@ def _kind(factor: str, catalogue: Catalogue) -> str:
     name = factor.partition("[")[0]
     if name in _OF_PROCESSES:
         return _OF_PROCESSES[name]
-    tunable = catalogue.tunables.get(name)
-    return WORK if tunable is None else tunable.subsystem.replace("-", " ")
+    if tunable := catalogue.tunables.get(name):
+        return tunable.subsystem.replace("-", " ")
+    # Settings that go together under a name of the study's own are a kind of their own.
+    return WORK if name == COMMAND_FACTOR or name.startswith("workload.") else name
 
 
 def _guest_kernel(environment: dict[str, Any]) -> str:
