@@ -37,12 +37,12 @@ def culprits(count: int, outcomes: Mapping[int, Outcome]) -> tuple[int, ...]:
 
 
 def steps_needed(count: int) -> int:
-    """How many tests a search among ``count`` candidates takes, both ends included, where every one can be told."""
+    """Return the number of tests for ``count`` candidates, both ends included, if every test is decisive."""
     return math.ceil(math.log2(count - 1)) if count > 2 else 0
 
 
 def confidence_of_each(confidence: float, tests: int) -> float:
-    """How sure every one of ``tests`` must be for all of them to be right with ``confidence`` (Bonferroni)."""
+    """Return the confidence of each of ``tests`` for all to be right with ``confidence`` (Bonferroni)."""
     return 1 - (1 - confidence) / max(1, tests)
 
 

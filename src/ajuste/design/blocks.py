@@ -38,7 +38,7 @@ def block(
         raise ValueError(f"block {number} since {since}, seed {seed}, warm_up {warm_up}: none may be negative")
     if len(set(configurations)) != len(configurations):
         raise ValueError("two configurations have the same name")
-    own, *keys = raw_bits((seed, number), 1 + len(configurations))
+    order_bits, *keys = raw_bits((seed, number), 1 + len(configurations))
     if order == "latin":
         ordered = latin_order(number - since, configurations, (seed, since))
     else:
@@ -48,7 +48,7 @@ def block(
             block=number,
             position=position,
             configuration=name,
-            seed=own >> (64 - SEED_BITS),
+            seed=order_bits >> (64 - SEED_BITS),
             warm_up=number < warm_up,
         )
         for position, name in enumerate(ordered)
@@ -87,8 +87,8 @@ def latin_order(place: int, configurations: Sequence[str], entropy: Sequence[int
     group, mirrored = divmod(number, 2) if size % 2 else (number, 0)
     words = raw_bits((*entropy, group, _SQUARES), 3 * size)
     labels, rows = _shuffled(words[:size]), _shuffled(words[size * (1 + mirrored) : size * (2 + mirrored)])
-    own = square(size)[rows[row]]
-    return [configurations[labels[which]] for which in (reversed(own) if mirrored else own)]
+    latin_row = square(size)[rows[row]]
+    return [configurations[labels[which]] for which in (reversed(latin_row) if mirrored else latin_row)]
 
 
 def _shuffled(keys: Sequence[int]) -> list[int]:

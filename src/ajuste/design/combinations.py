@@ -37,18 +37,18 @@ ORDERS: Final = 20
 
 
 def is_exact(lines: int) -> bool:
-    """Whether blocks hold every combination."""
+    """Return whether blocks hold every combination."""
     return lines <= MOST_EXACT
 
 
 @cache
 def orders(lines: int) -> tuple[tuple[int, ...], ...]:
     """The orders in which ``lines`` are added, drawn at random once and for ever."""
-    found = []
+    all_orders = []
     for number in range(ORDERS):
         keys = raw_bits((lines, number), lines)
-        found.append(tuple(sorted(range(lines), key=keys.__getitem__)))
-    return tuple(found)
+        all_orders.append(tuple(sorted(range(lines), key=keys.__getitem__)))
+    return tuple(all_orders)
 
 
 def order_of(lines: int, block: int) -> tuple[int, ...]:
@@ -57,7 +57,7 @@ def order_of(lines: int, block: int) -> tuple[int, ...]:
 
 
 def way(order: Sequence[int]) -> tuple[Subset, ...]:
-    """From nothing to the whole, a line more with each."""
+    """Return the sets from nothing to the whole, a line more with each."""
     return tuple(frozenset(order[:length]) for length in range(len(order) + 1))
 
 
@@ -65,12 +65,12 @@ def principal(lines: int) -> tuple[Subset, ...]:
     """Nothing, the whole, each line alone, the whole without each."""
     every = frozenset(range(lines))
     alone = [frozenset({line}) for line in range(lines)]
-    return tuple(dict.fromkeys((frozenset(), every, *alone, *(every - one for one in alone))))
+    return tuple(dict.fromkeys((frozenset(), every, *alone, *(every - line for line in alone))))
 
 
 @cache
 def of_block(lines: int, block: int) -> tuple[Subset, ...]:
-    """What a block holds, each once."""
+    """Return what a block holds, each once."""
     if is_exact(lines):
         return subsets(lines)
     order = order_of(lines, block)
@@ -79,16 +79,16 @@ def of_block(lines: int, block: int) -> tuple[Subset, ...]:
 
 @cache
 def subsets(lines: int) -> tuple[Subset, ...]:
-    """What any block holds: the principal ones first."""
+    """Return the subsets that any block holds: the principal ones first."""
     if is_exact(lines):
         every = (frozenset(some) for size in range(lines + 1) for some in itertools.combinations(range(lines), size))
         return tuple(dict.fromkeys((*principal(lines), *every)))
-    ways = (one for order in orders(lines) for one in (*way(order), *way(order[::-1])))
+    ways = (subset for order in orders(lines) for subset in (*way(order), *way(order[::-1])))
     return tuple(dict.fromkeys((*principal(lines), *ways)))
 
 
 def name_of(subset: Subset, names: Sequence[str]) -> str:
-    """What a person calls it."""
+    """Return a subset's name for people."""
     if not subset:
         return "nothing of it"
     if len(subset) == len(names):
@@ -128,7 +128,7 @@ def combinations(factors: Sequence[Factor], combine: Combine) -> list[tuple[str,
 
 
 def combination_count(factors: Sequence[Factor], combine: Combine) -> int:
-    """How many there are, without making them (but for screening and ablation, of which there are few)."""
+    """Return the number of combinations, without making them (but for screening and ablation, which have few)."""
     if combine in ("screening", "ablation"):
         return len(combinations(factors, combine))
     if combine == "one-at-a-time":
@@ -148,11 +148,11 @@ def low_and_high(factor: Factor) -> tuple[str, str]:
 
 def _screening(factors: Sequence[Factor]) -> list[tuple[str, ...]]:
     varied = [factor for factor in factors if len(factor.levels) > 1]
-    found = []
+    rows = []
     for row in signs(len(varied), len(varied[0].levels)):
         chosen = {factor.name: _level(factor, sign) for factor, sign in zip(varied, row, strict=True)}
-        found.append(tuple(chosen.get(factor.name, factor.baseline) for factor in factors))
-    return found
+        rows.append(tuple(chosen.get(factor.name, factor.baseline) for factor in factors))
+    return rows
 
 
 def _ablation(factors: Sequence[Factor]) -> list[tuple[str, ...]]:

@@ -55,7 +55,7 @@ class PosteriorSurface:
         return self.scale * np.sqrt(np.clip(np.diag(self.covariance), 0.0, None))
 
     def measured_at(self, point: int, noise: float) -> PosteriorSurface:
-        """As it will be known once ``point`` is measured (again) with variance ``noise``; the mean stays as it is."""
+        """Return the posterior once ``point`` is measured (again) with variance ``noise``; the mean stays."""
         column = self.covariance[:, point]
         gain = np.outer(column, column) / (column[point] + noise + _SMALLEST)
         return PosteriorSurface(self.mean, self.covariance - gain, self.scale)
@@ -79,21 +79,21 @@ def surface(grid: Array, measured: NDArray[np.int64], values: Array, noise: Arra
 
 
 def _adjustment(grid: Array, at: Array, missed: Array) -> Array:
-    """How many times worse the surface is near each point than the process believes, but never better."""
+    """Return how many times worse the surface is near each point than the process believes, at least 1."""
     nearest = np.argsort(_squared_distances(grid, at), axis=1, kind="stable")[:, :_NEAREST]
     return np.asarray(np.sqrt(np.maximum(1.0, np.mean(missed[nearest] ** 2, axis=1))), np.float64)
 
 
 def _likeliest(at: Array, values: Array, noise: Array, spread: float) -> tuple[Array, float]:
-    best, found = -np.inf, (np.ones(at.shape[1]), spread)
+    best, best_fit = -np.inf, (np.ones(at.shape[1]), spread)
     for choice in product(LENGTHS, repeat=at.shape[1]):
         lengths = np.array(choice)
         correlation = _correlation(at, at, lengths)
         for times in VARIANCES:
             likelihood = _likelihood(times * spread * correlation + np.diag(noise + _SMALLEST * spread), values)
             if likelihood > best:
-                best, found = likelihood, (lengths, times * spread)
-    return found
+                best, best_fit = likelihood, (lengths, times * spread)
+    return best_fit
 
 
 def _likelihood(covariance: Array, values: Array) -> float:
@@ -105,17 +105,17 @@ def _likelihood(covariance: Array, values: Array) -> float:
     return float(-0.5 * rest @ rest - np.sum(np.log(np.diag(lower))))
 
 
-def _correlation(one: Array, two: Array, lengths: Array) -> Array:
+def _correlation(left: Array, right: Array, lengths: Array) -> Array:
     """Matérn 5/2 in each factor, multiplied."""
-    total = np.ones((len(one), len(two)))
+    total = np.ones((len(left), len(right)))
     for factor, length in enumerate(lengths):
-        apart = np.sqrt(5) * np.abs(one[:, factor][:, None] - two[:, factor][None, :]) / length
+        apart = np.sqrt(5) * np.abs(left[:, factor][:, None] - right[:, factor][None, :]) / length
         total *= (1 + apart + apart**2 / 3) * np.exp(-apart)
     return total
 
 
-def _squared_distances(one: Array, two: Array) -> Array:
-    return np.asarray(np.sum((one[:, None, :] - two[None, :, :]) ** 2, axis=2), np.float64)
+def _squared_distances(left: Array, right: Array) -> Array:
+    return np.asarray(np.sum((left[:, None, :] - right[None, :, :]) ** 2, axis=2), np.float64)
 
 
 SURE: Final = 2.0
@@ -142,7 +142,7 @@ class Grid:
 
     @property
     def batch(self) -> int:
-        """How many points a block has besides the baseline: few enough to learn from, many enough to go ahead."""
+        """Return the number of points a block has besides the baseline: few enough to learn, enough to go ahead."""
         return math.ceil(math.sqrt(len(self.names)))
 
 
@@ -151,14 +151,14 @@ def grid_of(factors: Sequence[Factor], configurations: Sequence[Configuration]) 
     varied = [factor for factor in factors if len(factor.levels) > 1]
     places = {(f.name, level): place for f in varied for place, level in enumerate(f.levels)}
     indices = [tuple(places[f.name, c.levels[f.name]] for f in varied) for c in configurations]
-    kept = set(product(*(_coarse(len(factor.levels)) for factor in varied)))
+    coarse = set(product(*(_coarse(len(factor.levels)) for factor in varied)))
     baseline = next(c.name for c in configurations if c.baseline)
     return Grid(
         names=tuple(c.name for c in configurations),
         baseline=baseline,
         points=np.array(indices, float) / np.array([len(factor.levels) - 1 for factor in varied]),
         coarse=tuple(
-            c.name for c, index in zip(configurations, indices, strict=True) if index in kept or c.name == baseline
+            c.name for c, index in zip(configurations, indices, strict=True) if index in coarse or c.name == baseline
         ),
     )
 
@@ -195,18 +195,18 @@ class KnownSurface:
 
 
 def known(grid: Grid, metrics: Sequence[SampledPoint], given_up: Collection[str] = ()) -> KnownSurface:
-    """How well the surface of each of ``metrics`` is known. What is ``given_up`` is not asked for any more.
+    """Return how well the surface of each of ``metrics`` is known. What is ``given_up`` is not asked for any more.
 
     Each point of the next block is chosen as if those before it had been measured already, so that they do not all lie
     together.
     """
-    surfaces = [surface_over(grid, one) for one in metrics]
-    noises = [_noise(grid, one) for one in metrics]
+    surfaces = [surface_over(grid, sampled) for sampled in metrics]
+    noises = [_noise(grid, sampled) for sampled in metrics]
     left_out = [place for place, name in enumerate(grid.names) if name in given_up]
     chosen = {grid.names.index(grid.baseline)}
     largest = None
     while len(chosen) <= min(grid.batch, len(grid.names) - 1):
-        need = np.max([_need(s, one) for s, one in zip(surfaces, metrics, strict=True)], axis=0)
+        need = np.max([_need(s, sampled) for s, sampled in zip(surfaces, metrics, strict=True)], axis=0)
         need[[*chosen, *left_out]] = -1.0
         worst = int(np.argmax(need))
         largest = float(need[worst]) if largest is None else largest
@@ -215,7 +215,7 @@ def known(grid: Grid, metrics: Sequence[SampledPoint], given_up: Collection[str]
         chosen.add(worst)
         surfaces = [s.measured_at(worst, float(n[worst])) for s, n in zip(surfaces, noises, strict=True)]
     following = tuple(name for place, name in enumerate(grid.names) if place in chosen)
-    measured = 1 + len({name for one in metrics for name in one.values})
+    measured = 1 + len({name for sampled in metrics for name in sampled.values})
     return KnownSurface(largest or 0.0, following, measured, len(grid.names))
 
 
@@ -234,18 +234,18 @@ def surface_over(grid: Grid, sampled: SampledPoint) -> PosteriorSurface:
 
 def _means(grid: Grid, sampled: SampledPoint) -> tuple[NDArray[np.int64], Array]:
     """The points that were measured, the baseline (0 by definition) among them, and the mean at each."""
-    found = [
+    surface_points = [
         (row, 0.0 if name == grid.baseline else float(np.mean(sampled.values[name])))
         for row, name in enumerate(grid.names)
         if name == grid.baseline or len(sampled.values.get(name, ()))
     ]
-    return np.array([row for row, _ in found], np.int64), np.array([mean for _, mean in found])
+    return np.array([row for row, _ in surface_points], np.int64), np.array([mean for _, mean in surface_points])
 
 
 def _noise(grid: Grid, sampled: SampledPoint) -> Array:
     """The variance of one trial at each point: its own as far as it is known, otherwise that of all."""
-    own = [np.asarray(sampled.values.get(name, ()), float) for name in grid.names]
-    squares = np.array([float(np.sum((values - values.mean()) ** 2)) if len(values) > 1 else 0.0 for values in own])
-    freedom = np.array([max(0, len(values) - 1) for values in own])
+    samples = [np.asarray(sampled.values.get(name, ()), float) for name in grid.names]
+    squares = np.array([float(np.sum((values - values.mean()) ** 2)) if len(values) > 1 else 0.0 for values in samples])
+    freedom = np.array([max(0, len(values) - 1) for values in samples])
     shared = float(np.sum(squares) / max(1, np.sum(freedom)))
     return np.asarray((squares + _PRIOR * shared) / (freedom + _PRIOR), np.float64)

@@ -75,7 +75,7 @@ class Stop:
 def stop(
     findings: Sequence[Finding], blocks: int, minutes: float, limits: StoppingLimits, means: Sequence[Mean] = ()
 ) -> Stop | None:
-    """Whether to stop after ``blocks`` measured blocks and ``minutes``; ``None`` means: go on.
+    """Return whether to stop after ``blocks`` measured blocks and ``minutes``; ``None`` means: go on.
 
     The deciding ones of ``findings`` count: each must be decided, and precise if that was asked for. ``means`` are
     given where there is one configuration only, and so nothing to find out by comparing. Looking after every block is
@@ -102,17 +102,17 @@ def stop(
 
 
 def stop_irrelevant(findings: Sequence[Finding], blocks: int, min_blocks: int) -> Stop | None:
-    """Whether to stop because nothing that varies has a chance to matter. As many blocks as were asked for are measured
-    in any case; where something is certain all the same, the rest is measured, too.
+    """Return whether to stop because nothing that varies has a chance to matter. As many blocks as were asked for are
+    measured in any case; where something is certain all the same, the rest is measured, too.
     """
-    certain = any(one.deciding and one.verdict not in ("equivalent", "undecided") for one in findings)
+    certain = any(finding.deciding and finding.verdict not in ("equivalent", "undecided") for finding in findings)
     if certain or blocks < min_blocks:
         return None
     return Stop("irrelevant", f"what varies had no chance to matter in {_blocks(blocks)}")
 
 
 def stop_refining(surfaces: KnownSurface, blocks: int, minutes: float, limits: StoppingLimits) -> Stop | None:
-    """Whether to stop a study that is refined: when its surfaces are known, or the budget is spent."""
+    """Return whether to stop a study that is refined: when its surfaces are known, or the budget is spent."""
     done = f"{_blocks(blocks)}, with {surfaces.measured} of {surfaces.points} configurations measured"
     if surfaces.worst <= 1 and blocks >= limits.min_blocks and 60 * minutes >= limits.min_seconds:
         return Stop("decided", f"the surface has the requested precision everywhere after {done}")
@@ -129,7 +129,7 @@ def stop_refining(surfaces: KnownSurface, blocks: int, minutes: float, limits: S
 def stop_at_best(
     contenders: int, configurations: int, blocks: int, minutes: float, limits: StoppingLimits
 ) -> Stop | None:
-    """Whether to stop a study that looks for the best: when few enough may be, or the budget is spent."""
+    """Return whether to stop a study that looks for the best: when few enough may be, or the budget is spent."""
     may = f"{contenders} of {configurations} configurations may be the best after {_blocks(blocks)}"
     few = contenders <= max(1, configurations // BEST_PART)
     if few and blocks >= limits.min_blocks and 60 * minutes >= limits.min_seconds:
@@ -142,8 +142,8 @@ def stop_at_best(
 
 
 def is_look(blocks: int, looked: int, limits: StoppingLimits) -> bool:
-    """Whether to analyse after ``blocks`` measured blocks, if it was done last after ``looked``: when one of the looks
-    (see ``design.stopping``) lies in between, and at the end of the budget.
+    """Return whether to analyse after ``blocks`` measured blocks, if it was done last after ``looked``: when one of the
+    looks (see ``design.stopping``) lies in between, and at the end of the budget.
     """
     return blocks >= limits.max_blocks or look_from(looked + 1) <= blocks
 
@@ -160,7 +160,7 @@ def hopeless(trials: Sequence[Trial], is_broken: Callable[[Trial], bool]) -> Tri
 
 
 def wants_repeat(attempts: Sequence[Trial], clock: Clock) -> bool:
-    """Whether one slot of the design should be run again after these attempts.
+    """Return whether one slot of the design should be run again after these attempts.
 
     Under the virtual clock the same seed gives the same trial, so there only one that could not be measured at all
     (the host may be to blame) is worth another attempt.
@@ -174,14 +174,14 @@ def wants_repeat(attempts: Sequence[Trial], clock: Clock) -> bool:
 def _decided(findings: Sequence[Finding], blocks: int) -> str:
     if not findings:
         return f"measured {_blocks(blocks)}; there is nothing to compare"
-    said = "all verdicts decided" if len(findings) > 1 else "the verdict is decided"
-    precise = " with the requested precision" if any(one.precise for one in findings) else ""
-    return f"{said}{precise} after {_blocks(blocks)}{_spread(findings)}"
+    message = "all verdicts decided" if len(findings) > 1 else "the verdict is decided"
+    precise = " with the requested precision" if any(finding.precise for finding in findings) else ""
+    return f"{message}{precise} after {_blocks(blocks)}{_spread(findings)}"
 
 
 def _spread(findings: Sequence[Finding]) -> str:
-    """How many blocks what was compared has, where that differs."""
-    fewest, most = min(one.blocks for one in findings), max(one.blocks for one in findings)
+    """Describe the number of blocks of each comparison, where that differs."""
+    fewest, most = min(finding.blocks for finding in findings), max(finding.blocks for finding in findings)
     return f", with {fewest} to {most} of them each" if fewest < most else ""
 
 
@@ -203,14 +203,14 @@ def _time(minutes: float) -> str:
 def _still(open_ones: list[Finding]) -> str:
     if not open_ones:
         return "all verdicts decided, but with fewer than the minimum of blocks"
-    undecided = sum(one.is_undecided for one in open_ones)
+    undecided = sum(finding.is_undecided for finding in open_ones)
     wide = len(open_ones) - undecided
-    said = []
+    parts = []
     if undecided:
-        said.append("one verdict is undecided" if undecided == 1 else f"{undecided} verdicts are undecided")
+        parts.append("one verdict is undecided" if undecided == 1 else f"{undecided} verdicts are undecided")
     if wide:
-        said.append(f"{'one interval is' if wide == 1 else f'{wide} intervals are'} less precise than requested")
-    return ", ".join(said)
+        parts.append(f"{'one interval is' if wide == 1 else f'{wide} intervals are'} less precise than requested")
+    return ", ".join(parts)
 
 
 def _blocks(count: int) -> str:
@@ -226,7 +226,7 @@ def _named(findings: list[Finding]) -> str:
 
 
 def in_a_moment(pace: Pace, limits: StoppingLimits) -> int:
-    """How many more blocks to measure with the next one before looking again, if each takes as long as the last one.
+    """Return the number of blocks to measure before looking again, if each takes as long as the last one.
     Not beyond the least that must be measured, nor beyond the budget.
     """
     wanted = int(MOMENT_SECONDS / pace.seconds) - 1
@@ -234,8 +234,8 @@ def in_a_moment(pace: Pace, limits: StoppingLimits) -> int:
 
 
 def on_each(machines: int, pace: Pace, limits: StoppingLimits) -> int:
-    """As ``in_a_moment`` where every machine has a block, and more of those that take but a moment. What is under way
-    when it could have been decided is measured to its end, and counts.
+    """Return the same as ``in_a_moment`` where every machine has a block, and more of those that take but a moment.
+    What is under way when it could have been decided is measured to its end, and counts.
     """
     each = max(1, int(MOMENT_SECONDS / pace.seconds))
     return max(0, min(machines * each - 1, _end(pace, limits) - pace.measured - 1))
@@ -246,7 +246,7 @@ def _end(pace: Pace, limits: StoppingLimits) -> int:
 
 
 def up_to_a_look(wanted: int, measured: int, limits: StoppingLimits) -> int:
-    """As many more blocks as are ``wanted``, but not beyond the next look at which it may be time to stop;
+    """Return the number of blocks ``wanted``, but not beyond the next look at which it may be time to stop;
     ``measured`` are before this one.
     """
     end = limits.min_blocks if measured < limits.min_blocks else min(look_from(measured + 1), limits.max_blocks)
@@ -312,27 +312,27 @@ class Remaining:
     at_most: bool
 
     def seconds(self, mean_seconds: Mapping[str, float]) -> float:
-        """How long all of it takes, from the mean time of a trial of every configuration."""
+        """Return how long all of it takes, from the mean time of a trial of every configuration."""
         return sum(self.own.get(name, self.blocks) * each for name, each in mean_seconds.items())
 
 
 def remaining(
     done: int, findings: Sequence[Finding], *, min_blocks: int, max_blocks: int, allocation: Allocation = "all"
 ) -> Remaining:
-    """What is still to be measured after ``done`` measured blocks, if the deciding ``findings`` need as many more
-    blocks as they say.
+    """Return what is still to be measured after ``done`` measured blocks, if the deciding ``findings`` need as many
+    more blocks as they say.
 
     A configuration that is undecided goes on until the review after it is decided; the run, until the look after
     everything is.
     """
     budget = max(0, max_blocks - done)
-    deciding = [one for one in findings if one.deciding]
-    wanted: dict[str, int | None] = {one.subject: 0 for one in deciding}
-    for one in deciding:
-        if one.is_undecided or one.precise is False:
-            known = wanted[one.subject]
-            more = _likely(one)
-            wanted[one.subject] = None if more is None or known is None else max(known, more)
+    deciding = [finding for finding in findings if finding.deciding]
+    wanted: dict[str, int | None] = {finding.subject: 0 for finding in deciding}
+    for finding in deciding:
+        if finding.is_undecided or finding.precise is False:
+            known = wanted[finding.subject]
+            more = _likely(finding)
+            wanted[finding.subject] = None if more is None or known is None else max(known, more)
     if not wanted or allocation == "best":
         return Remaining(budget, {}, at_most=True)
     ends = {name: None if more is None else max(done + more, min_blocks) for name, more in wanted.items()}
@@ -341,12 +341,12 @@ def remaining(
     at_most = any(end is None or end > max_blocks for end in ends.values())
     if allocation == "all":
         return Remaining(blocks, {}, at_most)
-    own = {
+    trials_missing = {
         name: min(blocks, review_from(end, min_blocks) - done if wanted[name] or done < min_blocks else 0)
         for name, end in ends.items()
         if end is not None
     }
-    return Remaining(blocks, own, at_most)
+    return Remaining(blocks, trials_missing, at_most)
 
 
 _FARTHEST: Final = 12
@@ -354,7 +354,7 @@ _FARTHEST: Final = 12
 
 
 def _likely(finding: Finding) -> int | None:
-    """How many more blocks decide it, or None: that cannot be said.
+    """Return the number of blocks that decide it, or None if that is not known.
 
     ``more_blocks`` takes the effect to be exactly as estimated. It is off by its standard error to either side, which
     makes it less likely to lie close to a limit, where deciding takes longest: the squares of both distances add up.

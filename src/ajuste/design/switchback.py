@@ -65,17 +65,21 @@ def estimate_wash_out(responses: Sequence[StepResponse], step_s: float, *, least
     groups = _grouped(responses)
     if not groups:
         return WashOut(least_s, None, f"fewer than {FEWEST} changes between the same two configurations were seen")
-    length = min(own.shape[1] for own in groups)
+    length = min(responses_of_change.shape[1] for responses_of_change in groups)
     constants = np.geomspace(1.0, length / 3, CONSTANTS)
     tests = len(groups) * CONSTANTS
     standing_out = [
-        own[:, :length]
-        for own in groups
-        if min(_p_value(_amplitudes(own[:, :length], constant)) for constant in constants) * tests < LEVEL
+        responses_of_change[:, :length]
+        for responses_of_change in groups
+        if min(_p_value(_amplitudes(responses_of_change[:, :length], constant)) for constant in constants) * tests
+        < LEVEL
     ]
     if not standing_out:
         return WashOut(least_s, None, "no response to the changes stands out from the noise")
-    errors = [sum(_left_over(own.mean(axis=0), constant) for own in standing_out) for constant in constants]
+    errors = [
+        sum(_left_over(responses_of_change.mean(axis=0), constant) for responses_of_change in standing_out)
+        for constant in constants
+    ]
     constant_s = float(constants[int(np.argmin(errors))]) * step_s
     seconds = max(least_s, math.ceil(constant_s * -math.log(LEFT) / step_s) * step_s)
     return WashOut(
@@ -89,14 +93,14 @@ def estimate_wash_out(responses: Sequence[StepResponse], step_s: float, *, least
 def _grouped(responses: Sequence[StepResponse]) -> list[Floats]:
     """The responses to each change as a table, cut to the shortest; of at least ``FEWEST``, with six values or more."""
     by_change: dict[tuple[str, str], list[tuple[float, ...]]] = {}
-    for one in responses:
-        if len(one.values) >= 6 and all(map(math.isfinite, one.values)):
-            by_change.setdefault((one.old, one.new), []).append(one.values)
+    for response in responses:
+        if len(response.values) >= 6 and all(map(math.isfinite, response.values)):
+            by_change.setdefault((response.old, response.new), []).append(response.values)
     tables = []
-    for own in by_change.values():
-        if len(own) >= FEWEST:
-            shortest = min(map(len, own))
-            tables.append(np.array([values[:shortest] for values in own]))
+    for responses_of_change in by_change.values():
+        if len(responses_of_change) >= FEWEST:
+            shortest = min(map(len, responses_of_change))
+            tables.append(np.array([values[:shortest] for values in responses_of_change]))
     return tables
 
 
@@ -133,7 +137,7 @@ _MIRRORED = 2
 
 
 def slices_a_block(configurations: int, order: SwitchbackOrder = "random") -> int:
-    """How many slices a block has."""
+    """Return the number of slices of a block."""
     if order == "random":
         return configurations
     if order == "mirrored":

@@ -31,8 +31,8 @@ def first_problem(error: pydantic.ValidationError) -> str:
 
 
 def rare(module: str, name: str) -> pydantic.BeforeValidator:
-    """For the ``Any`` of a field that few documents have: it is validated as ``name`` of ``module``, which takes long
-    to load, when it comes.
+    """Annotate the ``Any`` of a field that few documents have: it is validated as ``name`` of ``module``, which takes
+    long to load, when it comes.
     """
 
     @cache
@@ -49,5 +49,5 @@ def modules_of(package: ModuleType) -> Mapping[str, ModuleType]:
     """The modules of ``package`` by name, in the order of their names."""
     from pkgutil import iter_modules  # plug-ins are seldom looked for
 
-    names = sorted(found.name for found in iter_modules(package.__path__))
+    names = sorted(module.name for module in iter_modules(package.__path__))
     return MappingProxyType({name: import_module(f"{package.__name__}.{name}") for name in names})

@@ -58,7 +58,7 @@ class BootState(BaseModel):
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Return the state's name for people."""
         parts = ((self.kernel,) if self.kernel else ()) + self.words + tuple(f"no {word}" for word in self.without)
         return " ".join(parts) or DEFAULT
 
@@ -102,12 +102,12 @@ class KeptBoots(BaseModel):
 
 
 def is_boot_name(name: str) -> bool:
-    """Whether a factor of that name takes a reboot."""
+    """Return whether a factor of that name takes a reboot."""
     return name.startswith(BOOT_PREFIX)
 
 
 def name_of_word(word: str) -> str:
-    """Of a word of a command line, without its value."""
+    """Return the name in a word of a kernel command line, without its value."""
     return word.partition("=")[0]
 
 
@@ -135,7 +135,7 @@ def check_boot_level(name: str, level: str) -> str:
 
 
 def boot_state(levels: Iterable[tuple[str, str]]) -> BootState:
-    """What the boot-time factors of a configuration come to, by name and level, each of which was checked."""
+    """Return the boot state of a configuration's boot-time factors, by name and checked level."""
     state = BootState()
     for name, level in levels:
         word = name.removeprefix(BOOT_PREFIX)

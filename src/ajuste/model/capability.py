@@ -157,14 +157,18 @@ class Asked:
 
     @property
     def planning(self) -> Asked:
-        """The same with the options of the command line, for those who can add them: a plan shows what they are for."""
+        """Return the rights with the command line's options, for those who can add them: a plan shows their use."""
         whole = frozenset(get_args(Rule)) if self.asker in ("owner", "sudo", "study file", "worker") else self.options
         return replace(self, options=whole)
 
     def may(self, kind: Kind, value: str = "") -> bool:
-        """Whether this asker may ask for ``value``."""
-        found = rule(self.asker, kind)
-        return found == "yes" or (found == "named" and value in self.named) or found in self.options - {"no", "named"}
+        """Return whether this asker may ask for ``value``."""
+        verdict = rule(self.asker, kind)
+        return (
+            verdict == "yes"
+            or (verdict == "named" and value in self.named)
+            or verdict in self.options - {"no", "named"}
+        )
 
     def require(self, kind: Kind, value: str, where: str = "") -> None:
         """Raise RequestError unless this asker may ask for ``value`` in the field ``where``."""

@@ -240,11 +240,14 @@ class NamedCosts(ClosedModel):
         return sum(part.user + part.kernel for part in self.parts)
 
     def with_files(self, path_of: Callable[[str], str]) -> Self:
-        """The same with the files at other paths. Functions of one name in files that are one then are one."""
+        """Return the costs with the files at other paths. Functions of one name in files that are one then are one."""
         places: dict[CostFunction, int] = {}
-        renamed = [one.model_copy(update={"file": path_of(one.file)}) for one in self.functions]
-        at = [places.setdefault(one, len(places)) for one in renamed]
-        parts = [part.model_copy(update={"functions": tuple(at[one] for one in part.functions)}) for part in self.parts]
+        renamed = [function.model_copy(update={"file": path_of(function.file)}) for function in self.functions]
+        at = [places.setdefault(function, len(places)) for function in renamed]
+        parts = [
+            part.model_copy(update={"functions": tuple(at[function] for function in part.functions)})
+            for part in self.parts
+        ]
         return self.model_copy(update={"functions": tuple(places), "parts": tuple(parts)})
 
     @model_validator(mode="after")
@@ -262,7 +265,7 @@ def packed(document: BaseModel) -> str:
 
 
 def unpacked(kind: type[BaseModel], named: str) -> Callable[[Any], Any]:
-    """What makes such a document of a packed one, and leaves other values. That raises ValueError for what is none."""
+    """Return a validator that unpacks a packed document and leaves other values. It raises ValueError if malformed."""
 
     def unpack(value: Any) -> Any:
         if not isinstance(value, str):
@@ -301,7 +304,7 @@ class CostRow(ClosedModel):
 
     @property
     def by_each(self) -> float:
-        """How much of the difference comes from what a call costs, and not from how many there are."""
+        """Return the part of the difference that comes from the cost of a call, not from the number of calls."""
         if not self.baseline_calls or not self.own_calls:
             return 0.0
         return self.own - self.baseline * self.own_calls / self.baseline_calls

@@ -176,20 +176,20 @@ class NamedDecisions(DecisionStream):
         return self
 
     def time_ns(self, place: int) -> int:
-        """From the workload's start to a decision, by the guest's clock."""
+        """Return the time from the workload's start to each decision, by the guest's clock."""
         if self.at_ns:
             return self.at_ns[place]
         return self.at[place] * self.instruction_ns + self.idle_ns[place]
 
     @property
     def whole_ns(self) -> int:
-        """From the workload's start to its end, by the guest's clock."""
+        """Return the time from the workload's start to its end, by the guest's clock."""
         if self.ended_ns is not None:
             return max(self.ended_ns, self.at_ns[-1] if self.at_ns else 0)
         return self.instructions * self.instruction_ns + (self.idle_ns[-1] if len(self) else 0)
 
     def call_ns(self, place: int) -> tuple[int, int | None]:
-        """When a system call begins and ends, as ``time_ns``."""
+        """Return when a system call begins and ends, in the time of ``time_ns``."""
         if self.calls.at_ns:
             return self.calls.at_ns[place], self.calls.ended_at_ns[place]
         ended_at, ended_idle_ns = self.calls.ended_at[place], self.calls.ended_idle_ns[place]
@@ -200,24 +200,24 @@ class NamedDecisions(DecisionStream):
 
     @cached_property
     def other_cpus(self) -> tuple[int | None, ...]:
-        """Of each decision the CPU that its other task had last, where that was another one than decides."""
+        """Return for each decision the last CPU of its other task, where that is not the deciding one."""
         in_order = list(zip(self.kinds, self.cpus, self.running, self.others, strict=True))
         # Who runs when a CPU first decides has been there from the start.
         first = {cpu: running for _, cpu, running, _ in reversed(in_order)}
         had = {running: cpu for cpu, running in first.items()}
-        found: list[int | None] = []
+        cpus: list[int | None] = []
         for kind, cpu, running, other in in_order:
             last = had.get(other, cpu)
-            found.append(last if last != cpu else None)
+            cpus.append(last if last != cpu else None)
             had[running] = cpu
             if KINDS[kind] == "switch":
                 had[other] = cpu
-        return tuple(found)
+        return tuple(cpus)
 
     def path(self, place: int) -> tuple[str, ...]:
         """The names of the functions that led to a decision, the outermost first."""
         way = self.ways[place]
-        return tuple(self.functions[one] for one in reversed(self.paths[way])) if way >= 0 else ()
+        return tuple(self.functions[function] for function in reversed(self.paths[way])) if way >= 0 else ()
 
 
 PackedDecisions = Annotated[
@@ -276,7 +276,7 @@ class DecisionLane(ClosedModel):
 
     @property
     def first(self) -> DecisionPoint | None:
-        """What it decides where they part."""
+        """Return the lane's decision where they part."""
         return self.following[0] if self.following else None
 
 

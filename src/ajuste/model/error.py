@@ -57,7 +57,7 @@ class RequestError(AjusteError):
     exit_code = 2
 
     def at(self, place: Place | None) -> RequestError:
-        """The same, where ``place`` says it was asked for."""
+        """Return the error with the ``place`` where it was asked for."""
         return RequestError(self.message, hint=self.hint, place=place)
 
 
@@ -79,7 +79,7 @@ def nearest_names(
     likeness: int = 60,
     parts: bool = True,
 ) -> list[str]:
-    """Those of the ``known`` names that are spelt like ``name``, nearest first; ``likeness`` goes up to 100.
+    """Return the ``known`` names similar to ``name``, nearest first; ``likeness`` goes up to 100.
 
     With ``parts`` a much shorter name is also like what it is a part of: ``balancing`` like ``numa_balancing_mode``.
     """
@@ -89,12 +89,12 @@ def nearest_names(
         return []
     matcher = SequenceMatcher(None, "", name, autojunk=False)
     scores = {other: 100 * _likeness(matcher, name, other, likeness / 100, parts=parts) for other in known}
-    found = [other for other, score in scores.items() if score >= likeness]
-    return sorted(found, key=lambda other: -scores[other])[:most]
+    near = [other for other, score in scores.items() if score >= likeness]
+    return sorted(near, key=lambda other: -scores[other])[:most]
 
 
 def _likeness(matcher: SequenceMatcher[str], name: str, other: str, least: float, *, parts: bool) -> float:
-    """How much ``other`` is like ``name``, up to 1, or 0 if it is less than ``least``. ``matcher`` knows ``name``."""
+    """Return the similarity of ``other`` to ``name``, up to 1, or 0 below ``least``. ``matcher`` knows ``name``."""
     matcher.set_seq1(other)
     short, long = sorted((len(name), len(other)))
     weight = _weight_of_part(short, long) if parts else 0.0
@@ -106,14 +106,14 @@ def _likeness(matcher: SequenceMatcher[str], name: str, other: str, least: float
 
 
 def _weight_of_part(short: int, long: int) -> float:
-    """What a part is worth beside the whole: the less, the smaller it is."""
+    """Return the weight of a part beside the whole: the smaller the part, the less."""
     if long < 1.5 * short or short < 3:
         return 0.0
     return 0.9 if long < 8 * short else 0.6
 
 
 def _likeness_of_part(matcher: SequenceMatcher[str], name: str, other: str) -> float:
-    """Of the shorter text and as long a part of the longer, wherever some of their letters meet."""
+    """Return the similarity of the shorter text to an equally long part of the longer."""
     from difflib import SequenceMatcher
 
     length = min(len(name), len(other))

@@ -260,7 +260,7 @@ class EventsByKind:
             self._found.setdefault(type(event), []).append(event)
 
     def of(self, kind: type[Kind]) -> list[Kind]:
-        """In the order in which they came."""
+        """Return the events of a kind, in the order in which they came."""
         return self._found.get(kind, [])
 
 

@@ -52,7 +52,7 @@ class ProjectCommit(BaseModel):
 
     @property
     def short(self) -> str:
-        """As many digits as tell it from others."""
+        """Return the commit's first digits, as many as identify it."""
         return self.commit[:SHORT]
 
 
@@ -79,7 +79,7 @@ class GateFigure(BaseModel):
     level: float = 0.95
     limit: float = 0.0
     expected: str = Field(default="", exclude_if=lambda expected: not expected)
-    found: str = Field(default="", exclude_if=lambda found: not found)
+    found: str = Field(default="", exclude_if=lambda text: not text)
     blocks: int = 0
     layouts: bool = Field(default=False, exclude_if=lambda layouts: not layouts)
     clock: Clock | None = None
@@ -100,7 +100,7 @@ class GateRevision(BaseModel):
 
     @property
     def label(self) -> str:
-        """For people."""
+        """Return the revision's label for people."""
         short = self.commit[:SHORT]
         return short if self.revision == short else f"{self.revision or 'working tree'} ({short})"
 
@@ -116,7 +116,7 @@ class GateResult(BaseModel):
 
     def having(self, verdict: GateWord) -> tuple[GateFigure, ...]:
         """The figures with that verdict."""
-        return tuple(one for one in self.benchmarks if one.verdict == verdict)
+        return tuple(benchmark for benchmark in self.benchmarks if benchmark.verdict == verdict)
 
     def exit_code(self, undecided: Policy) -> int:
         """0 passed, 3 a regression is proved, 1 something could not be measured, 4 undecided; the first that holds of
@@ -160,16 +160,16 @@ class NoopResult(BaseModel):
     @property
     def exit_code(self) -> int:
         """3 where a figure is called changed too often, 1 where one was not measured, otherwise 0."""
-        if any(one.too_often for one in self.benchmarks):
+        if any(benchmark.too_often for benchmark in self.benchmarks):
             return 3
-        return int(any(one.reason for one in self.benchmarks))
+        return int(any(benchmark.reason for benchmark in self.benchmarks))
 
 
 def worst(figures: Sequence[GateFigure]) -> GateWord:
     """Return what counts most: what is proved to be worse, whatever else could not be measured, or is not known."""
-    said = {one.verdict for one in figures}
+    verdicts = {figure.verdict for figure in figures}
     order: tuple[GateWord, ...] = ("regression", "failed", "undecided", "pass")
-    return next((word for word in order if word in said), "pass")
+    return next((word for word in order if word in verdicts), "pass")
 
 
 class CommitPoint(BaseModel):
@@ -227,4 +227,4 @@ class HistoryResult(BaseModel):
     @property
     def exit_code(self) -> int:
         """0, or 1 where something could not be measured at all."""
-        return int(any(one.reason for one in self.histories))
+        return int(any(history.reason for history in self.histories))

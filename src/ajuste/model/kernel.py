@@ -18,7 +18,7 @@ class KernelVersion(BaseModel):
 
     @classmethod
     def parse(cls, text: str) -> KernelVersion:
-        """From ``5.10`` or a release such as ``6.12.94+deb13-cloud-amd64``. Raises RequestError otherwise."""
+        """Parse ``5.10`` or a release such as ``6.12.94+deb13-cloud-amd64``. Raises RequestError otherwise."""
         match = re.match(r"(\d+)\.(\d+)", text)
         if not match:
             raise RequestError(f"kernel version {text!r}: expected a version such as 5.10 or 6.12.94-amd64")
@@ -26,7 +26,9 @@ class KernelVersion(BaseModel):
 
     @property
     def scheduler(self) -> str:
-        """Of ordinary tasks. Source: Linux 6.6, kernel/sched/fair.c, where EEVDF took the place of CFS."""
+        """Return the scheduler of ordinary tasks. Source: Linux 6.6, kernel/sched/fair.c, where EEVDF took the place of
+        CFS.
+        """
         return "CFS" if self < KernelVersion(major=6, minor=6) else "EEVDF"
 
     def __lt__(self, other: KernelVersion) -> bool:
@@ -130,7 +132,7 @@ class Shown(BaseModel):
 
     @property
     def state(self) -> str:
-        """In a word: ``yes``, ``no``, ``not known``, or the value."""
+        """Return the state in a word: ``yes``, ``no``, ``not known``, or the value."""
         if self.present is None:
             return "not known"
         return (self.value or "yes") if self.present else "no"
@@ -148,4 +150,4 @@ class Proof(BaseModel):
     @property
     def broken(self) -> tuple[Shown, ...]:
         """The claims that do not hold."""
-        return tuple(shown for shown in self.features if not shown.holds)
+        return tuple(feature for feature in self.features if not feature.holds)

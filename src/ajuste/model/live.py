@@ -33,7 +33,7 @@ class Slice:
 
     @property
     def counts(self) -> bool:
-        """Whether there is a value that counts."""
+        """Return whether there is a value that counts."""
         return not self.flags and self.value is not None and math.isfinite(self.value)
 
 
@@ -100,7 +100,7 @@ class LiveDesign(BaseModel):
 
     @property
     def first_washout_s(self) -> float:
-        """What does not count while it is not known how long the metrics take to respond."""
+        """Return the wash-out while it is not known how long the metrics take to respond."""
         return FIRST_WASHOUT * self.slice_s if self.washout_s is None else self.washout_s
 
     @property
@@ -148,5 +148,5 @@ _DURATION: Final = ((86_400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s")
 
 def duration(seconds: float) -> str:
     """``90 s`` as ``1.5 min``."""
-    size, unit = next((one for one in _DURATION if seconds >= one[0]), _DURATION[-1])
+    size, unit = next((step for step in _DURATION if seconds >= step[0]), _DURATION[-1])
     return f"{seconds / size:.3g} {unit}"

@@ -25,7 +25,7 @@ Measured: TypeAlias = Mapping[str, Any]
 
 
 def different(values: Whole) -> Whole:
-    """Each of ``values`` once, in their order. Without the counts NumPy would load its masked arrays first."""
+    """Return each of ``values`` once, in their order. Without the counts NumPy would load its masked arrays first."""
     return np.unique(values, return_counts=True)[0]
 
 
@@ -76,7 +76,7 @@ class Measurements:
         return len(self.block)
 
     def has_status(self, status: str) -> NDArray[np.bool_]:
-        """Which rows have that status."""
+        """Return a mask of the rows with that status."""
         return np.equal(self.status.codes, self.status.code(status))
 
     def of(self, configuration: str) -> NDArray[np.intp]:
@@ -92,8 +92,8 @@ class Measurements:
 
     def figures(self, row: int) -> dict[str, float]:
         """The metrics that a trial has."""
-        found = {name: float(column[row]) for name, column in self.metrics.items()}
-        return {name: value for name, value in found.items() if not math.isnan(value)}
+        figures = {name: float(column[row]) for name, column in self.metrics.items()}
+        return {name: value for name, value in figures.items() if not math.isnan(value)}
 
 
 class _Codes(dict[Hashable, int]):
@@ -179,7 +179,7 @@ class Gathering:
                 parts.append(np.full(missing, np.nan))
 
     def measurements(self) -> Measurements:
-        """All rows, in the order of the design."""
+        """Return all rows, in the order of the design."""
         whole = {name: _joined(parts, np.int64) for name, parts in self._whole.items()}
         order = _order(whole["block"], whole["position"], whole["attempt"])
         columns: dict[str, Any] = {name: column[order] for name, column in whole.items()}
@@ -197,17 +197,17 @@ def measurements(trials: Iterable[Trial]) -> Measurements:
     rows = list(trials)
     gathering = Gathering(read_written=tuple, read_not_supported=dict)
     gathering.extend(
-        block=[one.slot.block for one in rows],
-        position=[one.slot.position for one in rows],
-        attempt=[one.attempt for one in rows],
-        seed=[one.slot.seed for one in rows],
-        warm_up=[one.slot.warm_up for one in rows],
-        metrics=[one.metrics for one in rows],
-        configuration=[one.slot.configuration for one in rows],
-        status=[one.status for one in rows],
-        reason=[one.reason for one in rows],
-        written=[tuple(write.model_copy(update={"at_ns": 0}) for write in one.written) for one in rows],
-        not_supported=[tuple(one.not_supported.items()) for one in rows],
+        block=[trial.slot.block for trial in rows],
+        position=[trial.slot.position for trial in rows],
+        attempt=[trial.attempt for trial in rows],
+        seed=[trial.slot.seed for trial in rows],
+        warm_up=[trial.slot.warm_up for trial in rows],
+        metrics=[trial.metrics for trial in rows],
+        configuration=[trial.slot.configuration for trial in rows],
+        status=[trial.status for trial in rows],
+        reason=[trial.reason for trial in rows],
+        written=[tuple(write.model_copy(update={"at_ns": 0}) for write in trial.written) for trial in rows],
+        not_supported=[tuple(trial.not_supported.items()) for trial in rows],
     )
     return gathering.measurements()
 
@@ -216,7 +216,7 @@ def _column(metrics: Sequence[Mapping[str, float]], name: str) -> NDArray[np.flo
     try:
         return np.fromiter(map(itemgetter(name), metrics), np.float64, len(metrics))
     except KeyError:
-        return np.fromiter((own.get(name, np.nan) for own in metrics), np.float64, len(metrics))
+        return np.fromiter((figures.get(name, np.nan) for figures in metrics), np.float64, len(metrics))
 
 
 def _order(block: Whole, position: Whole, attempt: Whole) -> Order:

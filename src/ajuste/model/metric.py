@@ -41,7 +41,7 @@ class Metric(ClosedModel):
         return self.name if self.quantile is None else split_percentile(self.name)[0]
 
     def at(self, quantile: float) -> Self:
-        """That quantile of this metric as a metric."""
+        """Return that quantile of this metric as a metric."""
         percent = f"{100 * quantile:.6g}"
         return self.model_copy(
             update={
@@ -54,9 +54,9 @@ class Metric(ClosedModel):
 
 def split_percentile(name: str) -> tuple[str, float | None]:
     """``elapsed@p95`` as ``elapsed`` and 0.95; any other name as it is, and ``None``."""
-    found = _PERCENTILE.fullmatch(name)
-    quantile = round(float(found[2]) / 100, 5) if found else 0.0
-    return (found[1], quantile) if found and quantile > 0 else (name, None)
+    match = _PERCENTILE.fullmatch(name)
+    quantile = round(float(match[2]) / 100, 5) if match else 0.0
+    return (match[1], quantile) if match and quantile > 0 else (name, None)
 
 
 # Figures that samplers read: what each source has, and what it means.
@@ -79,7 +79,7 @@ class Figure(ClosedModel):
         return re.compile("".join(_PLACEHOLDERS.get(piece) or re.escape(piece) for piece in pieces))
 
     def is_called(self, name: str) -> bool:
-        """Whether ``name`` is this figure's, or one of its form."""
+        """Return whether ``name`` is this figure's, or one of its form."""
         return self._pattern.fullmatch(name) is not None
 
 

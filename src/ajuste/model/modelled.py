@@ -161,20 +161,22 @@ class ModelledMachine(_Table):
         if not _is_power_of_two(line):
             return [f"line_bytes is {line}; expected a power of two"]
         caches: dict[str, ModelledCache | None] = {"l1i": self.l1i, "l1d": self.l1d, "l2": self.l2, "llc": self.llc}
-        found = {name: one.problem(line, any_sets=name == "llc") for name, one in caches.items() if one}
+        problems = {name: cache.problem(line, any_sets=name == "llc") for name, cache in caches.items() if cache}
         outer = {"l2": self.l2, "llc": self.llc}
-        for name, one in outer.items():
-            if one and self.cores % one.cores:
-                found[name] = found[name] or f"cores is {one.cores}; expected a divisor of the machine's {self.cores}"
+        for name, cache in outer.items():
+            if cache and self.cores % cache.cores:
+                problems[name] = (
+                    problems[name] or f"cores is {cache.cores}; expected a divisor of the machine's {self.cores}"
+                )
         both = self.l2_tlb is not None and (self.l2_itlb or self.l2_dtlb)
         if both:
-            found["l2_tlb"] = "it is shared; it conflicts with l2_itlb and l2_dtlb"
+            problems["l2_tlb"] = "it is shared; it conflicts with l2_itlb and l2_dtlb"
         tlbs = ("itlb", "dtlb", "l2_itlb", "l2_dtlb", "l2_tlb")
         for name in tlbs:
             one_tlb: Translations | None = getattr(self, name)
-            if one_tlb and not found.get(name):
-                found[name] = one_tlb.problem
-        return [f"{name}: {problem}" for name, problem in found.items() if problem]
+            if one_tlb and not problems.get(name):
+                problems[name] = one_tlb.problem
+        return [f"{name}: {problem}" for name, problem in problems.items() if problem]
 
     def problem_with(self, cpus: int, nodes: Sequence[MemoryNode] = (), topology: Topology | None = None) -> str:
         """Why it does not fit a guest with so many CPUs; "" if it does. Each socket of a ``topology`` is one such
@@ -189,12 +191,12 @@ class ModelledMachine(_Table):
         )
 
     def cores_of_caches(self, topology: Topology | None) -> dict[str, int]:
-        """How many cores share one cache of each outer level, as the ``topology`` has it, if there is one."""
-        own = {name: one.cores for name, one in (("l2", self.l2), ("llc", self.llc)) if one}
+        """Return how many cores share a cache of each outer level, by the ``topology`` if there is one."""
+        cores = {name: cache.cores for name, cache in (("l2", self.l2), ("llc", self.llc)) if cache}
         if topology is None:
-            return own
+            return cores
         group = topology.cores_of_group
-        return {name: group if name == "llc" else min(cores, group) for name, cores in own.items()}
+        return {name: group if name == "llc" else min(cores, group) for name, cores in cores.items()}
 
     def _problem_with_socket(self, topology: Topology) -> str:
         if topology.cores > self.cores:
@@ -217,9 +219,9 @@ class ModelledMachine(_Table):
     def _problem_with(self, cpus: int) -> str:
         if self.cores < cpus:
             return f"it has {self.cores} {'core' if self.cores == 1 else 'cores'}, the guest {cpus} CPUs"
-        for name, one in (("l2", self.l2), ("llc", self.llc)):
-            if one and cpus > one.cores and cpus % one.cores:
-                return f"{one.cores} cores share one {name}, which does not divide the guest's {cpus} CPUs"
+        for name, cache in (("l2", self.l2), ("llc", self.llc)):
+            if cache and cpus > cache.cores and cpus % cache.cores:
+                return f"{cache.cores} cores share one {name}, which does not divide the guest's {cpus} CPUs"
         return ""
 
     def parts(self, instructions: int, missed: Missed) -> tuple[TimePart, ...]:
@@ -248,7 +250,7 @@ class ModelledMachine(_Table):
 
     @property
     def _translation_cycles(self) -> int:
-        """What one of the second level costs; the one for data where there are two."""
+        """Return the cost of a second-level translation; that for data where there are two."""
         second = self.l2_tlb or self.l2_dtlb or self.l2_itlb
         return second.latency_cycles if second else 0
 
@@ -273,7 +275,7 @@ class ModelledRow(ClosedModel):
         )
 
     def difference(self, machine: ModelledMachine) -> float:
-        """In seconds; positive if the configuration's is longer."""
+        """Return the difference in seconds; positive if the configuration's is longer."""
         before, after = self.seconds(machine)
         return after - before
 

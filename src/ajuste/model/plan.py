@@ -206,7 +206,7 @@ class Sampler(ClosedModel):
 
 
 def chooses(key: str, figure: str) -> bool:
-    """Whether a sampler with ``key`` reads ``figure``."""
+    """Return whether a sampler with ``key`` reads ``figure``."""
     return figure.startswith(key[:-1]) if key.endswith("*") else figure == key
 
 
@@ -295,7 +295,7 @@ class MemoryNode(ClosedModel):
 
 
 def nodes_in_words(nodes: Sequence[MemoryNode]) -> str:
-    """For people."""
+    """Describe the nodes for people."""
     return "; ".join(
         f"node {number}: {node.cpus} CPUs, {node.memory_mib} MiB"
         + (f", distances {' '.join(map(str, node.distances))}" if node.distances else "")
@@ -304,7 +304,7 @@ def nodes_in_words(nodes: Sequence[MemoryNode]) -> str:
 
 
 def distances_of(nodes: Sequence[MemoryNode]) -> list[list[int]]:
-    """From each node to each, as ACPI's table SLIT has them. QEMU has 20 where none is named."""
+    """Return the distances between all nodes, as in ACPI's SLIT. QEMU has 20 where none is named."""
     return [
         list(node.distances) or [NEAREST if other == number else USUAL_DISTANCE for other in range(len(nodes))]
         for number, node in enumerate(nodes)
@@ -312,7 +312,7 @@ def distances_of(nodes: Sequence[MemoryNode]) -> list[list[int]]:
 
 
 def problem_of(nodes: Sequence[MemoryNode], cpus: int, memory_mib: int) -> str:
-    """What is wrong with a machine of these nodes, so many CPUs and so much memory, or nothing."""
+    """Return what is wrong with a machine of these nodes, CPUs and memory; empty if nothing."""
     if len(nodes) == 1:
         return "a machine with nodes has two at least"
     if nodes and not any(node.cpus for node in nodes):

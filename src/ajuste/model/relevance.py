@@ -100,28 +100,28 @@ class NoChance(BaseModel):
 
     @property
     def warning(self) -> str:
-        """The same while there is still something to measure."""
+        """Return the sentences for a run that is still to be measured."""
         can = "can hardly" if self.hardly else "cannot"
         return f"{self.factor} {can} matter here: {self.saw}. To see an effect, {self.instead}."
 
     @property
     def note(self) -> str:
-        """All of it, in sentences."""
+        """Return all of it, in sentences."""
         where = f" ({self.where})" if self.where else ""
         ran = f" The kernel never ran the code that reads it ({', '.join(self.never_ran)})." if self.never_ran else ""
         return f"{self.sentence}{where}.{ran} To see an effect, {self.instead}."
 
 
 def kept_of(environment: Mapping[str, Any]) -> tuple[NoChance, ...] | None:
-    """What the ``environment`` of a run has of this kind; None if nobody looked."""
-    kept = environment.get(RELEVANCE)
-    return None if kept is None else tuple(NoChance.model_validate(one) for one in kept)
+    """Return the findings in the ``environment`` of a run; None if nobody looked."""
+    stored = environment.get(RELEVANCE)
+    return None if stored is None else tuple(NoChance.model_validate(document) for document in stored)
 
 
-def explains_all(found: Sequence[NoChance], factors: Sequence[Factor]) -> tuple[NoChance, ...]:
-    """Those of ``found`` for the factors that vary, if none of these had a chance; nothing otherwise."""
+def explains_all(findings: Sequence[NoChance], factors: Sequence[Factor]) -> tuple[NoChance, ...]:
+    """Return the ``findings`` for the factors that vary, if none of these had a chance; nothing otherwise."""
     varied = [factor.name for factor in factors if len(factor.levels) > 1]
-    by_factor = {one.factor: one for one in found if not one.hardly}
+    by_factor = {finding.factor: finding for finding in findings if not finding.hardly}
     return tuple(by_factor[name] for name in varied) if varied and all(name in by_factor for name in varied) else ()
 
 

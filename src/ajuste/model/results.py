@@ -151,7 +151,7 @@ class Tally(BaseModel):
 
     @property
     def counted(self) -> int:
-        """All trials but clean warm-ups."""
+        """Return the number of trials without clean warm-ups."""
         return self.trials - self.warm_up
 
     def words(self, noun: str = "trial") -> str:
@@ -162,11 +162,11 @@ class Tally(BaseModel):
 
 def tally_of(points: Iterable[Point]) -> Tally:
     """The tally of trials that are all there."""
-    found = list(points)
-    counts = Counter(point.status if point.status != "ok" or not point.warm_up else "warm_up" for point in found)
-    reasons = Counter(point.reason for point in found if point.reason and point.status != "ok").most_common()
+    trials = list(points)
+    counts = Counter(point.status if point.status != "ok" or not point.warm_up else "warm_up" for point in trials)
+    reasons = Counter(point.reason for point in trials if point.reason and point.status != "ok").most_common()
     return Tally(
-        trials=len(found),
+        trials=len(trials),
         clean=counts["ok"],
         warm_up=counts["warm_up"],
         flagged=counts["flagged"],
@@ -363,10 +363,10 @@ class Results(BaseModel):
     explained: tuple[Explained, ...] = ()
     environment: dict[str, Any] = Field(default_factory=dict)
     reproduce: tuple[str, ...] = ()
-    continuation: Continuation | None = Field(default=None, exclude_if=lambda found: found is None)
-    no_chance: tuple[NoChance, ...] = Field(default=(), exclude_if=lambda found: not found)
+    continuation: Continuation | None = Field(default=None, exclude_if=lambda value: value is None)
+    no_chance: tuple[NoChance, ...] = Field(default=(), exclude_if=lambda value: not value)
     live: LiveRecord | None = Field(default=None, exclude_if=lambda live: live is None)
-    boots: BootFindings | None = Field(default=None, exclude_if=lambda found: found is None)
+    boots: BootFindings | None = Field(default=None, exclude_if=lambda value: value is None)
     notes: tuple[str, ...] = ()
     created: str = ""
     ajuste: str = ""

@@ -40,8 +40,8 @@ class SuiteRecord(BaseModel):
     entries: tuple[SuiteEntry, ...] = ()
 
     def with_entry(self, entry: SuiteEntry) -> SuiteRecord:
-        """The same with the member of that name as it is now."""
-        entries = tuple(entry if one.name == entry.name else one for one in self.entries)
+        """Return the record with the current ``entry`` of that member."""
+        entries = tuple(entry if member.name == entry.name else member for member in self.entries)
         return self.model_copy(update={"entries": entries})
 
 

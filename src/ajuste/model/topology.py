@@ -97,12 +97,12 @@ class Topology(ClosedModel):
 
     @property
     def cpus(self) -> int:
-        """Of the whole machine."""
+        """Return the number of CPUs of the whole machine."""
         return self.sockets * self.cores * self.threads
 
     @property
     def groups(self) -> int:
-        """Of each socket."""
+        """Return the number of groups of each socket."""
         return self.dies if self.llc_groups is None else self.llc_groups
 
     @property
@@ -115,13 +115,15 @@ class Topology(ClosedModel):
 
     @property
     def in_words(self) -> str:
-        """For people: ``2 sockets × 2 cores × 2 threads; 2 cores share an LLC``."""
+        """Describe the topology for people: ``2 sockets × 2 cores × 2 threads; 2 cores share an LLC``."""
         counts = [(self.sockets, "socket"), (self.dies, "die"), (self.cores // self.dies, "core")]
         counts += [(self.threads, "thread")]
-        told = [f"{count} {name}{'' if count == 1 else 's'}" for count, name in counts if count > 1 or name == "core"]
+        counted = [
+            f"{count} {name}{'' if count == 1 else 's'}" for count, name in counts if count > 1 or name == "core"
+        ]
         sharing = self.cores_of_group
         shared = f"{sharing} cores share an LLC" if sharing > 1 else "each core has an LLC"
-        return f"{' × '.join(told)}; {shared}"
+        return f"{' × '.join(counted)}; {shared}"
 
     @property
     def by_core(self) -> tuple[CpuSet, ...]:
@@ -162,7 +164,7 @@ class Topology(ClosedModel):
         return ""
 
     def problem_with(self, cpus: int, nodes: Sequence[MemoryNode]) -> str:
-        """What is wrong with a machine of so many CPUs and these nodes, or nothing."""
+        """Return what is wrong with a machine of so many CPUs and these nodes; empty if nothing."""
         if cpus != self.cpus:
             return f"cpus is {cpus}; expected {self.cpus}, as the topology ({self.in_words}), or leave cpus out"
         size, end = self.threads * self.cores_of_group, 0

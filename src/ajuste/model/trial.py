@@ -40,12 +40,12 @@ class Factor(BaseModel):
 
     @property
     def speaks_for_itself(self) -> bool:
-        """Whether its levels say what they are of, without its name."""
+        """Return whether its levels say what they are of, without its name."""
         return self.name in (COMMAND_FACTOR, SETTINGS_FACTOR)
 
     @property
     def has_versions(self) -> bool:
-        """Whether its levels may be versions, one after the other: what has a history."""
+        """Return whether its levels may be versions, one after the other: what has a history."""
         return self.in_order or self.name == KERNEL_FACTOR
 
 

@@ -74,7 +74,7 @@ Marker = ProcessAttribute | CgroupLimit | ScratchAttribute | SchedulerProgram
 
 
 def marker_words(marker: Marker) -> str:
-    """What it is, in words."""
+    """Describe a marker in words."""
     match marker:
         case ProcessAttribute():
             return f"an attribute of the process: {marker.name}"
@@ -234,7 +234,7 @@ class Tunable(ClosedModel):
         return self.name.partition("[")[0]
 
     def place_in(self, version: KernelVersion) -> Where | None:
-        """Where it is in a kernel of ``version``, or ``None`` if such kernels have no such knob."""
+        """Return its place in a kernel of ``version``, or ``None`` if such kernels do not have it."""
         return next((w for w in self.where if w.holds_for(version)), None)
 
     def instance(self, parts: Mapping[str, str]) -> Tunable:
@@ -253,9 +253,9 @@ class Tunable(ClosedModel):
 # Values of tunables as the kernel shows them.
 
 
-def same_value(one: str, other: str) -> bool:
-    """Whether two texts are one value to the kernel: blanks and the way that numbers are written do not matter."""
-    return _normalised(one) == _normalised(other)
+def same_value(text: str, other: str) -> bool:
+    """Return whether two texts are one value to the kernel: blanks and the form of numbers do not matter."""
+    return _normalised(text) == _normalised(other)
 
 
 def _normalised(text: str) -> list[str | int]:

@@ -99,4 +99,4 @@ class Tuning(BaseModel):
 
     def not_kept(self, configuration: str) -> tuple[KeptLimit, ...]:
         """The constraints that a configuration is not known to keep."""
-        return tuple(one for one in self.limits if one.configuration == configuration and one.holds != "yes")
+        return tuple(limit for limit in self.limits if limit.configuration == configuration and limit.holds != "yes")

@@ -70,7 +70,7 @@ class Finding(BaseModel):
 
     @property
     def size(self) -> float:
-        """How far the effect is from none, whatever its direction: to sort those on one metric by."""
+        """Return the distance of the effect from none, in either direction: a key to sort by on one metric."""
         if self.estimate is None or not math.isfinite(self.estimate):
             return 0.0
         is_ratio = self.scale == "ratio" and self.estimate > 0
@@ -78,12 +78,12 @@ class Finding(BaseModel):
 
     @property
     def is_open(self) -> bool:
-        """Whether more blocks can be of use: undecided, or decided but not as precise as was asked for."""
+        """Return whether more blocks can be of use: undecided, or decided but not as precise as was asked for."""
         return not self.depends_on_machine and (self.is_undecided or self.precise is False)
 
     @property
     def is_undecided(self) -> bool:
-        """Whether what the study decides is not known yet."""
+        """Return whether what the study decides is not known yet."""
         return (self.against_limit or self.verdict) == "undecided"
 
     @property
@@ -93,7 +93,7 @@ class Finding(BaseModel):
 
     @property
     def cannot_see(self) -> str:
-        """What the blocks cannot see, in a sentence; empty where that is not known."""
+        """Describe what the blocks cannot see, in a sentence; empty where that is not known."""
         if self.unseen is None:
             return ""
         blocks = blocks_of(self.blocks, of_rounds=self.of_rounds)
@@ -102,7 +102,7 @@ class Finding(BaseModel):
 
     @property
     def subject(self) -> str:
-        """What is compared, in a word or two."""
+        """Return what is compared, in a word or two."""
         raise NotImplementedError
 
 
@@ -155,7 +155,7 @@ class Ranking(BaseModel):
 
     @property
     def luck(self) -> str:
-        """How much of the winner's effect is luck, in a sentence; empty where it is little."""
+        """Describe how much of the winner's effect is luck, in a sentence; empty where it is little."""
         if self.looks is None or self.expected is None:
             return ""
         looks, expected = (change(value, self.scale, self.unit) for value in (self.looks, self.expected))

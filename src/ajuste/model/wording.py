@@ -53,8 +53,8 @@ def count_of(count: int, noun: str) -> str:
 
 def blocks_of(count: int, more: str = "", *, of_rounds: bool) -> str:
     """``1 block``, ``12 more blocks``; ``3 rounds of boots``, which are the blocks of a run across reboots."""
-    one, several = ("round of boots", "rounds of boots") if of_rounds else ("block", "blocks")
-    return f"{count:,} {more}{one if count == 1 else several}"
+    singular, plural = ("round of boots", "rounds of boots") if of_rounds else ("block", "blocks")
+    return f"{count:,} {more}{singular if count == 1 else plural}"
 
 
 def block_name(block: int, warm_up: int = 0) -> str:
@@ -63,7 +63,7 @@ def block_name(block: int, warm_up: int = 0) -> str:
 
 
 def is_percentage(ratio: float) -> bool:
-    """Whether a ratio is said in percent (``−92 %``, ``+87 %``), and not as a factor (``×4.7``)."""
+    """Return whether a ratio is said in percent (``−92 %``, ``+87 %``), and not as a factor (``×4.7``)."""
     return _PERCENT_FROM <= ratio <= _PERCENT_TO
 
 
@@ -177,12 +177,12 @@ def visible(text: str) -> str:
 
 
 def visible_line(text: str) -> str:
-    """As ``visible``, on one line: line feeds and tabs are written out too."""
+    """Make a text visible on one line: line feeds and tabs are written out too."""
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def visible_json(text: str) -> str:
-    """As ``visible``, but in the words of JSON: a document stays the same document."""
+    """Make a JSON text visible with JSON's escapes: the document stays the same."""
     if _is_plain(text):
         return text
     return "".join(_escaped_in_json(character) if _is_hidden(character) else character for character in text)
@@ -196,7 +196,7 @@ def shortened(text: str) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether certainly no character is hidden: what is printable is of no hidden category. It is found quickly."""
+    """Return whether certainly no character is hidden: printable characters are in no hidden category."""
     return text.replace("\n", " ").replace("\t", " ").isprintable() and not _EMPTY.search(text)
 
 

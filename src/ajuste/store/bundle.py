@@ -139,7 +139,7 @@ def canonical(document: Mapping[str, Any]) -> bytes:
 
 
 def lines_of(run: Bundled) -> Iterator[bytes]:
-    """All that a bundle has of a run."""
+    """Yield all lines of a run."""
     yield canonical(run.head.model_dump())
     for trial in run.trials:
         yield canonical(trial.model_dump())
@@ -161,13 +161,13 @@ def write_bundle(file: Path, runs: Iterable[Bundled], count: int) -> None:
         try:
             give_to_caller(Path(name))
             with os.fdopen(handle, "wb") as part, zstd.ZstdFile(part, "w", level=_LEVEL) as packed:
-                found = hashlib.sha256()
+                digest = hashlib.sha256()
                 header = BundleContents(format=FORMAT, version=BUNDLE_VERSION, runs=count)
                 lines = (line for run in runs for line in lines_of(run))
                 for line in (canonical(header.model_dump()), *lines):
                     packed.write(line)
-                    found.update(line)
-                packed.write(canonical({"sha256": found.hexdigest()}))
+                    digest.update(line)
+                packed.write(canonical({"sha256": digest.hexdigest()}))
             os.link(name, file)  # Nothing that was put there meanwhile is replaced.
         finally:
             Path(name).unlink(missing_ok=True)
@@ -193,7 +193,7 @@ LIMITS: Final[Mapping[type[BaseModel], PartLimit]] = {
 
 
 def is_beyond(document: bytes, values: int) -> bool:
-    """Whether a JSON document has more than so many values; it is not parsed, and its texts count as one each."""
+    """Return whether a JSON document has more than so many values. It is not parsed; a text counts as one value."""
     if len(document) - len(document.translate(None, b",[{")) <= values:
         return False
     plain = _TEXT.sub(b"", document)
@@ -213,23 +213,23 @@ class BundleReader:
         self.runs = header.runs
 
     def run(self) -> BundledRun:
-        """What the next run is."""
+        """Read the head of the next run."""
         return self._next(BundledRun)
 
     def trials(self, run: BundledRun) -> Iterator[Trial]:
-        """Its trials, in the order of the design."""
+        """Read the trials of the run, in the order of the design."""
         return (self._next(Trial) for _ in range(run.trials))
 
     def recorded(self, run: BundledRun) -> Iterator[Recorded]:
-        """Its recordings."""
+        """Read the recordings of the run."""
         return (self._document(Recorded) for _ in range(run.recorded))
 
     def results(self) -> Results:
-        """What was said of it."""
+        """Read the results of the run."""
         return self._document(Results)
 
     def end(self) -> None:
-        """To be called after all: whether that was all, and as it was written."""
+        """Check, after all runs, that nothing is missing, added or changed."""
         expected = self._found.hexdigest()
         if self._next(_Trailer).sha256 != expected:
             raise RequestError(f"{self._name} is damaged or forged: its checksum differs", hint=COPY_AGAIN)
@@ -239,8 +239,8 @@ class BundleReader:
     def _header(self) -> BundleContents:
         line = self._line(BundleHeader)
         try:
-            found = json.loads(line)
-            known = BundleHeader.model_validate({name: found[name] for name in BundleHeader.model_fields})
+            document = json.loads(line)
+            known = BundleHeader.model_validate({name: document[name] for name in BundleHeader.model_fields})
         except (*_WRONG, LookupError) as error:
             raise RequestError(
                 f"{self._name} is not a bundle of Ajuste", hint="make one with ajuste bundle RUN -o FILE.ajuste"
@@ -264,9 +264,9 @@ class BundleReader:
 
     def _read(self, model: type[Model], line: bytes) -> Model:
         try:
-            found = model.model_validate(json.loads(line))
-            if canonical(found.model_dump(exclude_unset=True)) == line:
-                return found
+            document = model.model_validate(json.loads(line))
+            if canonical(document.model_dump(exclude_unset=True)) == line:
+                return document
         except _WRONG as error:
             raise self._wrong("is not as expected") from error
         raise self._wrong("is not as expected")
@@ -303,7 +303,7 @@ COPY_AGAIN: Final = "ask for a new copy, made with ajuste bundle"
 
 @contextmanager
 def open_bundle(file: Path) -> Iterator[BundleReader]:
-    """A bundle, to be read. Raises RequestError."""
+    """Open a bundle for reading. Raises RequestError."""
     try:
         with open_kept(file) as opened:
             if os.fstat(opened.fileno()).st_size > LARGEST_FILE:

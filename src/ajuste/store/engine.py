@@ -190,7 +190,7 @@ def require_plain(connection: sa.Connection) -> None:
 
 
 def _layout(connection: sa.Connection, url: str) -> int:
-    """Which layout a store has; 0 if it is empty. Raises DamageError, and RequestError for that of a newer Ajuste."""
+    """Return the layout of a store; 0 if empty. Raises DamageError; RequestError for that of a newer Ajuste."""
     require_plain(connection)
     tables = set(sa.inspect(connection).get_table_names())
     if not tables & set(METADATA.tables):

@@ -23,14 +23,14 @@ _TAG: Final = re.compile(r"[^\s,#]{1,40}")
 
 
 def valid_tags(words: Iterable[str]) -> list[str]:
-    """Each of them once, in order of the alphabet. Raises RequestError for what is no tag."""
-    found = sorted(set(words))
-    for word in found:
+    """Return the tags once each, in alphabetical order. Raises RequestError for an invalid tag."""
+    tags = sorted(set(words))
+    for word in tags:
         if not _TAG.fullmatch(word) or not word.isprintable():
             raise RequestError(
                 f"tag {visible_line(word[:80])!r}: expected 1 to 40 printable characters without blanks, commas and #"
             )
-    return found
+    return tags
 
 
 class RunNotes:
@@ -49,7 +49,7 @@ class RunNotes:
             return ""
 
     def all(self) -> dict[str, str]:
-        """Of every run that has one."""
+        """Return the notes of all runs that have one."""
         return {file.stem: self.of(file.stem) for file in self._directory.glob("*.txt")}
 
     def keep(self, run: str, text: str) -> None:
@@ -66,7 +66,7 @@ class RunNotes:
         replace_file(file, f"{text.strip()}\n".encode())
 
     def forget(self, run: str) -> None:
-        """As if nobody had written any."""
+        """Remove a run's note."""
         with suppress(RequestError):
             self.keep(run, "")
 
@@ -108,7 +108,7 @@ class Head(NamedTuple):
 
     @property
     def imported(self) -> bool:
-        """Whether it came in a bundle."""
+        """Return whether it came in a bundle."""
         return self.fingerprint.startswith(IMPORTED)
 
 
@@ -134,13 +134,13 @@ class Run:
 
     @property
     def imported(self) -> bool:
-        """Whether it came in a bundle: others measured it."""
+        """Return whether it came in a bundle: others measured it."""
         return self.fingerprint.startswith(IMPORTED)
 
 
-def run_named(found: Sequence[Head], text: str) -> Head | None:
+def run_named(heads: Sequence[Head], text: str) -> Head | None:
     """Return which run has the id ``text``, or is that of the study of that name which was taken up last: an imported
     one only where there is no other.
     """
-    named = [head for head in found if text in (head.id, head.study) and not head.deleted]
+    named = [head for head in heads if text in (head.id, head.study) and not head.deleted]
     return max(named, key=lambda head: (not head.imported, head.taken_up, head.id)) if named else None

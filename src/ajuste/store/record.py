@@ -27,21 +27,23 @@ class KeptRecord:
 
     @property
     def digest(self) -> str:
-        """Of the trials whose figures are shown, and no others, also of a run that goes on meanwhile. Of a run that
+        """Return the digest of the trials whose figures are shown, even while the run goes on. Of a run that
         ended it is computed once: that takes all that its programs printed.
         """
-        kept = self.store.digest(self.run, len(self.measurements)) if self.run.stopped else None
-        if kept is not None:
-            return kept
-        found = digest_in_order(self._shown())
+        stored = self.store.digest(self.run, len(self.measurements)) if self.run.stopped else None
+        if stored is not None:
+            return stored
+        digest = digest_in_order(self._shown())
         if self.run.stopped:
             with suppress(RunError):  # A store that can only be read can be shown as well.
-                self.store.keep_digest(self.run, found, len(self.measurements))
-        return found
+                self.store.keep_digest(self.run, digest, len(self.measurements))
+        return digest
 
     def _shown(self) -> Iterator[Measured]:
-        own = self.measurements
-        places = zip(own.block.tolist(), own.position.tolist(), own.attempt.tolist(), strict=True)
+        measurements = self.measurements
+        places = zip(
+            measurements.block.tolist(), measurements.position.tolist(), measurements.attempt.tolist(), strict=True
+        )
         wanted = next(places, None)
         for place, measured in self.store.each_measured(self.run):
             if place == wanted:
@@ -51,7 +53,11 @@ class KeptRecord:
             raise RunError(f"trials of run {self.run.id} disappeared from the store {self.store.name}")
 
     def whole(self, rows: Sequence[int]) -> Sequence[Trial]:
-        own = self.measurements
+        measurements = self.measurements
         return self.store.trials_at(
-            self.run, [(int(own.block[row]), int(own.position[row]), int(own.attempt[row])) for row in rows]
+            self.run,
+            [
+                (int(measurements.block[row]), int(measurements.position[row]), int(measurements.attempt[row]))
+                for row in rows
+            ],
         )

@@ -229,8 +229,8 @@ class Store:
         return list(self.each_trial(run))
 
     def each_trial(self, run: Run | Head) -> Iterator[Trial]:
-        """As ``trials``, one after the other: all that was printed in a run may be more than the memory holds. That
-        one is missing is known in the end (RunError).
+        """Yield the trials of a run one after the other: all that was printed in a run may be more than the memory
+        holds. That one is missing is known in the end (RunError).
         """
         from ajuste.store.trials import each_row, trial_of
 

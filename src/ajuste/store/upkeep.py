@@ -76,7 +76,7 @@ def forget(runs: Sequence[Head], store: Store, home: Home) -> None:
 
 
 def is_measured(run: Head, store: Store, home: Home) -> bool:
-    """Whether another process measures it now."""
+    """Return whether another process measures it now."""
     try:
         with _held(run, store, home):
             return False
@@ -114,7 +114,7 @@ class Sizes:
 
 
 def sizes(url: str) -> Sizes:
-    """What takes how much room."""
+    """Return the sizes of what the store holds."""
     c = DOCUMENTS.c
     documents = sa.select(c.run_id, c.kind, sa.func.sum(sa.func.length(c.document))).group_by(c.run_id, c.kind)
     lengths = (sa.func.sum(sa.func.length(column)) for column in (TRIALS.c.outputs, TRIALS.c.figures))

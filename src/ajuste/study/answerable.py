@@ -26,7 +26,7 @@ BOOT_SECONDS: Final = 60
 
 
 def check_boots(study: Study) -> Iterator[Problem]:
-    """What cannot be measured across reboots."""
+    """Yield what cannot be measured across reboots."""
     if not study.across_boots:
         return
     where: KeyPath = ("design", "blocks_per_boot") if study.design.blocks_per_boot else ("factor",)
@@ -56,8 +56,8 @@ def round_of(study: Study, block: int) -> int:
 
 
 def boot_range(study: Study, states: int) -> tuple[int, int]:
-    """How many reboots at least and at most, with the one that brings the machine back; ``states`` are booted in
-    turn.
+    """Return the least and greatest number of reboots, with the one that brings the machine back; ``states`` are booted
+    in turn.
     """
     budget, each = study.budget, study.blocks_per_boot
     least, most = math.ceil(budget.min_blocks / each), math.ceil(budget.max_blocks / each)
@@ -65,7 +65,7 @@ def boot_range(study: Study, states: int) -> tuple[int, int]:
 
 
 def check_answerable(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
-    """What a guest cannot answer, and what to do instead."""
+    """Yield what a guest cannot answer, and what to do instead."""
     for index, factor in enumerate(study.factors):
         for question, names in _asked(study, factor, catalogue):
             if question.answer == "refused" and not (question.counts and _only_counts(study)) and not names.rest:
@@ -74,19 +74,19 @@ def check_answerable(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
 
 def guest_notes(study: Study, catalogue: Catalogue) -> tuple[str, ...]:
     """A sentence or two for each question that the study's guests answer in part only."""
-    found = (
+    notes = (
         f"{names.words}: {question.why}. For that, {question.instead}."
         for factor in study.factors
         for question, names in _asked(study, factor, catalogue)
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(notes))
 
 
 class _Names:
     """What of a factor a question is about, and whether it sets anything else."""
 
-    def __init__(self, own: Sequence[str], *, rest: bool) -> None:
-        self.words = ", ".join(own)
+    def __init__(self, patterns: Sequence[str], *, rest: bool) -> None:
+        self.words = ", ".join(patterns)
         self.rest = rest
 
 
@@ -96,14 +96,14 @@ def _asked(study: Study, factor: FactorTable, catalogue: Catalogue) -> Iterator[
     every = tuple(_varied(factor, catalogue))
     for question in catalogue.guest_questions.values():
         if question.clock in ("", study.target.clock):
-            own = [name for kind, name in every if _is_about(question, kind, name)]
-            if own:
-                yield question, _Names(own, rest=len(own) < len(every))
+            names_asked = [name for kind, name in every if _is_about(question, kind, name)]
+            if names_asked:
+                yield question, _Names(names_asked, rest=len(names_asked) < len(every))
 
 
 def _varied(factor: FactorTable, catalogue: Catalogue) -> Iterator[tuple[str, str]]:
-    """What differs between the levels: tunables by their entry's name, words for the kernel, options it is built with;
-    with which of them it is.
+    """Return what differs between the levels: tunables by their entry's name, words for the kernel, options it is built
+    with; with which of them it is.
     """
     seen = set[tuple[str, str]]()
     for name in names_set(factor):
@@ -118,12 +118,12 @@ def _varied(factor: FactorTable, catalogue: Catalogue) -> Iterator[tuple[str, st
             seen |= {("kernels", spec[0]) for spec in specs}
         else:
             seen.add(("others", name))
-    kernels = {one for one in seen if one[0] == "kernels"}
+    kernels = {place for place in seen if place[0] == "kernels"}
     return iter(sorted(seen - kernels if len(kernels) == 1 else seen))
 
 
 def _differing(levels: Sequence[Sequence[str]]) -> set[str]:
-    """What only some of the levels have."""
+    """Return what only some of the levels have."""
     return {word for level in levels for word in level if not all(word in other for other in levels)}
 
 
@@ -133,6 +133,6 @@ def _is_about(question: GuestQuestion, kind: str, name: str) -> bool:
 
 
 def _only_counts(study: Study) -> bool:
-    """Whether only counts of instructions decide, which are exact in a guest."""
+    """Return whether only counts of instructions decide, which are exact in a guest."""
     counts = {"instructions", "branches", *(metric.name for metric in PARTS_OF_INSTRUCTIONS)}
     return counts.issuperset(study.analysis.metrics)

@@ -25,14 +25,14 @@ class BuiltinStudy:
 
 
 def builtin_studies() -> list[BuiltinStudy]:
-    """All of them, by name."""
+    """Return all builtin studies, by name."""
     return [_read_builtin(path) for path in builtin_files(_FOLDER).values()]
 
 
 def builtin_files(folder: str) -> dict[str, Path]:
     """The files in that folder of the catalogue, by the name that each has."""
-    found = sorted((Path(str(files("ajuste.catalogue"))) / folder).glob("*.toml"))
-    return {path.stem: path for path in found}
+    paths = sorted((Path(str(files("ajuste.catalogue"))) / folder).glob("*.toml"))
+    return {path.stem: path for path in paths}
 
 
 def find_study(name_or_path: str) -> Path:
@@ -44,7 +44,7 @@ def find_study(name_or_path: str) -> Path:
 
 
 def find_file(name_or_path: str, folder: str, what: str, hint: str) -> Path:
-    """As ``find_study``, of anything that the catalogue has in ``folder``."""
+    """Find the file that a name stands for, as ``find_study`` does, among all that the catalogue has in ``folder``."""
     known = builtin_files(folder)
     if name_or_path in known:
         return known[name_or_path]

@@ -109,7 +109,7 @@ def _job(path: KeyPath, job: WorkloadTable | BackgroundTable, study: Study, cata
     tables = {"parameters": job.parameters}
     if isinstance(job, WorkloadTable):
         tables["host_parameters"] = job.host_parameters
-    for table, name, value in ((table, *item) for table, given in tables.items() for item in given.items()):
+    for table, name, value in ((table, *item) for table, parameters in tables.items() for item in parameters.items()):
         where = (*path, table, name)
         if name not in kind.parameters:
             yield Problem(where, no_parameter(kind, name))
@@ -140,7 +140,7 @@ def _when(path: KeyPath, load: BackgroundTable, study: Study) -> Iterator[Proble
 def _variants(study: Study) -> Iterator[Problem]:
     yield from named_twice("variant", study.workload.variants, ("workload",))
     if study.workload.variants and not varies(study, COMMAND_FACTOR):
-        levels = ", ".join(f'"{name}"' for name in dict.fromkeys(one.name for one in study.workload.variants))
+        levels = ", ".join(f'"{name}"' for name in dict.fromkeys(variant.name for variant in study.workload.variants))
         yield Problem(
             ("workload", "variant"),
             'variants require the factor "command"',
@@ -222,25 +222,25 @@ def _prediction(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
 
 
 def _metrics(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
-    own = [metric.name for metric in study.workload.metrics]
+    custom = [metric.name for metric in study.workload.metrics]
     kind = catalogue.workloads.get(study.workload.kind or "")
     of_kind = [metric.name for metric in kind.metrics] if kind else []
     parts = [metric.name for metric in PARTS_OF_INSTRUCTIONS]
     modelled = [metric.name for metric in MODELLED if metric.name not in catalogue.metrics]
-    for index, name in enumerate(own):
-        if name in catalogue.metrics or name in (*parts, *modelled, *own[:index]):
+    for index, name in enumerate(custom):
+        if name in catalogue.metrics or name in (*parts, *modelled, *custom[:index]):
             yield Problem(
                 ("workload", "metric", index, "name"), f'the metric "{name}" already exists; choose another name'
             )
     timed = [timeline.name for timeline in study.workload.timelines]
     for index, name in enumerate(timed):
-        if name in catalogue.metrics or name in (*parts, *modelled, *own, *of_kind, *timed[:index]):
+        if name in catalogue.metrics or name in (*parts, *modelled, *custom, *of_kind, *timed[:index]):
             yield Problem(
                 ("workload", "timeline", index, "name"), f'the metric "{name}" already exists; choose another name'
             )
     shares = [metric.name for metric in share_metrics(study)]
     served = [metric.name for metric in service_metrics(study.workload.service_names)]
-    known = [*own, *timed, *of_kind, *catalogue.metrics, *parts, *modelled, *shares, *served]
+    known = [*custom, *timed, *of_kind, *catalogue.metrics, *parts, *modelled, *shares, *served]
     seen: set[tuple[str, float | None]] = set()
     for field, names in (("metrics", study.analysis.metrics), ("describe", study.analysis.describe or ())):
         for index, name in enumerate(names):
@@ -273,7 +273,7 @@ _ALL = 'use combine = "all" for every combination, or "one-at-a-time"'
 
 
 def check_design(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
-    """What is wrong with the table ``design``, and with factors that do not suit it."""
+    """Yield the problems of the table ``design``, and of factors that do not suit it."""
     if study.design.allocation == "refine":
         yield from _refined(study)
     if study.design.combine == "ablation":
@@ -306,20 +306,20 @@ def check_design(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
 def _no_quantiles(design: str, study: Study) -> Iterator[Problem]:
     for index, name in enumerate(study.analysis.metrics):
         if split_percentile(name)[1] is not None:
-            said = f"{design} does not support quantiles such as {name}; use a mean"
-            yield Problem(("analysis", "metrics", index), said)
+            message = f"{design} does not support quantiles such as {name}; use a mean"
+            yield Problem(("analysis", "metrics", index), message)
 
 
 def _refined(study: Study) -> Iterator[Problem]:
-    """Whether the levels make a grid with a surface over it, and replicates tell its noise."""
+    """Return whether the levels make a grid with a surface over it, and replicates tell its noise."""
     whole = 'set allocation = "all" to measure every combination'
     where: KeyPath = ("design", "allocation")
     if study.design.combine != "all":
         yield Problem(where, f'refine requires combine = "all"; found "{study.design.combine}"')
     varied = [(index, factor) for index, factor in enumerate(study.factors) if len(factor.levels) > 1]
     if not 1 <= len(varied) <= MOST_FACTORS:
-        said = f"{len(varied)} factors have several levels"
-        yield Problem(where, f"{said}; refine supports between one and {MOST_FACTORS}", whole)
+        message = f"{len(varied)} factors have several levels"
+        yield Problem(where, f"{message}; refine supports between one and {MOST_FACTORS}", whole)
     elif all(len(factor.levels) < FEWEST_LEVELS for _, factor in varied):
         yield Problem(
             where, f"there is nothing to refine; expected a factor with at least {FEWEST_LEVELS} levels", whole
@@ -337,7 +337,7 @@ def _refined(study: Study) -> Iterator[Problem]:
 
 
 def _best(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
-    """Whether there is a best one to be looked for."""
+    """Return whether there is a best one to be looked for."""
     if study.design.judges_effects:
         where: KeyPath = ("design", "allocation")
         yield Problem(where, f"{study.design.combine} requires complete blocks", 'set allocation = "all"')
@@ -370,8 +370,8 @@ def _ablation(study: Study) -> Iterator[Problem]:
     yield from _no_quantiles("ablation", study)
     for index, factor in enumerate(study.factors):
         if len(factor.levels) > 2:
-            said = f"{factor.name} has {len(factor.levels)} levels; ablation requires two: without and with the line"
-            yield Problem(("factor", index, "levels"), said, _ALL)
+            message = f"{factor.name} has {len(factor.levels)} levels; ablation requires two: without and with the line"
+            yield Problem(("factor", index, "levels"), message, _ALL)
     lines = sum(len(factor.levels) == 2 for factor in study.factors)
     if not lines:
         yield Problem(("design", "combine"), "there is nothing to ablate; expected factors with two levels")
@@ -381,8 +381,8 @@ def _ablation(study: Study) -> Iterator[Problem]:
 
 def _of_one(index: int, factor: FactorTable, levels: int) -> Iterator[Problem]:
     if len(factor.levels) != levels:
-        said = f"{factor.name} has {len(factor.levels)} levels"
-        yield Problem(("factor", index, "levels"), f"{said}; {_EXPECTED}", _ALL)
+        message = f"{factor.name} has {len(factor.levels)} levels"
+        yield Problem(("factor", index, "levels"), f"{message}; {_EXPECTED}", _ALL)
     elif levels == 3 and factor.baseline_level != factor.levels[1]:
         where = ("factor", index, "baseline" if factor.baseline is not None else "levels")
         yield Problem(where, f"the baseline of {factor.name} is {factor.baseline_level}; {_EXPECTED}", _ALL)

@@ -38,7 +38,7 @@ from ajuste.study.site import (
 
 
 def plan_for(study: ResolvedStudy, slot: Slot, attempt: int) -> Plan:
-    """What one trial writes, runs and counts. Follows from study, slot and attempt alone."""
+    """Return what one trial writes, runs and counts. It follows from study, slot and attempt alone."""
     resolved = study.find(slot.configuration)
     table = study.study.workload
     disturbed = perturbation(slot.seed)
@@ -66,7 +66,7 @@ def _on_a_host(perturbation: Perturbation) -> Perturbation:
 
 
 def reading_of(study: ResolvedStudy, configuration: str) -> TrialReading:
-    """How the outputs of the study's workload are read under that configuration."""
+    """Return how to read the outputs of the study's workload under that configuration."""
     loads = study.find(configuration).loads
     return TrialReading(
         parser=study.parser,
@@ -83,7 +83,7 @@ def reading_of(study: ResolvedStudy, configuration: str) -> TrialReading:
 
 
 def _of_range(study: ResolvedStudy, write: Write) -> bool:
-    """Whether its value is of a range, or suggested by a search: the kernel's next one is as good as any."""
+    """Return whether its value is of a range, or suggested by a search: the kernel's next one is as good as any."""
     if study.search is not None:
         return True
     names = (f"/{factor.name}/" for factor in study.factors if factor.span is not None and factor.span.points)
@@ -128,8 +128,8 @@ class Commands:
             for index, variant in enumerate(study.workload.variants)
         }
         self._workload_program = "" if self._variants else self._program(study.workload, ("workload",))
-        given = {"setup": study.workload.setup, "prepare": study.workload.prepare, "cleanup": study.workload.cleanup}
-        self._extra = {name: self._argv(argv, ("workload", name)) for name, argv in given.items() if argv}
+        commands = {"setup": study.workload.setup, "prepare": study.workload.prepare, "cleanup": study.workload.cleanup}
+        self._extra = {name: self._argv(argv, ("workload", name)) for name, argv in commands.items() if argv}
 
     @property
     def programs(self) -> tuple[str, ...]:
@@ -166,11 +166,17 @@ class Commands:
         else:
             argv = self._variants[variant]
         argv = self.services.fill(argv)
-        directory = next((one.directory for one in job.variants if one.name == variant), None)
-        own = process_attributes(job.attributes, attributes)
-        own = own.model_copy(update={"cgroup_limits": dict(limits or {})})
-        found = self._command(argv, own, in_place=job.kind is None or self._catalogue.workloads[job.kind].writes)
-        return found.model_copy(update={"directory": self._own_directory(directory)}) if directory else found
+        directory = next((table.directory for table in job.variants if table.name == variant), None)
+        attributes_of_process = process_attributes(job.attributes, attributes)
+        attributes_of_process = attributes_of_process.model_copy(update={"cgroup_limits": dict(limits or {})})
+        resolved_argv = self._command(
+            argv, attributes_of_process, in_place=job.kind is None or self._catalogue.workloads[job.kind].writes
+        )
+        return (
+            resolved_argv.model_copy(update={"directory": self._own_directory(directory)})
+            if directory
+            else resolved_argv
+        )
 
     def modules(self, parameters: Mapping[str, str]) -> tuple[str, ...]:
         """The kernel modules of Ajuste's own that the workload, with a configuration's own parameters, and any of its
@@ -178,23 +184,25 @@ class Commands:
         """
         jobs: list[tuple[WorkloadTable | BackgroundTable, Mapping[str, str]]] = [(self._study.workload, parameters)]
         jobs += [(load, {}) for _, load, _ in self._background]
-        kinds = ((self._catalogue.workloads[job.kind], {**job.parameters, **own}) for job, own in jobs if job.kind)
-        return tuple(dict.fromkeys(name for kind, given in kinds for name in modules(kind, given)))
+        kinds = (
+            (self._catalogue.workloads[job.kind], {**job.parameters, **varied}) for job, varied in jobs if job.kind
+        )
+        return tuple(dict.fromkeys(name for kind, parameters in kinds for name in modules(kind, parameters)))
 
     @cached_property
     def setup(self) -> tuple[Command, ...]:
-        """What runs once, before all trials."""
+        """Return the commands that run once, before all trials."""
         return self._once("setup")
 
     @cached_property
     def cleanup(self) -> tuple[Command, ...]:
-        """What runs once, after all trials."""
+        """Return the commands that run once, after all trials."""
         return self._once("cleanup")
 
     @cached_property
     def removed(self) -> tuple[Command, ...]:
-        """What removes, after all trials, the files that workloads of the catalogue make. A file that the study names
-        stays, and one in a file system of a trial goes with that.
+        """Return the commands that remove, after all trials, the files that workloads of the catalogue make. A file
+        that the study names stays, and one in a file system of a trial goes with that.
         """
         if self._study.scratch is not None:
             return ()
@@ -211,13 +219,13 @@ class Commands:
 
     def _once(self, name: str) -> tuple[Command, ...]:
         """On a host there is no file system of a trial yet, or no more."""
-        found = self._extra_commands(name)
+        extra = self._extra_commands(name)
         in_trial = self._study.scratch is None or not self._site.in_place
-        return found if in_trial else tuple(c.model_copy(update={"directory": self._site.directory}) for c in found)
+        return extra if in_trial else tuple(c.model_copy(update={"directory": self._site.directory}) for c in extra)
 
     def before(self, scheduler: str, served: Served) -> tuple[Command, ...]:
-        """What runs before each trial: in a guest, where every trial starts from the same machine, the setup too.
-        Services are there for the preparation, which is no part of their accounts.
+        """Return the commands before each trial: in a guest, where every trial starts from the same machine, the setup
+        too. Services are there for the preparation, which is no part of their accounts.
         """
         setup = () if self._study.target.on_host else self.setup
         prepare, loading = self._extra_commands("prepare"), self._loading(scheduler)
@@ -226,16 +234,16 @@ class Commands:
         return (*setup, *loading, *served.started, *prepare, *served.begun)
 
     def after(self, scheduler: str, served: Served) -> tuple[Command, ...]:
-        """What runs after each trial."""
+        """Return the commands after each trial."""
         cleanup = () if self._study.target.on_host else self.cleanup
         return (*served.stopped, *self._unloading(scheduler), *cleanup)
 
     def _loading(self, scheduler: str) -> tuple[Command, ...]:
-        """What has the kernel take ``scheduler``, if any, from a program that is left running."""
+        """Return the commands that load ``scheduler``, if any, from a program that is left running."""
         return (self._scheduling("load", f"{SCHEDULERS}/{scheduler}"),) if scheduler else ()
 
     def _unloading(self, scheduler: str) -> tuple[Command, ...]:
-        """What ends that program; it fails if the kernel did not keep the scheduler until then."""
+        """Return the commands that end that program; they fail if the kernel did not keep the scheduler until then."""
         return (self._scheduling("unload"),) if scheduler else ()
 
     def _scheduling(self, *words: str) -> Command:
@@ -273,12 +281,12 @@ class Commands:
 
     @property
     def _environment(self) -> dict[str, str]:
-        """All that a command is told; where it has its caller's environment, nothing of that is written down."""
+        """Return a command's environment; its caller's, where it has that, is not written down."""
         if self._site.in_place:
             return {}
         bundled = (self._site.bundled,) if BUNDLED in self._study.workload.programs else ()
-        own = [str(PurePosixPath(path).parent) for path in (*self.programs, *bundled)]
-        return {"HOME": GUEST_HOME, "LANG": "C.UTF-8", "PATH": ":".join(dict.fromkeys((*ORDINARY_PATH, *own)))}
+        directories = [str(PurePosixPath(path).parent) for path in (*self.programs, *bundled)]
+        return {"HOME": GUEST_HOME, "LANG": "C.UTF-8", "PATH": ":".join(dict.fromkeys((*ORDINARY_PATH, *directories)))}
 
     def _directory(self, *, in_place: bool) -> str:
         """The file system made for the trial, if there is one, or beside the study's own files."""
@@ -291,12 +299,12 @@ class Commands:
         return GUEST_HOME
 
     def _own_directory(self, name: str) -> str:
-        """Of a variant. A guest has it if one of the study's files is in it."""
-        own = own_name(name)
+        """Return a variant's directory. A guest has it if one of the study's files is in it."""
+        directory_name = own_name(name)
         if self._site.in_place:
-            return str((study_directory(self._study) / own).absolute())
-        there = any(PurePosixPath(file).is_relative_to(own) for file in study_files(self._study))
-        return str(PurePosixPath(self._site.directory) / own) if there else GUEST_HOME
+            return str((study_directory(self._study) / directory_name).absolute())
+        there = any(PurePosixPath(file).is_relative_to(directory_name) for file in study_files(self._study))
+        return str(PurePosixPath(self._site.directory) / directory_name) if there else GUEST_HOME
 
     def _checked(self, attributes: Attributes) -> Attributes:
         there = self._site.cpus
@@ -337,14 +345,14 @@ class Commands:
         return str(PurePosixPath(self._site.directory) / own_name(name))
 
     def _host_program(self, name: str, path: KeyPath, package: str = "") -> str:
-        """Of this machine, unless the site has one."""
+        """Find a program on this machine, unless the site has it."""
         if there := self._there(name):
             return there
         if name not in self._found:
-            found = self._find(name)
-            if found is None:
+            program = self._find(name)
+            if program is None:
                 raise self._not_found(name, path, package or self._package(name))
-            self._found[name] = found
+            self._found[name] = program
         return self._found[name]
 
     def _there(self, name: str) -> str | None:
@@ -359,13 +367,13 @@ class Commands:
             return RequestError(f'program "{name}" not found', hint=hint, place=place)
         search = f"https://packages.debian.org/file:{PurePosixPath(name).name}"
         hint = f"add its package: --package {package}" if package else f"add its package; find it at {search}"
-        said = f'program "{name}" not found in the packages or on this machine'
-        return RequestError(said, hint=hint, place=place)
+        message = f'program "{name}" not found in the packages or on this machine'
+        return RequestError(message, hint=hint, place=place)
 
     def _administrators_program(self, name: str) -> str:
         """A program of /usr/sbin, which ordinary people do not have in their PATH."""
-        if not self._there(name) and name not in self._found and (found := self._find(f"/usr/sbin/{name}")):
-            self._found[name] = found
+        if not self._there(name) and name not in self._found and (path := self._find(f"/usr/sbin/{name}")):
+            self._found[name] = path
         return self._host_program(name, ("scratch", "filesystem"), _MAKERS.get(name, ""))
 
     def _package(self, name: str) -> str:

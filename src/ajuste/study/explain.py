@@ -18,20 +18,20 @@ from ajuste.study.settings import KERNEL_ARGUMENTS, Knob, lines_of, names_set, p
 def explain(
     study: Study, knobs: Mapping[str, Mapping[str, Knob]], factors: Sequence[Factor], catalogue: Catalogue
 ) -> tuple[Explained, ...]:
-    """What every factor sets, in the factors' order; one with settings first by itself. ``knobs`` by name and kernel
-    spec.
+    """Explain what every factor sets, in the factors' order; one with settings first by itself. ``knobs`` by name and
+    kernel spec.
     """
-    found: dict[str, Explained] = {}
+    explanations: dict[str, Explained] = {}
     for table, factor in zip(study.factors, factors, strict=True):
         if table.settings:
-            found[factor.name] = _several(table)
+            explanations[factor.name] = _several(table)
         for name in names_set(table):
-            own = tuple(knobs.get(name, {}).values())
-            for knob in own:
-                found.setdefault(knob.tunable.name, _explain_knob(knob, own))
-            if not own:
-                found[name] = _explain(name, study, catalogue)
-    return tuple(found.values())
+            by_kernel = tuple(knobs.get(name, {}).values())
+            for knob in by_kernel:
+                explanations.setdefault(knob.tunable.name, _explain_knob(knob, by_kernel))
+            if not by_kernel:
+                explanations[name] = _explain(name, study, catalogue)
+    return tuple(explanations.values())
 
 
 def _several(table: FactorTable) -> Explained:
@@ -58,7 +58,7 @@ def _explain_boot(name: str) -> Explained:
 
 
 def _explain(name: str, study: Study, catalogue: Catalogue) -> Explained:
-    """What is no tunable."""
+    """Explain a factor that is no tunable."""
     if parameter := parameter_of(name):
         kind = catalogue.workloads[study.workload.kind or ""]
         text = kind.parameters[parameter]
@@ -106,8 +106,8 @@ def successor_notes(knobs: Mapping[str, Mapping[str, Knob]]) -> tuple[str, ...]:
     notes = [
         f"{knob.instead_of.name} is not supported by {spec}; its successor {knob.tunable.name}, a related but "
         "different tunable, varies instead"
-        for own in knobs.values()
-        for spec, knob in own.items()
+        for by_kernel in knobs.values()
+        for spec, knob in by_kernel.items()
         if knob.instead_of is not None
     ]
     return tuple(dict.fromkeys(notes))
@@ -135,7 +135,7 @@ def _explain_knob(knob: Knob, siblings: Sequence[Knob]) -> Explained:
 
 
 def design_words(study: Study, configurations: Sequence[Configuration]) -> str:
-    """How the trials are ordered, what later blocks hold, and what that is good for."""
+    """Describe how the trials are ordered, what later blocks hold, and why."""
     if len(configurations) < 2:
         return "One configuration, repeated; nothing is compared."
     return " ".join(

@@ -36,7 +36,7 @@ Accept = Callable[[str], str]
 
 
 def check_factors(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel) -> Iterator[Problem]:
-    """What is wrong with the factors, each by itself and all together."""
+    """Yield the problems of the factors, each by itself and all together."""
     factors: set[str] = set()
     setter: dict[str, str] = {}
     for index, factor in enumerate(study.factors):
@@ -73,7 +73,7 @@ def _of_one(
 def _settings(
     path: KeyPath, factor: FactorTable, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
 ) -> Iterator[Problem]:
-    """What each level of a factor with settings sets."""
+    """Check what each level of a factor with settings sets."""
     if factor.name in (KERNEL_FACTOR, COMMAND_FACTOR) or factor.name.startswith((WORKLOAD_PREFIX, SERVICE_PREFIX)):
         yield Problem((*path, "name"), f'"{factor.name}" is reserved; expected another name for a factor with settings')
     for level, table in factor.settings.items():
@@ -112,7 +112,7 @@ def _kernel_arguments(text: str) -> str:
 def _level_check(
     where: KeyPath, name: str, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
 ) -> Accept | Problem:
-    """What accepts or refuses a level of ``name``, or why nothing called so can be varied."""
+    """Return what accepts or refuses a level of ``name``, or why it cannot be varied."""
     if name == KERNEL_FACTOR:
         return lambda text: (parse_kernel(text), text)[1]
     if name == COMMAND_FACTOR:
@@ -171,13 +171,13 @@ def _problem_of_service(where: KeyPath, name: str, attribute: str, study: Study)
         near = nearest(name, names) or f"; expected one of {', '.join(names)}"
         return Problem(where, f'service "{name}" not found{near}')
     if not name and len(names) > 1:
-        some = ", ".join(f"{SERVICE_PREFIX}{one}.{attribute}" for one in names)
+        some = ", ".join(f"{SERVICE_PREFIX}{service}.{attribute}" for service in names)
         return Problem(where, f"this study has several services; expected one of {some}")
     return None
 
 
 def no_parameter(kind: WorkloadKind, name: str) -> str:
-    """That a workload has no such parameter, with the nearest that it has."""
+    """Return the message that a workload has no such parameter, with the nearest that it has."""
     known = list(kind.parameters)
     near = nearest(name, known) or (f"; expected one of {', '.join(known)}" if known else "; it has none")
     return f'"{kind.name}" has no parameter "{name}"{near}'
@@ -191,7 +191,7 @@ def _check_level(tunable: Tunable, text: str, study: Study, catalogue: Catalogue
 
 
 def check_cpus(text: str, study: Study) -> None:
-    """Whether the target has these CPUs. Raises RequestError.
+    """Raise RequestError unless the target has these CPUs.
 
     Which CPUs a host has is only known there; ``study.resolve`` looks.
     """
@@ -204,7 +204,7 @@ def check_cpus(text: str, study: Study) -> None:
 
 
 def check_attributes(path: KeyPath, attributes: AttributesTable, study: Study, prefix: str = "") -> Iterator[Problem]:
-    """What is wrong with how a process is run. Factors that vary it are called so, with ``prefix`` before it."""
+    """Yield the problems of a process's attributes. Factors that vary it are called so, with ``prefix`` before it."""
     if attributes.affinity is not None:
         try:
             check_cpus(attributes.affinity, study)

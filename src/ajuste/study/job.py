@@ -218,7 +218,7 @@ class DiskTable(StudyTable):
 
     @property
     def name(self) -> str:
-        """As the kernel calls it."""
+        """Return the disk's name in the kernel."""
         return self.device.removeprefix("/dev/")
 
 

@@ -170,16 +170,16 @@ class StudyOrigin(Protocol):
 
     @property
     def directory(self) -> Path:
-        """What its own programs and files are relative to."""
+        """Return the directory that its own programs and files are relative to."""
         ...
 
     @property
     def hint(self) -> str:
-        """Where a person finds what would be right."""
+        """Return the hint where a person finds what would be right."""
         ...
 
     def place(self, keys: KeyPath) -> Place:
-        """Where ``keys`` were written down or said, or what is around them."""
+        """Return where ``keys`` were given, or the table around them."""
         ...
 
 
@@ -196,7 +196,7 @@ class StudySource:
         return locate(self.text)
 
     def place(self, keys: KeyPath) -> Place:
-        """Where ``keys`` are written down, or the table around them."""
+        """Return where ``keys`` are written down, or the table around them."""
         return Place(self.file, line_of(self._lines, keys), dotted(keys))
 
     @property

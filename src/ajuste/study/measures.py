@@ -33,7 +33,7 @@ def deciding_metrics(study: Study, catalogue: Catalogue) -> tuple[Metric, ...]:
 
 
 def described_metrics(study: Study, catalogue: Catalogue) -> tuple[Metric, ...]:
-    """Those that do not: the ones that ``study`` names, or all others."""
+    """Return the metrics that do not decide: the ones that ``study`` names, or all others."""
     known = _known(study, catalogue)
     names = known if study.analysis.describe is None else study.analysis.describe
     return tuple(_named(name, known) for name in names if name not in study.analysis.metrics)
@@ -97,7 +97,7 @@ UNIT: Final = "% CPU"
 
 def share_metrics(study: Study) -> tuple[Metric, ...]:
     """The workload's share and that of each background load, in the study's order."""
-    own = Metric(
+    share = Metric(
         name=CPU_SHARE,
         title="Share of the CPU",
         unit=UNIT,
@@ -106,11 +106,11 @@ def share_metrics(study: Study) -> tuple[Metric, ...]:
         what="CPU time that the workload got, by the time for which it ran: 100 % is one whole CPU.",
     )
     loads = study.workload.background
-    return (own, *(_of_load(number, load) for number, load in enumerate(loads, 1)))
+    return (share, *(_of_load(number, load) for number, load in enumerate(loads, 1)))
 
 
 def wants_shares(study: Study) -> bool:
-    """Whether the study asks for any of them."""
+    """Return whether the study asks for any of them."""
     asked = (*study.analysis.metrics, *(study.analysis.describe or ()))
     return any(name.startswith(CPU_SHARE) for name in asked)
 
@@ -162,7 +162,7 @@ MODELLED: Final = (
 
 
 def wants_modelled(study: Study) -> bool:
-    """Whether the study asks for any of that. ``branch-misses`` without a machine are those of the hardware."""
+    """Return whether the study asks for any of that. ``branch-misses`` without a machine are those of the hardware."""
     return can_count_instructions(study) and study.target.machine is not None and any(_asked(study, MODELLED_METRICS))
 
 
@@ -181,8 +181,8 @@ def check_modelled(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
         try:
             machine = modelled_machine(study, catalogue)
         except RequestError as failure:
-            said = f"{failure.place}: {failure.message}" if failure.place else failure.message
-            yield Problem(where, said, failure.hint)
+            message = f"{failure.place}: {failure.message}" if failure.place else failure.message
+            yield Problem(where, message, failure.hint)
         else:
             if not can_count_instructions(study):
                 yield Problem(where, "a machine can be modelled only in a guest with the virtual clock")
@@ -211,12 +211,12 @@ def _asked(study: Study, names: Collection[str]) -> Iterator[bool]:
 
 
 def can_count_instructions(study: Study) -> bool:
-    """Whether the lens can look at the study's guests."""
+    """Return whether the lens can look at the study's guests."""
     return study.target.clock == "virtual"
 
 
 def wants_instructions(study: Study) -> bool:
-    """Whether the study asks for metrics that the lens counts exactly, where it can, or for modelled ones."""
+    """Return whether the study asks for metrics that the lens counts exactly, where it can, or for modelled ones."""
     return wants_modelled(study) or (can_count_instructions(study) and any(_asked(study, EXACT_METRICS)))
 
 
@@ -272,12 +272,12 @@ def _some(names: list[str]) -> str:
 
 
 def _problem_of_timeline(timeline: TimelineTable, samplers: tuple[SamplerTable, ...]) -> str:
-    own = [sampler for sampler in samplers if sampler.source == timeline.source]
-    if not own:
+    matching = [sampler for sampler in samplers if sampler.source == timeline.source]
+    if not matching:
         return f"no sampler reads {timeline.source}; add a [[workload.sampler]] for it"
-    if any(chooses(key, timeline.key) for sampler in own for key in sampler.keys):
+    if any(chooses(key, timeline.key) for sampler in matching for key in sampler.keys):
         return ""
-    keys = [key for sampler in own for key in sampler.keys]
+    keys = [key for sampler in matching for key in sampler.keys]
     near = nearest(timeline.key, keys) or f"; it reads {_some(keys)}"
     return f'the sampler of {timeline.source} does not read "{timeline.key}"{near}'
 
@@ -344,14 +344,16 @@ def _unit(table: TimelineTable) -> str:
 
 def _resolution(table: TimelineTable, samplers: tuple[SamplerTable, ...]) -> float:
     if table.take == "delay":
-        own = [s.interval_ms for s in samplers if s.source == table.source]
-        return min(own, default=0.0) / 1000
+        intervals = [s.interval_ms for s in samplers if s.source == table.source]
+        return min(intervals, default=0.0) / 1000
     return 1.0 if table.take in _COUNTED else 0.0
 
 
 def check_precision(study: Study) -> Iterator[Problem]:
-    """Whether there are intervals that a precision can be asked of."""
+    """Return whether there are intervals that a precision can be asked of."""
     design = study.design
-    said = design.combine if design.judges_effects else design.allocation
-    if study.analysis.precision is not None and said in ("screening", "ablation", "refine", "best"):
-        yield Problem(("analysis", "precision"), f"precision is of configurations' intervals; conflicts with {said}")
+    asked_for = design.combine if design.judges_effects else design.allocation
+    if study.analysis.precision is not None and asked_for in ("screening", "ablation", "refine", "best"):
+        yield Problem(
+            ("analysis", "precision"), f"precision is of configurations' intervals; conflicts with {asked_for}"
+        )

@@ -101,19 +101,21 @@ class Named(NamedTuple):
 
 def require_allowed(study: Study, asked: Asked, known: Catalogue, kernel_kind: KernelKind) -> None:
     """Raise RequestError for the first thing in ``study`` that this asker may not name."""
-    for one in named_in(study, known, kernel_kind):
-        asked.require(one.kind, one.value, one.where)
+    for named in named_in(study, known, kernel_kind):
+        asked.require(named.kind, named.value, named.where)
 
 
 def require_allowed_run(resolved: ResolvedStudy, asked: Asked, known: Catalogue, kernel_kind: KernelKind) -> None:
-    """As ``require_allowed``, for a study that was resolved elsewhere, where anything may have been written."""
+    """Check, as ``require_allowed`` does, a study that was resolved elsewhere, where anything may have been written."""
     require_allowed(resolved.study, asked, known, kernel_kind)
     for program in resolved.programs:
         if not _of_the_system(program):
             asked.require("path", program, "programs")
     for file in resolved.files.values():
         asked.require("path", file, "files")
-    for kernel in dict.fromkeys(one.kernel for one in resolved.configurations if one.kernel):
+    for kernel in dict.fromkeys(
+        configuration.kernel for configuration in resolved.configurations if configuration.kernel
+    ):
         asked.require(kernel_kind(kernel), kernel, "kernel")
 
 
@@ -128,8 +130,8 @@ def named_in(study: Study, known: Catalogue, kernel_kind: KernelKind) -> Iterato
     yield from _in_table(study, "", on_host, kernel_kind)
     jobs = [("workload", job.kind, (job.parameters | job.host_parameters).items())]
     jobs += [("workload.background", load.kind, load.parameters.items()) for load in job.background]
-    for where, workload, given in jobs:
-        for name, value in given:
+    for where, workload, parameters in jobs:
+        for name, value in parameters:
             yield _parameter(workload, name, value, f"{where}.parameters.{name}", known, on_host=on_host)
     if job.as_root:
         yield Named("root command" if on_host else "guest root", "root", "workload.as_root")
@@ -138,7 +140,7 @@ def named_in(study: Study, known: Catalogue, kernel_kind: KernelKind) -> Iterato
     if on_host and study.scratch:
         yield from disks_of_mkfs(study.scratch)
     if on_host:
-        loads, services = (one.attributes for one in job.background), (one.attributes for one in job.services)
+        loads, services = (table.attributes for table in job.background), (table.attributes for table in job.services)
         for attributes in (job.attributes, *loads, *services):
             yield from _attributes(attributes)
     for factor in study.factors:
@@ -161,7 +163,7 @@ def disks_of_mkfs(table: ScratchTable) -> Iterator[Named]:
 
 
 def _attributes(attributes: AttributesTable) -> Iterator[Named]:
-    """How a process is run is a tunable of the catalogue, too."""
+    """Yield the attributes of a process, which are tunables of the catalogue, too."""
     for name in get_args(AttributeName):
         if (value := getattr(attributes, name)) is not None:
             yield Named("tunable", name, f"attributes.{name}")
@@ -170,7 +172,7 @@ def _attributes(attributes: AttributesTable) -> Iterator[Named]:
 
 
 def _in_table(table: BaseModel, path: str, on_host: bool, kernel_kind: KernelKind) -> Iterator[Named]:
-    """What the declared fields of a table, and of the tables in it, name."""
+    """Yield what the declared fields of a table, and of the tables in it, name."""
     for name in type(table).model_fields:
         value, where = getattr(table, name), f"{path}{name}"
         for number, inner in enumerate(value if isinstance(value, tuple) else (value,)):
@@ -194,8 +196,8 @@ def _in_field(kind: Kind, value: object, where: str, on_host: bool, kernel_kind:
         case "root command", str():
             yield Named("root command" if on_host else "guest root", value, where)
         case "path", tuple():
-            for one in value:
-                yield from _file(str(one), where, named="/" in str(one) or not where.endswith("programs"))
+            for part in value:
+                yield from _file(str(part), where, named="/" in str(part) or not where.endswith("programs"))
         case "path", str():
             if not where.endswith("machine.model") or is_machine_file(value):
                 yield Named("path", value, where)
@@ -222,7 +224,7 @@ def _of_the_system(text: str) -> bool:
 
 
 def _parameter(workload: str | None, name: str, value: str, where: str, known: Catalogue, *, on_host: bool) -> Named:
-    """In a guest every parameter names something of the guest."""
+    """Return what a parameter names: in a guest, always something of the guest."""
     kind = known.workloads.get(workload or "")
     parameter = kind.parameters.get(name) if kind else None
     is_open = parameter is not None and parameter.chosen_by == "anyone"
@@ -232,7 +234,7 @@ def _parameter(workload: str | None, name: str, value: str, where: str, known: C
 def _in_factor(factor: FactorTable, study: Study, known: Catalogue, kernel_kind: KernelKind) -> Iterator[Named]:
     on_host = study.target.on_host
     where = f"factor {factor.name}"
-    for name, level in ((name, level) for one in factor.levels for name, level in set_by(factor, one).items()):
+    for name, level in ((name, level) for choice in factor.levels for name, level in set_by(factor, choice).items()):
         if name == KERNEL_FACTOR:
             yield Named(kernel_kind(level), level, where)
         elif parameter := parameter_of(name):
@@ -240,10 +242,10 @@ def _in_factor(factor: FactorTable, study: Study, known: Catalogue, kernel_kind:
         elif is_boot_name(name):
             yield Named("boot", f"{name}={level}", where)
         elif on_host and name not in (COMMAND_FACTOR, KERNEL_ARGUMENTS) and not service_attribute(name):
-            own = canonical(name, known)
-            yield Named("tunable", own, where)
-            tunable = known.tunables.get(own.partition("[")[0])
+            canonical_name = canonical(name, known)
+            yield Named("tunable", canonical_name, where)
+            tunable = known.tunables.get(canonical_name.partition("[")[0])
             if tunable is None:
                 yield Named("place", name, where)
-            elif tunable.risk == "hang" or (own == "policy" and level in REAL_TIME):
-                yield Named("risk", own, where)
+            elif tunable.risk == "hang" or (canonical_name == "policy" and level in REAL_TIME):
+                yield Named("risk", canonical_name, where)

@@ -36,13 +36,13 @@ from ajuste.study.settings import KERNEL_ARGUMENTS, WORKLOAD_PREFIX, canonical, 
 from ajuste.study.target import MachineTable, TargetTable
 
 
-def with_parameters(study: Study, given: Mapping[str, str], catalogue: Catalogue) -> Study:
-    """``study`` with the workload's parameters ``given`` instead of its own, on whatever target it has.
+def with_parameters(study: Study, parameters: Mapping[str, str], catalogue: Catalogue) -> Study:
+    """Return ``study`` with these workload ``parameters`` instead of its own, on whatever target it has.
 
     Raises RequestError for what the workload does not have or cannot be, and for what a factor varies.
     """
     kind = catalogue.workloads.get(study.workload.kind or "")
-    for name, value in given.items():
+    for name, value in parameters.items():
         place = Place(f"--parameter {name}={value}")
         if kind is None:
             raise RequestError(
@@ -56,7 +56,7 @@ def with_parameters(study: Study, given: Mapping[str, str], catalogue: Catalogue
             check_parameter(f"{kind.name}'s {name}", kind.parameters[name], value)
         except RequestError as failure:
             raise failure.at(place) from None
-    workload = study.workload.model_copy(update={"parameters": {**study.workload.parameters, **given}})
+    workload = study.workload.model_copy(update={"parameters": {**study.workload.parameters, **parameters}})
     return study.model_copy(update={"workload": workload})
 
 
@@ -112,7 +112,7 @@ def _require_guest(study: Study, place: Place) -> None:
 
 
 def _with_modelled_time(analysis: AnalysisTable) -> AnalysisTable:
-    """What a study describes that names what it describes; others describe all that they have."""
+    """Add modelled time to what a study describes, if it names that; others describe all they have."""
     if analysis.describe is None or MODELLED_TIME in (*analysis.metrics, *analysis.describe):
         return analysis
     return analysis.model_copy(update={"describe": (*analysis.describe, MODELLED_TIME)})
@@ -130,20 +130,20 @@ def with_topology(study: Study, text: str, catalogue: Catalogue) -> Study:
         target = study.target.model_dump() | {"topology": topology, "cpus": topology.cpus}
         changed = study.model_copy(update={"target": TargetTable.model_validate(target)})
     except ValidationError as failure:
-        said = failure.errors()[0]["msg"].removeprefix("Value error, ")
-        raise RequestError(said, hint=TOPOLOGY_HINT, place=place) from None
+        message = failure.errors()[0]["msg"].removeprefix("Value error, ")
+        raise RequestError(message, hint=TOPOLOGY_HINT, place=place) from None
     for problem in check(changed, catalogue):
         raise RequestError(problem.message, hint=problem.hint, place=place)
     return changed
 
 
-def with_packages(study: Study, given: Sequence[str]) -> Study:
-    """``study`` with more Debian packages for its guests; those ``given`` can be lists between commas. Raises
+def with_packages(study: Study, packages: Sequence[str]) -> Study:
+    """Return ``study`` with more Debian ``packages`` for its guests; each can be a list between commas. Raises
     RequestError.
     """
-    place = Place(" ".join(f"--package {text}" for text in given))
+    place = Place(" ".join(f"--package {text}" for text in packages))
     _require_guest(study, place)
-    names = (*study.target.packages, *package_names(given))
+    names = (*study.target.packages, *package_names(packages))
     target = study.target.model_dump(by_alias=True, exclude_unset=True) | {"packages": tuple(dict.fromkeys(names))}
     return study.model_copy(update={"target": TargetTable.model_validate(target)})
 
@@ -151,12 +151,14 @@ def with_packages(study: Study, given: Sequence[str]) -> Study:
 # The same study with other levels of its factors, as chosen on a command line.
 
 
-def with_factor_levels(study: Study, given: Sequence[str], catalogue: Catalogue, parse_kernel: ParseKernel) -> Study:
-    """Return ``study`` with the levels ``given``, each ``FACTOR=LEVEL,LEVEL`` or ``FACTOR=LOW..HIGH``.
+def with_factor_levels(
+    study: Study, assignments: Sequence[str], catalogue: Catalogue, parse_kernel: ParseKernel
+) -> Study:
+    """Return ``study`` with levels by ``assignments``, each ``FACTOR=LEVEL,LEVEL`` or ``FACTOR=LOW..HIGH``.
 
     A baseline that is no longer among them is replaced by the first. Raises RequestError.
     """
-    for text in given:
+    for text in assignments:
         place = Place(f"--set {text}")
         name, _, levels = (part.strip() for part in text.partition("="))
         if not (name and levels):
@@ -205,12 +207,12 @@ def _with_new_levels(factor: FactorTable, text: str, place: Place, catalogue: Ca
 # The same study without some levels of its factors, as chosen on a command line.
 
 
-def without_levels(study: Study, given: Sequence[str]) -> Study:
-    """``study`` without the levels ``given``, each ``FACTOR=LEVEL`` as the study has them.
+def without_levels(study: Study, assignments: Sequence[str]) -> Study:
+    """Return ``study`` without the levels in ``assignments``, each ``FACTOR=LEVEL`` as the study has them.
 
     Raises RequestError for what is no level of the study, and for the baseline.
     """
-    for text in given:
+    for text in assignments:
         study = _without(study, text)
     return study
 
@@ -234,7 +236,7 @@ def _less(factor: FactorTable, level: str) -> FactorTable:
     return factor.model_copy(
         update={
             "levels": tuple(other for other in factor.levels if other != level),
-            "settings": {name: own for name, own in factor.settings.items() if name != level},
+            "settings": {name: settings for name, settings in factor.settings.items() if name != level},
             "prove": {name: claims for name, claims in factor.prove.items() if name != level},
         }
     )
@@ -263,10 +265,10 @@ def with_kernels(study: Study, names: Mapping[str, str]) -> Study:
 def _with_kernels(factor: FactorTable, names: Mapping[str, str]) -> FactorTable:
     if factor.name != KERNEL_FACTOR:
         settings = {
-            level: {**own, KERNEL_FACTOR: names.get(own[KERNEL_FACTOR], own[KERNEL_FACTOR])}
-            if KERNEL_FACTOR in own
-            else own
-            for level, own in factor.settings.items()
+            level: {**settings, KERNEL_FACTOR: names.get(settings[KERNEL_FACTOR], settings[KERNEL_FACTOR])}
+            if KERNEL_FACTOR in settings
+            else settings
+            for level, settings in factor.settings.items()
         }
         return factor.model_copy(update={"settings": settings})
     baseline = factor.baseline
@@ -310,14 +312,14 @@ def _in_guest(study: Study) -> Study:
     return study.model_copy(update={"target": TargetTable(kind="vm", clock="wall")})
 
 
-def _on_disk(study: Study, own: DiskTable, name: str) -> Study:
-    """``study`` of the disk ``name`` instead of its ``own``."""
+def _on_disk(study: Study, disk: DiskTable, name: str) -> Study:
+    """Return ``study`` of the disk ``name`` instead of its own ``disk``."""
 
     def renamed(text: str) -> str:
-        return text.replace(f"[{own.name}]", f"[{name}]")
+        return text.replace(f"[{disk.name}]", f"[{name}]")
 
     def moved(values: Mapping[str, str]) -> dict[str, str]:
-        return {key: f"/dev/{name}" if value == own.device else value for key, value in values.items()}
+        return {key: f"/dev/{name}" if value == disk.device else value for key, value in values.items()}
 
     factors = tuple(
         factor.model_copy(
@@ -335,19 +337,19 @@ def _on_disk(study: Study, own: DiskTable, name: str) -> Study:
     workload = job.model_copy(
         update={"parameters": moved(job.parameters), "host_parameters": moved(job.host_parameters)}
     )
-    disk = own.model_copy(update={"device": f"/dev/{name}"})
-    return study.model_copy(update={"factors": factors, "workload": workload, "disk": disk})
+    replaced = disk.model_copy(update={"device": f"/dev/{name}"})
+    return study.model_copy(update={"factors": factors, "workload": workload, "disk": replaced})
 
 
 def _on_host(study: Study) -> Study:
     device = PurePosixPath(study.scratch.device).name if study.scratch and study.scratch.device else ""
-    kept = tuple(factor for factor in study.factors if not _fixes(factor, device))
-    for factor in kept:
+    factors = tuple(factor for factor in study.factors if not _fixes(factor, device))
+    for factor in factors:
         if {KERNEL_FACTOR, KERNEL_ARGUMENTS} & set(names_set(factor)):
             raise _impossible(study, f"it varies the {factor.name} by booting guests")
         if device and any(f"[{device}]" in name for name in names_set(factor)):
             raise _impossible(study, f"it varies a setting of the guest's disk {device}")
-    if device and any(key.startswith(f"{device}.") for own in study.workload.samplers for key in own.keys):
+    if device and any(key.startswith(f"{device}.") for sampler in study.workload.samplers for key in sampler.keys):
         raise _impossible(study, f"it reads figures of the guest's disk {device}")
     scratch = study.scratch.model_copy(update={"device": None}) if study.scratch else None
     target = TargetTable(kind="host", clock="wall")
@@ -355,7 +357,7 @@ def _on_host(study: Study) -> Study:
     workload = study.workload.model_copy(update={"parameters": parameters})
     return study.model_copy(
         update={
-            "factors": kept,
+            "factors": factors,
             "scratch": scratch,
             "target": target,
             "workload": workload,
@@ -376,7 +378,7 @@ def _measured(analysis: AnalysisTable) -> AnalysisTable:
 
 
 def _fixes(factor: FactorTable, device: str) -> bool:
-    """Whether it has one level only, for something of ``device``."""
+    """Return whether it has one level only, for something of ``device``."""
     return bool(device) and len(factor.levels) == 1 and f"[{device}]" in factor.name
 
 

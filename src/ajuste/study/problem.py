@@ -88,8 +88,8 @@ N = TypeVar("N", bound=Named)
 
 
 def named_twice(table: str, tables: Sequence[Named], around: KeyPath = ()) -> list[Problem]:
-    """Those of ``tables``, called ``table`` in the file and in what is ``around``, that have the name of one before."""
-    names = [one.name for one in tables]
+    """Yield a problem for each of ``tables`` (``table`` in the file, in ``around``) with the name of an earlier one."""
+    names = [candidate.name for candidate in tables]
     return [
         Problem((*around, table, index, "name"), f'the {table} "{name}" is given twice; expected different names')
         for index, name in enumerate(names)
@@ -98,17 +98,17 @@ def named_twice(table: str, tables: Sequence[Named], around: KeyPath = ()) -> li
 
 
 def chosen_by_name(table: str, tables: Sequence[N], names: Sequence[str], where: object) -> tuple[N, ...]:
-    """Those of ``tables`` with these names, in the order of the file; all if none is named. Raises RequestError for a
+    """Return the ``tables`` with these names, in the file's order; all if none is named. Raises RequestError for a
     name that nothing in ``where`` has.
     """
-    known = [one.name for one in tables]
+    known = [candidate.name for candidate in tables]
     for name in names:
         if name not in known:
             raise RequestError(
                 f'{table} "{name}" not found in {where}{nearest(name, known)}',
                 hint=f"choose one of {', '.join(known)}",
             )
-    return tuple(one for one in tables if not names or one.name in names)
+    return tuple(candidate for candidate in tables if not names or candidate.name in names)
 
 
 def from_validation(failure: ValidationError, model: type[BaseModel]) -> list[Problem]:
@@ -124,28 +124,28 @@ def from_validation(failure: ValidationError, model: type[BaseModel]) -> list[Pr
 def _problem(detail: ErrorDetails, model: type[BaseModel]) -> Problem:
     path, kind = detail["loc"], detail["type"]
     context = detail.get("ctx", {})
-    found = f"found {_show(detail['input'])}"
+    actual = f"found {_show(detail['input'])}"
     if kind == "extra_forbidden":
         fields = fields_at(model, path[:-1])
         return Problem(path, f"unknown field{nearest(str(path[-1]), fields) or '; expected ' + ', '.join(fields)}")
     if kind == "missing":
         return Problem(path, "is required")
     if kind in _EXPECTED:
-        return Problem(path, f"{found}; expected {_EXPECTED[kind]}")
+        return Problem(path, f"{actual}; expected {_EXPECTED[kind]}")
     if kind == "literal_error":
-        return Problem(path, f"{found}; expected {context['expected']}")
+        return Problem(path, f"{actual}; expected {context['expected']}")
     if kind == "too_short":
         return Problem(path, "is empty; expected at least one")
     if kind == "string_pattern_mismatch":
-        return Problem(path, f"{found}; expected text that matches {context['pattern']}")
+        return Problem(path, f"{actual}; expected text that matches {context['pattern']}")
     if kind == "value_error":
         return Problem(
-            path, str(context["error"]) if isinstance(detail["input"], dict) else f"{found}; {context['error']}"
+            path, str(context["error"]) if isinstance(detail["input"], dict) else f"{actual}; {context['error']}"
         )
     text = detail["msg"]
     for theirs, ours in _BOUNDS:
         text = text.replace(theirs, ours)
-    return Problem(path, f"{found}; {text}")
+    return Problem(path, f"{actual}; {text}")
 
 
 def fields_at(model: type[BaseModel], path: KeyPath) -> list[str]:
@@ -162,7 +162,7 @@ def _table_of(annotation: Any) -> type[BaseModel] | None:
     """The table model in an annotation such as ``tuple[FactorTable, ...]``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for inner in get_args(annotation) if (found := _table_of(inner))), None)
+    return next((model for inner in get_args(annotation) if (model := _table_of(inner))), None)
 
 
 def _show(value: Any) -> str:

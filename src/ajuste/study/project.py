@@ -61,12 +61,12 @@ def _words(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        found = shlex.split(value)
+        split = shlex.split(value)
     except ValueError as failure:
         raise ValueError(f"expected balanced quotes: {failure}") from None
-    if not found:
+    if not split:
         raise ValueError("expected a program and its arguments")
-    return found
+    return split
 
 
 def _seconds(value: Any) -> float:
@@ -149,8 +149,8 @@ class BenchmarkTable(StudyTable):
 
     @property
     def in_guest(self) -> bool:
-        """Whether it runs in a guest: with a kernel, packages, or a metric that only the virtual clock has."""
-        exact = {*EXACT_METRICS, *(one.name for one in PARTS_OF_INSTRUCTIONS)}
+        """Return whether it runs in a guest: with a kernel, packages, or a metric that only the virtual clock has."""
+        exact = {*EXACT_METRICS, *(part.name for part in PARTS_OF_INSTRUCTIONS)}
         return self.kernel is not None or bool(self.packages) or not exact.isdisjoint(self.metric)
 
 
@@ -194,18 +194,18 @@ class Project:
 
     def chosen(self, names: tuple[str, ...]) -> tuple[BenchmarkTable, ...]:
         """Benchmarks of that name, in the file's order; all if none is named. Raises RequestError."""
-        return tuple(one for one in self._named(names) if isinstance(one, BenchmarkTable))
+        return tuple(table for table in self._named(names) if isinstance(table, BenchmarkTable))
 
     def reproduced(self, names: tuple[str, ...]) -> tuple[ReproducerTable, ...]:
-        """As ``chosen``, of reproducers."""
-        return tuple(one for one in self._named(names) if isinstance(one, ReproducerTable))
+        """Return the reproducers with these names, as ``chosen`` does."""
+        return tuple(table for table in self._named(names) if isinstance(table, ReproducerTable))
 
     def _named(self, names: tuple[str, ...]) -> tuple[BenchmarkTable | ReproducerTable, ...]:
         both: tuple[BenchmarkTable | ReproducerTable, ...] = (*self.benchmarks, *self.reproducers)
         return chosen_by_name("benchmark", both, names, self.source.file)
 
     def line(self, table: BenchmarkTable | ReproducerTable) -> int | None:
-        """Where it begins in the file."""
+        """Return the line where a table begins in the file."""
         if isinstance(table, ReproducerTable):
             return self.source.place(("reproducer", self.reproducers.index(table))).line
         return self.source.place(("benchmark", self.benchmarks.index(table))).line
@@ -228,8 +228,8 @@ class Project:
         study = checked_study(document, origin, known, parse_kernel=parse, with_files=trees is not None)
         for index, name in enumerate(study.analysis.metrics):
             if find_metric(name, study, known).direction == "none":
-                said = f'metric "{name}" has no better direction, so nothing can be a regression'
-                raise error([Problem(("analysis", "metrics", index), said, "choose another metric")], origin)
+                message = f'metric "{name}" has no better direction, so nothing can be a regression'
+                raise error([Problem(("analysis", "metrics", index), message, "choose another metric")], origin)
         return study
 
 
@@ -246,7 +246,7 @@ class Trees:
     in_order: bool = False
 
     def place(self, side: str) -> PurePosixPath:
-        """Where the project of that side is, below ``directory``."""
+        """Return the directory of that side's project, below ``directory``."""
         return PurePosixPath(side) / self.project
 
 
@@ -261,7 +261,7 @@ class BenchmarkOrigin:
     hint: str = HINT
 
     def place(self, keys: KeyPath) -> Place:
-        """Of the field that says it, or else of the benchmark."""
+        """Return the place of the field that says it, or else of the benchmark."""
         index = self.project.benchmarks.index(self.benchmark)
         return self.project.source.place(("benchmark", index, *self._field(keys)))
 
@@ -275,8 +275,8 @@ class BenchmarkOrigin:
         if keys[:2] == ("workload", "files"):
             number //= self.revisions
         if keys[:2] == ("workload", "metric"):
-            own = [place for place, text in enumerate(self.benchmark.metric) if isinstance(read_metric(text), dict)]
-            number = own[number]
+            custom = [place for place, text in enumerate(self.benchmark.metric) if isinstance(read_metric(text), dict)]
+            number = custom[number]
         return (field, number)
 
 
@@ -319,18 +319,18 @@ def _existing_kernel(parse_kernel: ParseKernel, text: str) -> Any:
 
 
 def missing(benchmark: BenchmarkTable, trees: Trees, side: str) -> str:
-    """What a revision lacks of a benchmark's own programs and files, in a sentence; empty if nothing."""
-    own = [benchmark.command[0]] if is_own(benchmark.command[0]) else []
+    """Return what a revision lacks of a benchmark's own programs and files, in a sentence."""
+    programs = [benchmark.command[0]] if is_own(benchmark.command[0]) else []
     there = trees.directory / trees.place(side)
     built = "" if benchmark.build is None else " after its build"
-    lacking = (name for name in (*own, *benchmark.files) if not (there / name).is_file())
+    lacking = (name for name in (*programs, *benchmark.files) if not (there / name).is_file())
     return next((f"{name} not found in {trees.labels[side]}{built}" for name in lacking), "")
 
 
 def _document(benchmark: BenchmarkTable, trees: Trees, confidence: float) -> dict[str, Any]:
     """The study as a file would have it."""
     defaults = IN_GUEST if benchmark.in_guest else ON_HOST
-    own = [read_metric(text) for text in benchmark.metric]
+    metrics = [read_metric(text) for text in benchmark.metric]
     places = {side: str(trees.place(side)) for side in trees.labels}
     first, *_, last = trees.labels.values()
     limit = f"more than {100 * benchmark.limit:g} %"
@@ -350,7 +350,7 @@ def _document(benchmark: BenchmarkTable, trees: Trees, confidence: float) -> dic
             "timeout_s": benchmark.timeout or defaults.timeout_s,
             "programs": list(benchmark.programs),
             "files": [f"{places[side]}/{own_name(name)}" for name in benchmark.files for side in places],
-            "metric": [one for one in own if isinstance(one, dict)],
+            "metric": [metric for metric in metrics if isinstance(metric, dict)],
             "variant": [
                 {"name": side, "command": _command(benchmark, place), "directory": place}
                 for side, place in places.items()
@@ -358,7 +358,7 @@ def _document(benchmark: BenchmarkTable, trees: Trees, confidence: float) -> dic
         },
         "target": target,
         "analysis": {
-            "metrics": [one if isinstance(one, str) else one["name"] for one in own],
+            "metrics": [metric if isinstance(metric, str) else metric["name"] for metric in metrics],
             "confidence": confidence,
             "smallest_effect": benchmark.limit,
             "decide": "limit",
@@ -369,6 +369,6 @@ def _document(benchmark: BenchmarkTable, trees: Trees, confidence: float) -> dic
 
 
 def _command(benchmark: BenchmarkTable, place: str) -> list[str]:
-    """With a program of the revision at its own place."""
+    """Return a command with a program of the revision at its own place."""
     program, *arguments = benchmark.command
     return [f"{place}/{own_name(program)}" if is_own(program) else program, *arguments]

@@ -91,56 +91,58 @@ def _made(factor: FactorTable, study: Study, catalogue: Catalogue) -> tuple[Span
 
 def _number(factor: FactorTable, study: Study, catalogue: Catalogue, field: str) -> _Number:
     """Raises ``_Wrong`` for a factor whose levels are no whole numbers."""
-    found: Tunable | Parameter | None = None
+    kind_of_number: Tunable | Parameter | None = None
     if parameter := parameter_of(factor.name):
         kind = catalogue.workloads.get(study.workload.kind or "")
-        found = kind.parameters.get(parameter) if kind else None
+        kind_of_number = kind.parameters.get(parameter) if kind else None
     elif attribute := service_attribute(factor.name):
         with suppress(RequestError):  # What is wrong with it is said with everything else that is wrong.
-            found = catalogue.find_tunable(attribute[1])
+            kind_of_number = catalogue.find_tunable(attribute[1])
     elif is_tunable(factor.name):
         try:
-            found = catalogue.find_tunable(factor.name)
+            kind_of_number = catalogue.find_tunable(factor.name)
         except RequestError as failure:
             raise _Wrong("name", failure.message, failure.hint) from None
-    if found is not None and found.type == "integer":
-        return _Number(factor.name, found)
-    said = f'found "{factor.range}"; {factor.name} has no numeric levels, so it supports no range'
-    choices = ", ".join(found.choices) if found is not None else ""
-    raise _Wrong(field, f"{said}; expected a list", f"give levels among {choices}" if choices else None)
+    if kind_of_number is not None and kind_of_number.type == "integer":
+        return _Number(factor.name, kind_of_number)
+    message = f'found "{factor.range}"; {factor.name} has no numeric levels, so it supports no range'
+    choices = ", ".join(kind_of_number.choices) if kind_of_number is not None else ""
+    raise _Wrong(field, f"{message}; expected a list", f"give levels among {choices}" if choices else None)
 
 
 def _ends(text: str, number: _Number, field: str) -> tuple[int, int]:
-    found = f'found "{text}"'
+    actual = f'found "{text}"'
     parts = [part.strip() for part in text.split(RANGE_MARK)]
     if len(parts) != 2 or not all(parts):
-        raise _Wrong(field, f'{found}; expected a list, or a range such as "1ms..30ms"')
+        raise _Wrong(field, f'{actual}; expected a list, or a range such as "1ms..30ms"')
     first, last = parts
     if unit_of(first) and not unit_of(last):
-        raise _Wrong(field, f'{found}; expected a unit at the upper end, or at both: "{first}..{last}{unit_of(first)}"')
+        raise _Wrong(
+            field, f'{actual}; expected a unit at the upper end, or at both: "{first}..{last}{unit_of(first)}"'
+        )
     try:
         low, high = number.read(first + (unit_of(last) if not unit_of(first) else "")), number.read(last)
     except RequestError as failure:
-        raise _Wrong(field, f"{found}; {failure.message}", failure.hint) from None
+        raise _Wrong(field, f"{actual}; {failure.message}", failure.hint) from None
     except ValueError:
-        raise _Wrong(field, f"{found}; expected numbers at both ends") from None
+        raise _Wrong(field, f"{actual}; expected numbers at both ends") from None
     if low == high:
-        raise _Wrong(field, f"{found}, a range with equal ends; expected different ends", f'write levels = ["{last}"]')
+        raise _Wrong(field, f"{actual}, a range with equal ends; expected different ends", f'write levels = ["{last}"]')
     if low > high:
-        raise _Wrong(field, f"{found}, a reversed range; expected the lower end first", f'"{last}..{first}"')
+        raise _Wrong(field, f"{actual}, a reversed range; expected the lower end first", f'"{last}..{first}"')
     return low, high
 
 
 def _by_step(text: str, low: int, high: int, number: _Number, scale: str) -> tuple[int, ...]:
     if scale == "log":
         raise _Wrong("step", f'found {text}; step conflicts with scale = "log"', "use points = 6")
-    kind, found = number.kind, f'found "{text}"'
+    kind, actual = number.kind, f'found "{text}"'
     free = kind.model_copy(update={"minimum": 1, "maximum": high - low})
     try:
         step = _Number(number.name, free).read(text)
         # Counted before they are made: a stranger's range may have billions.
         if step > 0 and (count := (high - low) // step + 1) > 1000:
-            raise _Wrong("step", f"{found}, which makes {count} levels; expected at most 1000")
+            raise _Wrong("step", f"{actual}, which makes {count} levels; expected at most 1000")
         return stepped(low, high, step)
     except (RequestError, ValueError):
-        raise _Wrong("step", f"{found}; expected between 1 and the whole range, {high - low}") from None
+        raise _Wrong("step", f"{actual}; expected between 1 and the whole range, {high - low}") from None

@@ -44,7 +44,7 @@ LARGEST_NUMBER: Final = 1 << 64
 
 
 def beyond_limits(document: dict[str, Any]) -> list[Problem]:
-    """What is too large or too deep in a document, which may be nested however deeply; the first of it only."""
+    """Return the first part of a document that is too large or too deep; it may be nested however deeply."""
     values = 0
     waiting: list[tuple[KeyPath, Any]] = [((), document)]
     while waiting:
@@ -128,7 +128,7 @@ def checked_study(
     asked = with_services(parse_study(document, source).at(source), known)
     study, problems = with_levels(asked, known)
     wrong = {problem.path[:2] for problem in problems}
-    problems += [found for found in check(study, known, parse_kernel) if found.path[:2] not in wrong]
+    problems += [problem for problem in check(study, known, parse_kernel) if problem.path[:2] not in wrong]
     problems += check_files(study) if with_files else []
     if problems:
         raise error(problems, source)

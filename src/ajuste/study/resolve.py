@@ -62,23 +62,25 @@ def resolve(
     find_program: FindProgram,
     site: Site = GUEST,
 ) -> ResolvedStudy:
-    """Every configuration of ``study``, in the order of factors and levels.
+    """Resolve every configuration of ``study``, in the order of factors and levels.
 
     ``kernels`` has the version of each spec in ``study.kernels``, for a host that of ``HOST_KERNEL``. Commands are run
     at ``site``. Raises RequestError for a tunable that a kernel does
     not have, a level out of a successor's range, and a program that is not on this machine.
     """
-    found = resolver(study, catalogue, kernels, find_program, site)
-    made = combination_count(found.factors, study.design.combine)
+    study_resolver = resolver(study, catalogue, kernels, find_program, site)
+    made = combination_count(study_resolver.factors, study.design.combine)
     if made > MOST_CONFIGURATIONS:
         raise RequestError(
             f"the levels make {made} configurations; expected at most {MOST_CONFIGURATIONS}",
             place=study.place("factor"),
         )
-    configurations = tuple(map(found.configuration, combinations(found.factors, study.design.combine)))
+    configurations = tuple(
+        map(study_resolver.configuration, combinations(study_resolver.factors, study.design.combine))
+    )
     if len({c.configuration.name for c in configurations}) < made:
         raise RequestError("two configurations have the same name; use different names for the levels")
-    return found.study_of(configurations)
+    return study_resolver.study_of(configurations)
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,11 @@ class Resolver:
     def configuration(self, levels: tuple[str, ...]) -> ResolvedConfiguration:
         """The configuration of these levels of ``factors``, in their order."""
         chosen = {table.name: level for table, level in zip(self.study.factors, levels, strict=True)}
-        given: dict[str, str] = {}
+        settings: dict[str, str] = {}
         for table, level in zip(self.study.factors, levels, strict=True):
-            given |= set_by(table, level)
-        kernel = given.get(KERNEL_FACTOR) or self.study.target.kernel or ""
-        parts = _parts(given, self.knobs, kernel, self.study, self.catalogue)
+            settings |= set_by(table, level)
+        kernel = settings.get(KERNEL_FACTOR) or self.study.target.kernel or ""
+        parts = _parts(settings, self.knobs, kernel, self.study, self.catalogue)
         background, loads = self.commands.background(_as_written(self.study, self.factors, levels))
         served = self.commands.services.of(parts.services)
         return ResolvedConfiguration(
@@ -121,7 +123,7 @@ class Resolver:
             before=self.commands.before(parts.scheduler, served),
             after=self.commands.after(parts.scheduler, served),
             services=served.services,
-            boot=boot_state((n, level) for n, level in given.items() if is_boot_name(n))
+            boot=boot_state((n, level) for n, level in settings.items() if is_boot_name(n))
             if self.study.across_boots
             else None,
         )
@@ -171,7 +173,7 @@ def resolver(
     find_program: FindProgram,
     site: Site = GUEST,
 ) -> Resolver:
-    """What makes the configurations of ``study``; arguments and errors as of ``resolve``."""
+    """Return the resolver of ``study``'s configurations; arguments and errors as of ``resolve``."""
     knobs: Knobs = {}
     for index in range(len(study.factors)):
         knobs |= _knobs(index, study, catalogue, kernels)
@@ -182,29 +184,35 @@ def resolver(
 def _knobs(index: int, study: Study, catalogue: Catalogue, kernels: Mapping[str, KernelVersion]) -> Knobs:
     """The knobs of all tunables that one factor sets."""
     table = study.factors[index]
-    found: Knobs = {}
+    knobs: Knobs = {}
     for name in filter(is_tunable, names_set(table)):
         asked = catalogue.find_tunable(name)
         for spec in _kernels_with(name, table, study):
             try:
-                own = knob(asked, kernels[spec], catalogue, successor=table.successor)
+                factor_knob = knob(asked, kernels[spec], catalogue, successor=table.successor)
             except RequestError as failure:
                 field = "settings" if table.settings else "name"
                 raise failure.at(study.place("factor", index, field)) from None
-            _check_levels(index, name, study, own, catalogue)
-            found.setdefault(name, {})[spec] = own
-    return found
+            _check_levels(index, name, study, factor_knob, catalogue)
+            knobs.setdefault(name, {})[spec] = factor_knob
+    return knobs
 
 
 def _kernels_with(name: str, table: FactorTable, study: Study) -> tuple[str, ...]:
     """On which kernels a level of ``table`` sets ``name``: a level with a kernel of its own is on no other."""
     if not (table.settings and table.kernels):
         return study.kernels or (HOST_KERNEL,)
-    own = (table.settings[level] for level in table.levels)
-    return tuple(dict.fromkeys(one.get(KERNEL_FACTOR, study.target.kernel or "") for one in own if name in one))
+    settings = (table.settings[level] for level in table.levels)
+    return tuple(
+        dict.fromkeys(
+            level_settings.get(KERNEL_FACTOR, study.target.kernel or "")
+            for level_settings in settings
+            if name in level_settings
+        )
+    )
 
 
-def _check_levels(index: int, name: str, study: Study, own: Knob, catalogue: Catalogue) -> None:
+def _check_levels(index: int, name: str, study: Study, factor_knob: Knob, catalogue: Catalogue) -> None:
     """A successor can have another range than the tunable that the levels were checked against."""
     table = study.factors[index]
     for number, level in enumerate(table.levels):
@@ -212,7 +220,7 @@ def _check_levels(index: int, name: str, study: Study, own: Knob, catalogue: Cat
         if text is None:
             continue
         try:
-            catalogue.check_level(own.tunable, text, own.version)
+            catalogue.check_level(factor_knob.tunable, text, factor_knob.version)
         except RequestError as failure:
             path = ("settings", level, name) if table.settings else ("levels", number)
             raise failure.at(study.place("factor", index, *path)) from None
@@ -220,12 +228,12 @@ def _check_levels(index: int, name: str, study: Study, own: Knob, catalogue: Cat
 
 def _factor(table: FactorTable, knobs: Knobs, study: Study, catalogue: Catalogue) -> Factor:
     """The factor by the names of what is really varied: several, with slashes, where kernels differ in that."""
-    own = knobs.get(table.name, {}) if not table.settings else {}
-    names = list(dict.fromkeys(knob.tunable.name for knob in own.values())) or [table.name]
+    by_kernel = knobs.get(table.name, {}) if not table.settings else {}
+    names = list(dict.fromkeys(knob.tunable.name for knob in by_kernel.values())) or [table.name]
 
     def text(level: str) -> str:
-        if own:
-            return catalogue.check_level(next(iter(own.values())).tunable, level)
+        if by_kernel:
+            return catalogue.check_level(next(iter(by_kernel.values())).tunable, level)
         if (parameter := parameter_of(table.name)) and not table.settings:
             kind = catalogue.find_workload(study.workload.kind or "")
             return check_parameter(table.name, kind.parameters[parameter], level)
@@ -243,7 +251,7 @@ def _factor(table: FactorTable, knobs: Knobs, study: Study, catalogue: Catalogue
 
 
 def _name(study: Study, knobs: Knobs, kernel: str, levels: tuple[str, ...]) -> str:
-    """By the levels of what is varied; of an ablation by which lines there are."""
+    """Name a configuration by its levels; in an ablation by its lines."""
     varied = [
         (table, level)
         for table, level in zip(study.factors, levels, strict=True)
@@ -277,15 +285,15 @@ class _Parts:
     kernel_arguments: tuple[str, ...] = ()
 
 
-def _parts(given: Mapping[str, str], knobs: Knobs, kernel: str, study: Study, catalogue: Catalogue) -> _Parts:
+def _parts(levels: Mapping[str, str], knobs: Knobs, kernel: str, study: Study, catalogue: Catalogue) -> _Parts:
     parts = _Parts()
-    for name, level in given.items():
+    for name, level in levels.items():
         if parameter := parameter_of(name):
             parts.parameters[parameter] = level
-        elif own := service_attribute(name):
-            service = own[0] or study.workload.services[0].called
-            value = catalogue.check_level(catalogue.find_tunable(own[1]), level)
-            parts.services.setdefault(service, {})[own[1]] = value
+        elif attribute_of_service := service_attribute(name):
+            service = attribute_of_service[0] or study.workload.services[0].called
+            value = catalogue.check_level(catalogue.find_tunable(attribute_of_service[1]), level)
+            parts.services.setdefault(service, {})[attribute_of_service[1]] = value
         elif name == KERNEL_ARGUMENTS:
             parts.kernel_arguments = tuple(level.split())
         elif name in knobs:
@@ -293,9 +301,9 @@ def _parts(given: Mapping[str, str], knobs: Knobs, kernel: str, study: Study, ca
     return parts
 
 
-def _set_tunable(parts: _Parts, own: Knob, level: str, catalogue: Catalogue) -> None:
-    value = catalogue.check_level(own.tunable, level, own.version)
-    match own.location:
+def _set_tunable(parts: _Parts, factor_knob: Knob, level: str, catalogue: Catalogue) -> None:
+    value = catalogue.check_level(factor_knob.tunable, level, factor_knob.version)
+    match factor_knob.location:
         case ProcessAttribute(name=name):
             parts.attributes[name] = value
         case CgroupLimit(name=name):
@@ -305,11 +313,11 @@ def _set_tunable(parts: _Parts, own: Knob, level: str, catalogue: Catalogue) -> 
         case SchedulerProgram():
             parts.scheduler = "" if value == NO_SCHEDULER else value
         case location:
-            parts.writes.append(Write(tunable=own.tunable.name, location=location, value=value))
+            parts.writes.append(Write(tunable=factor_knob.tunable.name, location=location, value=value))
 
 
-def _level_name(table: FactorTable, own: Knob | None, level: str) -> str:
+def _level_name(table: FactorTable, factor_knob: Knob | None, level: str) -> str:
     """A level in the name of a configuration. Commands and settings that were put together speak for themselves."""
     if table.name in (COMMAND_FACTOR, SETTINGS_FACTOR):
         return level
-    return f"{own.tunable.name if own and not table.settings else table.name}={level}"
+    return f"{factor_knob.tunable.name if factor_knob and not table.settings else table.name}={level}"

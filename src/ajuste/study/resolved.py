@@ -53,7 +53,7 @@ class Machine(NamedTuple):
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Return the machine's name for people."""
         kernel = self.kernel or "host"
         return f"{kernel} with {' '.join(self.arguments)}" if self.arguments else kernel
 
@@ -84,7 +84,7 @@ class ResolvedConfiguration(BaseModel):
 
     @property
     def machine(self) -> Machine:
-        """What it is carried out on."""
+        """Return the machine that carries it out."""
         return Machine(self.kernel, self.kernel_arguments)
 
 
@@ -128,13 +128,13 @@ class ResolvedStudy(BaseModel):
 
     @property
     def live_design(self) -> LiveDesign:
-        """How slices are measured, of an experiment on a running service."""
+        """Return how a live experiment measures its slices."""
         assert self.live is not None, "not an experiment on a running service"
         return self.live
 
     @property
     def counts_instructions(self) -> bool:
-        """Whether the lens counts the instructions of its trials."""
+        """Return whether the lens counts the instructions of its trials."""
         return wants_instructions(self.study)
 
     @property
@@ -156,13 +156,15 @@ class ResolvedStudy(BaseModel):
     def workload_named(self) -> str:
         """The workload for lists: its kind or command, or all its variants."""
         table = self.study.workload
-        commands = [one.command for one in table.variants] or [table.command or ()]
+        commands = [variant.command for variant in table.variants] or [table.command or ()]
         return table.kind or ", ".join(map(shlex.join, commands))
 
     @property
     def boots(self) -> tuple[BootState, ...]:
-        """What this machine boots for it, each once; nothing where it does not reboot."""
-        return tuple(dict.fromkeys(one.boot for one in self.configurations if one.boot is not None))
+        """Return the states that this machine boots, each once; none where it does not reboot."""
+        return tuple(
+            dict.fromkeys(configuration.boot for configuration in self.configurations if configuration.boot is not None)
+        )
 
     def schedulers_on(self, machine: Machine) -> tuple[str, ...]:
         """The BPF schedulers that configurations on ``machine`` have, each once."""
@@ -172,7 +174,7 @@ class ResolvedStudy(BaseModel):
     @property
     def writes(self) -> tuple[Write, ...]:
         """Everything that any configuration writes, each once."""
-        return tuple(dict.fromkeys(write for one in self.configurations for write in one.writes))
+        return tuple(dict.fromkeys(write for configuration in self.configurations for write in configuration.writes))
 
     @property
     def baseline(self) -> str:

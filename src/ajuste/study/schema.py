@@ -98,7 +98,7 @@ class FactorTable(StudyTable):
     @model_validator(mode="before")
     @classmethod
     def _levels_from_elsewhere(cls, data: Any) -> Any:
-        """From a range, which ``study.ranges`` makes levels of, or from settings."""
+        """Accept levels from a range, which ``study.ranges`` expands, or from settings."""
         if not isinstance(data, dict):
             return data
         if isinstance(data.get("levels"), str):
@@ -147,7 +147,11 @@ class FactorTable(StudyTable):
         if self.name == KERNEL_FACTOR:
             return self.levels
         settings = (self.settings[level] for level in self.levels if self.settings)
-        return tuple(dict.fromkeys(own[KERNEL_FACTOR] for own in settings if KERNEL_FACTOR in own))
+        return tuple(
+            dict.fromkeys(
+                level_settings[KERNEL_FACTOR] for level_settings in settings if KERNEL_FACTOR in level_settings
+            )
+        )
 
 
 class AnalysisTable(StudyTable):
@@ -223,7 +227,7 @@ class DesignTable(StudyTable):
 
     @property
     def judges_effects(self) -> bool:
-        """Whether verdicts are of the effects of factors, or of the lines of a profile, not of configurations."""
+        """Return whether verdicts are on effects of factors, or of lines of a profile, not on configurations."""
         return self.combine in ("screening", "ablation")
 
 
@@ -404,31 +408,31 @@ class Study(StudyTable):
 
     @property
     def source(self) -> StudyOrigin | None:
-        """Where it comes from, if that is known."""
+        """Return the file or request that the study comes from, if known."""
         return self._source
 
     def place(self, *path: str | int) -> Place | None:
-        """Where ``path``, such as ``("factor", 0, "levels")``, is written down."""
+        """Return where ``path``, such as ``("factor", 0, "levels")``, is written down."""
         return self._source.place(path) if self._source else None
 
     def at(self, source: StudyOrigin) -> Self:
-        """The same study, known to be from ``source``."""
+        """Return the study with its ``source``."""
         copy = self.model_copy()
         copy._source = source  # noqa: SLF001 - its own class
         return copy
 
     def kernel_place(self, spec: str) -> Place | None:
-        """Where that kernel is written down."""
+        """Return where that kernel is written down."""
         for index, factor in enumerate(self.factors):
             if factor.name == KERNEL_FACTOR and spec in factor.levels:
                 return self.place("factor", index, "levels", factor.levels.index(spec))
-            for level, own in factor.settings.items():
-                if own.get(KERNEL_FACTOR) == spec:
+            for level, level_settings in factor.settings.items():
+                if level_settings.get(KERNEL_FACTOR) == spec:
                     return self.place("factor", index, "settings", level, KERNEL_FACTOR)
         return self.place("target", "kernel")
 
     def with_choices(self, *, kernel: str | Sequence[str] | None = None, seed: int | None = None) -> Self:
-        """The same study with another kernel or seed, as chosen on the command line; several kernels are one factor
+        """Return the study with another kernel or seed, as chosen on the command line; several kernels are a factor
         more. Raises RequestError.
         """
         update: dict[str, Any] = {}
@@ -448,7 +452,7 @@ class Study(StudyTable):
 
     @property
     def allocation(self) -> Allocation:
-        """What later blocks hold, as chosen or as suits the design: effects of factors need complete blocks."""
+        """Return what later blocks hold, as chosen or by default: effects of factors need complete blocks."""
         if self.across_boots:
             return "all"
         several = sum(len(factor.levels) > 1 for factor in self.factors) > 1
@@ -457,12 +461,12 @@ class Study(StudyTable):
 
     def document(self) -> dict[str, Any]:
         """Return it as a study file has it, without what is so by default."""
-        found = self.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True)
-        return {"schema": 1, **found, "factor": found.get("factor", [])}
+        document = self.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True)
+        return {"schema": 1, **document, "factor": document.get("factor", [])}
 
     @property
     def across_boots(self) -> bool:
-        """Whether this machine reboots for it."""
+        """Return whether this machine reboots for it."""
         return self.blocks_per_boot > 0
 
     @property
@@ -474,10 +478,10 @@ class Study(StudyTable):
     @property
     def kernels(self) -> tuple[str, ...]:
         """The specs of all kernels that the study needs, each once."""
-        own = (self.target.kernel,) if self.target.kernel else ()
-        return tuple(dict.fromkeys((*own, *(kernel for factor in self.factors for kernel in factor.kernels))))
+        kernels = (self.target.kernel,) if self.target.kernel else ()
+        return tuple(dict.fromkeys((*kernels, *(kernel for factor in self.factors for kernel in factor.kernels))))
 
 
 def _settings_of(factor: FactorTable) -> tuple[str, ...]:
-    """What its levels set."""
-    return tuple(dict.fromkeys(name for own in factor.settings.values() for name in own))
+    """Return what a factor's levels set."""
+    return tuple(dict.fromkeys(name for settings in factor.settings.values() for name in settings))

@@ -36,15 +36,15 @@ _PLACEHOLDER: Final = re.compile(r"\{(port|data)(?::([a-z0-9-]+))?\}")
 
 
 def _named(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each placeholder in ``words``: port or data, and the service's name, which may be empty."""
+    """Yield each placeholder in ``words``: port or data, and the service's name, which may be empty."""
     for word in words:
         for match in _PLACEHOLDER.finditer(word):
             yield match[1], match[2] or ""
 
 
 def _words_of(service: ServiceTable) -> tuple[str, ...]:
-    """All texts of a service in which placeholders are its own."""
-    lists = [one for one in (service.ready, service.stop, service.data) if isinstance(one, tuple)]
+    """Return the texts of a service in which placeholders are its own."""
+    lists = [words for words in (service.ready, service.stop, service.data) if isinstance(words, tuple)]
     ready = (service.ready,) if isinstance(service.ready, str) else ()
     return (*service.command, *ready, *(word for words in lists for word in words), *service.environment.values())
 
@@ -62,11 +62,20 @@ def _askers(study: Study) -> Iterator[tuple[KeyPath, tuple[str, ...]]]:
 
 def _having(study: Study, kind: str) -> tuple[str, ...]:
     """The services that have a port, or data."""
-    asked = {name for _, words in _askers(study) for found, name in _named(words) if found == kind}
-    asked |= {name for one in study.workload.services for found, name in _named(_words_of(one)) if found == kind}
-    own = {one.called for one in study.workload.services if (kind, "") in _named(_words_of(one))}
-    with_data = {one.called for one in study.workload.services if kind == "data" and one.data}
-    return tuple(one.called for one in study.workload.services if one.called in asked | own | with_data)
+    asked = {name for _, words in _askers(study) for placeholder, name in _named(words) if placeholder == kind}
+    asked |= {
+        name
+        for service in study.workload.services
+        for placeholder, name in _named(_words_of(service))
+        if placeholder == kind
+    }
+    with_placeholder = {
+        service.called for service in study.workload.services if (kind, "") in _named(_words_of(service))
+    }
+    with_data = {service.called for service in study.workload.services if kind == "data" and service.data}
+    return tuple(
+        service.called for service in study.workload.services if service.called in asked | with_placeholder | with_data
+    )
 
 
 def with_services(study: Study, known: Catalogue) -> Study:
@@ -74,13 +83,13 @@ def with_services(study: Study, known: Catalogue) -> Study:
     kind = known.workloads.get(study.workload.kind or "")
     if kind is None or not kind.services or study.workload.services:
         return study
-    own = study.workload.model_copy(update={"services": services_of(kind)})
-    return study.model_copy(update={"workload": own})
+    workload = study.workload.model_copy(update={"services": services_of(kind)})
+    return study.model_copy(update={"workload": workload})
 
 
 def services_of(kind: WorkloadKind) -> tuple[ServiceTable, ...]:
     """The servers that a workload of the catalogue needs, as a study has them."""
-    return tuple(ServiceTable.model_validate(one.model_dump(exclude_unset=True)) for one in kind.services)
+    return tuple(ServiceTable.model_validate(service.model_dump(exclude_unset=True)) for service in kind.services)
 
 
 def check_services(study: Study) -> Iterator[Problem]:
@@ -90,17 +99,17 @@ def check_services(study: Study) -> Iterator[Problem]:
     for index, service in enumerate(services):
         path: KeyPath = ("workload", "service", index)
         if service.called in names[:index]:
-            said = f'two services have the name "{service.called}"; expected different names'
-            yield Problem((*path, "name" if service.name else "command"), said)
+            message = f'two services have the name "{service.called}"; expected different names'
+            yield Problem((*path, "name" if service.name else "command"), message)
         prefixes = (f"{SERVICE_PREFIX}{service.called}.", *([SERVICE_PREFIX] if len(services) == 1 else []))
-        prefix = next((one for one in prefixes if varies(study, f"{one}policy")), prefixes[0])
+        prefix = next((prefix for prefix in prefixes if varies(study, f"{prefix}policy")), prefixes[0])
         yield from check_attributes((*path, "attributes"), service.attributes, study, prefix)
-        own = ("port", "") in _named(_words_of(service))
+        has_port = ("port", "") in _named(_words_of(service))
         if isinstance(service.ready, str) and not _is_pattern(service.ready.removeprefix("log:")):
             yield Problem(
                 (*path, "ready"), f"{service.ready} is not a regular expression", "write a backslash before ( and ["
             )
-        if service.ready == "port" and not own:
+        if service.ready == "port" and not has_port:
             yield Problem(
                 (*path, "ready"), "port requires {port} in the command", "write port:NUMBER if the port is fixed"
             )
@@ -130,7 +139,7 @@ def _unknown(path: KeyPath, words: Sequence[str], study: Study, *, mine: bool) -
                 "add a service that uses {port}, or write the number of the port",
             )
         elif not name and not mine and len(having := _having(study, kind)) != 1 and names:
-            some = f"; expected one of {', '.join(f'{{{kind}:{one}}}' for one in having)}" if having else ""
+            some = f"; expected one of {', '.join(f'{{{kind}:{service}}}' for service in having)}" if having else ""
             yield Problem(
                 path, f"found {{{kind}}}, which {'several services have' if having else 'no service has'}{some}"
             )
@@ -175,8 +184,8 @@ class Services:
         }
         self._users = {table.called: self._user(index, table) for index, table in enumerate(self._tables)}
 
-    def fill(self, words: tuple[str, ...], own: str = "") -> tuple[str, ...]:
-        """``words`` with ports and directories; what has no name is of the service ``own``, or of the only one that has
+    def fill(self, words: tuple[str, ...], service: str = "") -> tuple[str, ...]:
+        """Fill ports and directories into ``words``; what has no name is of ``service``, or of the only one that has
         such a thing. Without services as they are.
         """
         if not self._tables:
@@ -185,12 +194,12 @@ class Services:
         def value(match: re.Match[str]) -> str:
             kind = match[1]
             there: Mapping[str, object] = self._ports if kind == "port" else self._data
-            return str(there.get(match[2] or own or next(iter(there), ""), match[0]))
+            return str(there.get(match[2] or service or next(iter(there), ""), match[0]))
 
         return tuple(_PLACEHOLDER.sub(value, word) for word in words)
 
     def of(self, varied: Mapping[str, Mapping[str, str]]) -> Served:
-        """With the attributes that a configuration varies, by the name of the service."""
+        """Return the services with the attributes that a configuration varies, by service."""
         if not self._tables:
             return Served()
         made = [self._service(index, table, varied) for index, table in enumerate(self._tables)]
@@ -205,12 +214,12 @@ class Services:
 
     @cached_property
     def made(self) -> tuple[Command, ...]:
-        """What runs once, before all trials: data is made, and kept as a template."""
+        """Return the commands that make the services' data once, before all trials, as a template."""
         return () if self._in_each_trial else tuple(self._templates())
 
     @cached_property
     def removed(self) -> tuple[Command, ...]:
-        """What runs once, after all trials."""
+        """Return the commands that run once, after all trials."""
         if self._in_each_trial:
             return ()
         names = [table.called for table in self._tables]
@@ -252,18 +261,18 @@ class Services:
     def _filling(self, index: int, table: ServiceTable) -> Command:
         argv = self.fill(self._argv[index, "data"], table.called)
         command = self._make(argv, Attributes(), in_place=True)
-        found = command.model_copy(update={"user": self._users[table.called]})
-        return found if self._in_each_trial else found.model_copy(update={"directory": self._site.directory})
+        filled = command.model_copy(update={"user": self._users[table.called]})
+        return filled if self._in_each_trial else filled.model_copy(update={"directory": self._site.directory})
 
     def _ready(self, index: int, table: ServiceTable) -> str:
         default = "port" if ("port", "") in _named(table.command) else "none"
         ready = self._command_or(index, "ready", table.ready or default, table.called)
         return f"port:{self._ports[table.called]}" if ready == "port" else ready
 
-    def _command_or(self, index: int, field: str, given: object, name: str) -> str:
-        """How ``ajuste-service`` is told of a command, or of anything else."""
-        if isinstance(given, str):
-            return self.fill((given,), name)[0]
+    def _command_or(self, index: int, field: str, value: object, name: str) -> str:
+        """Return a command, or any other value, as ``ajuste-service`` takes it."""
+        if isinstance(value, str):
+            return self.fill((value,), name)[0]
         return f"command:{json.dumps(self.fill(self._argv[index, field], name), ensure_ascii=False)}"
 
     def _own(self, words: tuple[str, ...], user: User | None) -> Command:
@@ -272,7 +281,7 @@ class Services:
 
     @property
     def _askers_user(self) -> User | None:
-        """Who may ask all keepers: the user of all services, or else the agent's."""
+        """Return the user who may ask all keepers: that of all services, or else the agent's."""
         users = set(self._users.values())
         return users.pop() if len(users) == 1 else None
 

@@ -31,12 +31,12 @@ NO_SCHEDULER = "none"
 
 
 def set_by(factor: FactorTable, level: str) -> dict[str, str]:
-    """What ``level`` of ``factor`` sets, by name, with the level of each as it was given."""
+    """Return what ``level`` of ``factor`` sets, by name, with the level of each as it was given."""
     return factor.settings[level] if factor.settings else {factor.name: level}
 
 
 def names_set(factor: FactorTable) -> tuple[str, ...]:
-    """All that the levels of ``factor`` set, each once."""
+    """Return the names that the levels of ``factor`` set, each once."""
     return tuple(dict.fromkeys(name for level in factor.levels for name in set_by(factor, level)))
 
 
@@ -56,7 +56,7 @@ def service_attribute(name: str) -> tuple[str, str] | None:
 
 
 def is_tunable(name: str) -> bool:
-    """Whether ``name`` must be a tunable of the catalogue, as nothing else is called so."""
+    """Return whether ``name`` must be a tunable of the catalogue, as nothing else is called so."""
     others = (KERNEL_FACTOR, COMMAND_FACTOR, KERNEL_ARGUMENTS)
     return name not in others and not name.startswith((WORKLOAD_PREFIX, SERVICE_PREFIX, BOOT_PREFIX))
 
@@ -70,7 +70,7 @@ def canonical(name: str, catalogue: Catalogue) -> str:
 
 
 def varies(study: Study, name: str) -> bool:
-    """Whether a factor of ``study`` sets ``name``."""
+    """Return whether a factor of ``study`` sets ``name``."""
     return any(name in names_set(factor) for factor in study.factors)
 
 
@@ -136,7 +136,7 @@ def lines_of(study: Study) -> tuple[FactorTable, ...]:
 
 
 def line_sets(study: Study) -> dict[str, dict[str, str]]:
-    """What each line sets, by its name."""
+    """Return what each line sets, by its name."""
     return {
         line.name: set_by(line, next(level for level in line.levels if level != line.baseline_level))
         for line in lines_of(study)
@@ -154,7 +154,7 @@ def ablation_names(resolved: ResolvedStudy, block: int) -> tuple[str, ...]:
 
 
 def process_attributes(table: AttributesTable, varied: Mapping[str, str]) -> Attributes:
-    """How a process is run: as the study's table says, but for what a configuration varies.
+    """Return how a process is run: the study's table, but for what a configuration varies.
 
     A priority belongs to the policies fifo and rr, and is left out under the others.
     """

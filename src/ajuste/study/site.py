@@ -26,12 +26,12 @@ def study_files(study: Study) -> dict[str, Path]:
 
 
 def study_directory(study: Study) -> Path:
-    """Where its file is; where Ajuste was called, if it has none."""
+    """Return the directory of the study's file; the current one if it has none."""
     return study.source.directory if study.source else Path()
 
 
 def is_own(program: str) -> bool:
-    """Whether a program is a file of the study: it has a slash and is not absolute, as a shell would have it."""
+    """Return whether a program is a file of the study: it has a slash and is not absolute, as a shell would have it."""
     return "/" in program and not program.startswith("/")
 
 
@@ -43,12 +43,12 @@ def own_name(name: str) -> str:
 def check_files(study: Study) -> list[Problem]:
     """Files that are not there, or not below the study file's directory."""
     directory = study_directory(study)
-    found = [(path, _problem_of(directory, name, "file")) for path, name in _named(study)]
+    problems = [(path, _problem_of(directory, name, "file")) for path, name in _named(study)]
     for index, variant in enumerate(study.workload.variants):
         if variant.directory is not None:
             path = ("workload", "variant", index, "directory")
-            found.append((path, _problem_of(directory, variant.directory, "directory")))
-    return [Problem(path, problem) for path, problem in found if problem]
+            problems.append((path, _problem_of(directory, variant.directory, "directory")))
+    return [Problem(path, problem) for path, problem in problems if problem]
 
 
 def _problem_of(directory: Path, name: str, what: Literal["file", "directory"]) -> str:
@@ -74,10 +74,10 @@ def _named(study: Study) -> Iterator[tuple[Keys, str]]:
         *((("workload", "variant", n, "command"), variant.command) for n, variant in enumerate(workload.variants)),
         *((("workload", "background", n, "command"), load.command) for n, load in enumerate(workload.background)),
         *(
-            (("workload", "service", n, field), own)
+            (("workload", "service", n, field), words)
             for n, service in enumerate(workload.services)
             for field in ("command", "ready", "stop", "data")
-            if isinstance(own := getattr(service, field), tuple)
+            if isinstance(words := getattr(service, field), tuple)
         ),
         (("workload", "setup"), workload.setup),
         (("workload", "prepare"), workload.prepare),

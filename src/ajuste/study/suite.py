@@ -44,7 +44,7 @@ class GuestTable(StudyTable):
 
     @property
     def target(self) -> dict[str, Any]:
-        """What a study's target has of it."""
+        """Return the fields that a study's target takes."""
         return self.model_dump(exclude_none=True, exclude_unset=True, exclude={"device"})
 
 
@@ -112,8 +112,8 @@ def read_suite(path: Path) -> Suite:
     wrong = named_twice("member", table.members)
     wrong += [
         Problem(("member", index, "workload"), "several commands are a factor; expected kind or one command")
-        for index, one in enumerate(table.members)
-        if one.workload.variants
+        for index, member in enumerate(table.members)
+        if member.workload.variants
     ]
     if wrong:
         raise error(wrong, source)
@@ -132,8 +132,8 @@ class Shares:
     max_minutes: float
 
     def confidence_of(self, member: MemberTable) -> float:
-        """That of all verdicts of ``member``: the errors of all members add up to those of the suite."""
-        verdicts = sum(_verdicts(one) for one in self.members)
+        """Return the confidence of a member's verdicts: the errors of all members add up to the suite's."""
+        verdicts = sum(_verdicts(member) for member in self.members)
         return 1 - (1 - self.confidence) * _verdicts(member) / verdicts
 
     @property
@@ -142,12 +142,12 @@ class Shares:
 
 
 def _verdicts(member: MemberTable) -> int:
-    """Of each configuration."""
+    """Return the number of verdicts on each configuration."""
     return max(1, len(member.metrics))
 
 
 def shares(suite: Suite, members: tuple[MemberTable, ...], request: Request) -> Shares:
-    """What ``members`` share, as ``request`` says or else the suite. Raises RequestError."""
+    """Return what ``members`` share, by ``request`` or else by the suite. Raises RequestError."""
     confidence = AnalysisTable.model_fields["confidence"].default
     if request.confidence is not None:
         confidence = share("--confidence", request.confidence)
@@ -172,18 +172,21 @@ def member_study(
     """
     workload = member.workload
     command = (workload.kind,) if workload.kind else workload.command or ()
-    own = replace(request, commands=(command,), confidence=None, max_time=None)
-    document, line = adhoc_document(own, known)
+    member_request = replace(request, commands=(command,), confidence=None, max_time=None)
+    document, line = adhoc_document(member_request, known)
     origin = MemberOrigin(suite, suite.table.members.index(member), replace(line, command="ajuste suite"))
-    given = workload.model_dump(exclude_unset=True, by_alias=True)
+    table = workload.model_dump(exclude_unset=True, by_alias=True)
     if not request.in_guest:
-        given["parameters"] = {**given.get("parameters", {}), **workload.host_parameters}
-    given.pop("host_parameters", None)
+        table["parameters"] = {**table.get("parameters", {}), **workload.host_parameters}
+    table.pop("host_parameters", None)
     document["name"] = f"{suite.table.name}-{member.name}"
-    document["workload"] = {"timeout_s": document["workload"]["timeout_s"], **given}
+    document["workload"] = {"timeout_s": document["workload"]["timeout_s"], **table}
     if request.in_guest:
         own_programs = document["workload"].get("programs", ())
-        document["workload"]["programs"] = [*own_programs, *(one for one in beside if one not in own_programs)]
+        document["workload"]["programs"] = [
+            *own_programs,
+            *(program for program in beside if program not in own_programs),
+        ]
     document["target"] = {**_guest(suite, member, request), **document["target"]}
     if member.scratch is not None:
         device = (member.guest.device or suite.table.guest.device) if request.in_guest else None
@@ -207,13 +210,13 @@ def guest_programs(suite: Suite, known: Catalogue) -> tuple[str, ...]:
     """The programs of all members that a guest does not have anyway. With all of them in it, one guest that has booted
     serves all members.
     """
-    found: set[str] = set()
+    programs: set[str] = set()
     for member in suite.table.members:
         for job in (member.workload, *member.workload.background):
             kind = known.workloads.get(job.kind or "")
-            found |= {kind.program, *kind.needs} if kind else {(job.command or ("",))[0]}
-        found |= set(member.workload.programs)
-    return tuple(sorted(name for name in found if name and name != BUNDLED and not is_own(name)))
+            programs |= {kind.program, *kind.needs} if kind else {(job.command or ("",))[0]}
+        programs |= set(member.workload.programs)
+    return tuple(sorted(name for name in programs if name and name != BUNDLED and not is_own(name)))
 
 
 def _main(workload: WorkloadTable, known: Catalogue) -> str:
@@ -222,11 +225,11 @@ def _main(workload: WorkloadTable, known: Catalogue) -> str:
 
 
 def _guest(suite: Suite, member: MemberTable, request: Request) -> Mapping[str, Any]:
-    """What the command line says goes first."""
+    """Return the guest's table; the command line takes precedence."""
     if not request.in_guest:
         return {}
-    given = suite.table.guest.target | member.guest.target
-    return {name: value for name, value in given.items() if name != "cpus" or request.topology is None}
+    target = suite.table.guest.target | member.guest.target
+    return {name: value for name, value in target.items() if name != "cpus" or request.topology is None}
 
 
 @dataclass(frozen=True)
@@ -244,7 +247,7 @@ class MemberOrigin:
         return self.suite.source.file.parent
 
     def place(self, keys: KeyPath) -> Place:
-        """Of the field that says it, or else of the option."""
+        """Return the place of the field that says it, or else of the option."""
         member: KeyPath = ("member", self.index)
         if keys[:1] in (("workload",), ("scratch",)):
             return self.suite.source.place((*member, *keys))

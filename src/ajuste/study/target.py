@@ -94,7 +94,7 @@ class TargetTable(StudyTable):
 
     @property
     def on_host(self) -> bool:
-        """Whether this machine itself is measured, not a guest."""
+        """Return whether this machine itself is measured, not a guest."""
         return self.kind == "host"
 
     @model_validator(mode="before")

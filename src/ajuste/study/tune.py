@@ -21,7 +21,7 @@ FINE: Final = 20
 
 
 def check_tune(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
-    """What is wrong with the table ``tune``."""
+    """Yield the problems of the table ``tune``."""
     for field, names in (("objectives", study.tune.objectives), ("constraints", study.tune.constraints)):
         for index, text in enumerate(names):
             try:
@@ -64,17 +64,19 @@ def _fine(factor: FactorTable, study: Study, catalogue: Catalogue) -> FactorTabl
     span = span_of(factor, study, catalogue)
     if span is None or len(factor.levels) >= FINE:
         return factor
-    own = dict(zip(factor.levels, numbers_of(factor, study, catalogue), strict=True))
-    levels = sorted({*own.values(), *spaced(span.low, span.high, FINE, span.scale)})
-    return factor.model_copy(update={"levels": tuple(map(str, levels)), "baseline": str(own[factor.baseline_level])})
+    number_of_level = dict(zip(factor.levels, numbers_of(factor, study, catalogue), strict=True))
+    levels = sorted({*number_of_level.values(), *spaced(span.low, span.high, FINE, span.scale)})
+    return factor.model_copy(
+        update={"levels": tuple(map(str, levels)), "baseline": str(number_of_level[factor.baseline_level])}
+    )
 
 
-def first_study(found: Resolver, search: Search) -> ResolvedStudy:
-    """What a search begins with: the baseline, and each level of each factor by itself, so that all that can be wrong
-    with one is known before anything is measured.
+def first_study(study_resolver: Resolver, search: Search) -> ResolvedStudy:
+    """Return the study that a search begins with: the baseline, and each level of each factor by itself, so that all
+    that can be wrong with one is known before anything is measured.
     """
-    levels = combinations(found.factors, "one-at-a-time")
-    resolved = found.study_of(tuple(map(found.configuration, levels)))
+    levels = combinations(study_resolver.factors, "one-at-a-time")
+    resolved = study_resolver.study_of(tuple(map(study_resolver.configuration, levels)))
     goal = {metric.name: metric for metric in goal_of(search, resolved.deciding).objectives}
     deciding = tuple(goal.get(metric.name, metric) for metric in resolved.deciding)
     return resolved.model_copy(update={"search": search, "deciding": deciding})

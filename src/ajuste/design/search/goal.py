@@ -48,7 +48,7 @@ class Constraint:
     text: str
 
     def excess(self, value: float, baseline: float) -> float:
-        """How far ``value`` is beyond it: logarithmically where that can be, otherwise as a share of the bound."""
+        """Return how far ``value`` is beyond the bound: logarithmically if possible, otherwise as a share of it."""
         bound = self.bound * baseline if self.relative else self.bound
         sign = 1.0 if self.upper else -1.0
         if value > 0 and bound > 0:
@@ -82,7 +82,7 @@ def constrained_metric(text: str) -> str:
 
 
 def goal_of(search: Search, metrics: Sequence[Metric]) -> Goal:
-    """What ``search`` says in terms of ``metrics``, which have all that it names. Raises RequestError."""
+    """Return the goal of ``search`` in terms of ``metrics``, which have all that it names. Raises RequestError."""
     known = {metric.name: metric for metric in metrics}
     objectives = []
     for text in search.objectives:

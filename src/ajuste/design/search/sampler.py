@@ -38,13 +38,13 @@ class SearchAxis:
 
     @property
     def columns(self) -> int:
-        """How many columns of a row it takes."""
+        """Return the number of columns that the axis takes in a row."""
         return len(self.levels) if self.scale == "none" else 1
 
     def columns_of(self, level: str) -> tuple[float, ...]:
-        """Where ``level`` lies; it may be one that a kernel made of another, between two of ``levels`` or beyond."""
+        """Return where ``level`` lies; a kernel may have made it of another, between two of ``levels`` or beyond."""
         if self.scale == "none":
-            return tuple(float(level == own) for own in self.levels)
+            return tuple(float(level == choice) for choice in self.levels)
         number = _number(level)
         if number is None:
             return (0.0,)
@@ -66,7 +66,7 @@ class Space:
 
     @property
     def size(self) -> int:
-        """How many points there are."""
+        """Return the number of points."""
         return math.prod(len(axis.levels) for axis in self.axes)
 
     def levels_of(self, point: Point) -> dict[str, str]:
@@ -77,14 +77,14 @@ class Space:
         """The point with these levels, however they are written; ``None`` where there is none."""
         places = []
         for axis in self.axes:
-            found = [place for place, own in enumerate(axis.levels) if same_value(own, levels[axis.name])]
-            if not found:
+            alike = [place for place, level in enumerate(axis.levels) if same_value(level, levels[axis.name])]
+            if not alike:
                 return None
-            places.append(found[0])
+            places.append(alike[0])
         return tuple(places)
 
     def row(self, levels: dict[str, str]) -> Row:
-        """Where a configuration with these levels (as they were read back) lies."""
+        """Return the row of a configuration with these levels (as they were read back)."""
         return tuple(number for axis in self.axes for number in axis.columns_of(levels[axis.name]))
 
     def rows(self, points: Iterable[Point]) -> NDArray[np.float64]:
@@ -94,11 +94,11 @@ class Space:
         return np.hstack([table[places[:, column]] for column, table in enumerate(tables)])
 
     def all_points(self) -> list[Point]:
-        """Every point, the last axis changing fastest."""
+        """Yield every point, the last axis changing fastest."""
         return [tuple(map(int, point)) for point in np.ndindex(*(len(axis.levels) for axis in self.axes))]
 
     def some_points(self, generator: np.random.Generator, most: int, near: Sequence[Point] = ()) -> list[Point]:
-        """Every point where there are at most ``most``; otherwise so many at random, and all neighbours of ``near``."""
+        """Return all points if at most ``most``; otherwise so many at random, and all neighbours of ``near``."""
         if self.size <= most:
             return self.all_points()
         columns = [generator.integers(0, len(axis.levels), most) for axis in self.axes]
@@ -113,16 +113,16 @@ class Space:
             for level in (range(len(axis.levels)) if axis.scale == "none" else (point[place] - 1, point[place] + 1))
             if 0 <= level < len(axis.levels) and level != point[place]
         ]
-        found = set()
-        for one, own in singles:
+        points = set()
+        for axis_place, others in singles:
             for two, other in singles:
-                if one <= two:
+                if axis_place <= two:
                     changed = list(point)
-                    changed[one] = own
-                    if two != one:
+                    changed[axis_place] = others
+                    if two != axis_place:
                         changed[two] = other
-                    found.add(tuple(changed))
-        return sorted(found)
+                    points.add(tuple(changed))
+        return sorted(points)
 
 
 def space_of(factors: Sequence[Factor]) -> Space:
@@ -204,23 +204,23 @@ class Tried:
 
     @property
     def allowed(self) -> bool:
-        """Whether all constraints seem to hold."""
+        """Return whether all constraints seem to hold."""
         return all(excess <= 0 for excess in self.excess)
 
     @property
     def violation(self) -> float:
-        """How far beyond the constraints in all."""
+        """Return the sum of what exceeds the constraints."""
         return sum(max(0.0, excess) for excess in self.excess)
 
 
 def front(tried: Sequence[Tried]) -> list[Tried]:
-    """Those that no other one beats on every objective, the best on the first one first."""
-    found = [one for one in tried if not any(_dominates(other, one) for other in tried)]
-    return sorted({one.values: one for one in reversed(found)}.values(), key=lambda one: one.values)
+    """Return the Pareto front: trials that no other beats on every objective, the best on the first one first."""
+    undominated = [trial for trial in tried if not any(_dominates(other, trial) for other in tried)]
+    return sorted({trial.values: trial for trial in reversed(undominated)}.values(), key=lambda trial: trial.values)
 
 
-def _dominates(one: Tried, other: Tried) -> bool:
-    pairs = list(zip(one.values, other.values, strict=True))
+def _dominates(trial: Tried, other: Tried) -> bool:
+    pairs = list(zip(trial.values, other.values, strict=True))
     return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
 
 
@@ -236,16 +236,16 @@ def filling(space: Space, count: int, seed: int, taken: Collection[Point] = ()) 
 
     sizes = np.array([len(axis.levels) for axis in space.axes])
     sobol = qmc.Sobol(len(sizes), rng=np.random.default_rng([seed, 1]))
-    found: dict[Point, None] = {}
+    points: dict[Point, None] = {}
     left = space.size - len(set(taken))
     for _ in range(64):
         for line in np.minimum(sobol.random(16) * sizes, sizes - 1).astype(int):
             point = tuple(map(int, line))
-            if point not in taken and len(found) < min(count, left):
-                found.setdefault(point)
-        if len(found) >= min(count, left):
-            return list(found)
-    return [*found, *unused(space, count - len(found), seed, {*taken, *found})]
+            if point not in taken and len(points) < min(count, left):
+                points.setdefault(point)
+        if len(points) >= min(count, left):
+            return list(points)
+    return [*points, *unused(space, count - len(points), seed, {*taken, *points})]
 
 
 def unused(space: Space, count: int, seed: int, taken: Collection[Point]) -> list[Point]:
@@ -255,9 +255,9 @@ def unused(space: Space, count: int, seed: int, taken: Collection[Point]) -> lis
         free = [point for point in space.all_points() if point not in taken]
         generator.shuffle(free)
         return free[:count]
-    found: dict[Point, None] = {}
-    while len(found) < count:
+    points: dict[Point, None] = {}
+    while len(points) < count:
         point = tuple(int(generator.integers(0, len(axis.levels))) for axis in space.axes)
         if point not in taken:
-            found.setdefault(point)
-    return list(found)
+            points.setdefault(point)
+    return list(points)

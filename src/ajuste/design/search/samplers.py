@@ -51,25 +51,25 @@ class ReplayedSampler:
         }
 
     def suggest(self, tried: Sequence[Tried], count: int, taken: Collection[Point] = ()) -> list[Point]:
-        told = {one.point: _told(one, tried) for one in tried}
+        losses = {trial.point: _told(trial, tried) for trial in tried}
         for trial, point in self._asked:
-            if point in told:
-                self._study.tell(trial, told[point])
-        self._asked = [(trial, point) for trial, point in self._asked if point not in told]
-        found: list[Point] = []
+            if point in losses:
+                self._study.tell(trial, losses[point])
+        self._asked = [(trial, point) for trial, point in self._asked if point not in losses]
+        suggested: list[Point] = []
         for _ in range(MOST_ASKED + count):
-            if len(found) == count:
-                return found
+            if len(suggested) == count:
+                return suggested
             trial, point = self._ask()
-            if point in told:
-                self._study.tell(trial, told[point])
-            elif point in found or point in taken:
+            if point in losses:
+                self._study.tell(trial, losses[point])
+            elif point in suggested or point in taken:
                 self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
             else:
-                found.append(point)
+                suggested.append(point)
                 self._asked.append((trial, point))
-        known = {*told, *found, *taken}
-        return [*found, *unused(self._task.space, count - len(found), self._task.seed, known)]
+        known = {*losses, *suggested, *taken}
+        return [*suggested, *unused(self._task.space, count - len(suggested), self._task.seed, known)]
 
     def _ask(self) -> tuple[Any, Point]:
         with warnings.catch_warnings():
@@ -78,11 +78,11 @@ class ReplayedSampler:
         return trial, tuple(int(trial.params[axis.name]) for axis in self._task.space.axes)
 
 
-def _told(one: Tried, tried: Sequence[Tried]) -> list[float]:
-    if one.allowed:
-        return list(one.values)
-    worst = [max(other.values[place] for other in tried) for place in range(len(one.values))]
-    return [value + one.violation for value in worst]
+def _told(outcome: Tried, tried: Sequence[Tried]) -> list[float]:
+    if outcome.allowed:
+        return list(outcome.values)
+    worst = [max(other.values[place] for other in tried) for place in range(len(outcome.values))]
+    return [value + outcome.violation for value in worst]
 
 
 # Samplers that learn nothing, to compare others with: at random, and a grid.
@@ -95,7 +95,7 @@ class RandomSampler:
     task: SamplerTask
 
     def suggest(self, tried: Sequence[Tried], count: int, taken: Collection[Point] = ()) -> list[Point]:
-        return unused(self.task.space, count, self.task.seed, {*taken, *(one.point for one in tried)})
+        return unused(self.task.space, count, self.task.seed, {*taken, *(trial.point for trial in tried)})
 
 
 @dataclass
@@ -110,21 +110,23 @@ class GridSampler:
     def suggest(self, tried: Sequence[Tried], count: int, taken: Collection[Point] = ()) -> list[Point]:
         if self._left is None:
             self._left = self._grid()
-        known = {*taken, *(one.point for one in tried)}
+        known = {*taken, *(trial.point for trial in tried)}
         free = [point for point in self._left if point not in known][:count]
         return [*free, *unused(self.task.space, count - len(free), self.task.seed, known | set(free))]
 
     def _grid(self) -> list[Point]:
         sizes = [len(axis.levels) for axis in self.task.space.axes]
-        kept = [1] * len(sizes)
+        counts = [1] * len(sizes)
         while True:
-            finer = [place for place, size in enumerate(sizes) if kept[place] < size]
-            fits = [place for place in finer if np.prod(kept) / kept[place] * (kept[place] + 1) <= self.task.allowed]
+            finer = [place for place, size in enumerate(sizes) if counts[place] < size]
+            fits = [
+                place for place in finer if np.prod(counts) / counts[place] * (counts[place] + 1) <= self.task.allowed
+            ]
             if not fits:
                 break
-            kept[min(fits, key=lambda place: kept[place])] += 1
-        lines = [_spread(size, count) for size, count in zip(sizes, kept, strict=True)]
-        grid = [tuple(line[at] for line, at in zip(lines, place, strict=True)) for place in np.ndindex(*kept)]
+            counts[min(fits, key=lambda place: counts[place])] += 1
+        lines = [_spread(size, count) for size, count in zip(sizes, counts, strict=True)]
+        grid = [tuple(line[at] for line, at in zip(lines, place, strict=True)) for place in np.ndindex(*counts)]
         np.random.default_rng([self.task.seed, 3]).shuffle(grid)
         return [tuple(map(int, point)) for point in grid]
 

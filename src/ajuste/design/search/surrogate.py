@@ -64,7 +64,7 @@ class Surrogate:
         return np.asarray(self._middle + self._spread * drawn, np.float64)
 
     def and_also(self, row: Table) -> None:
-        """As if ``row`` had been tried, with just the outcome that is expected there."""
+        """Add ``row`` as if it had been tried, with just the outcome that is expected there."""
         expected = self._process.predict(row.reshape(1, -1))
         self._rows = np.vstack([self._rows, row])
         self._targets = np.append(self._targets, expected)
@@ -104,8 +104,8 @@ def _most_probable(objective: Callable[..., float], initial: Table, bounds: Tabl
             for way in (-step, step):
                 theta = best.copy()
                 theta[place] = np.clip(theta[place] + way, low[place], high[place])
-                if (found := cost(theta)) < least - 1e-9:
-                    best, least = theta, found
+                if (least_here := cost(theta)) < least - 1e-9:
+                    best, least = theta, least_here
     return best, least
 
 
@@ -120,7 +120,7 @@ AUGMENTED: Final = 0.05
 
 
 def first_points(axes: int) -> int:
-    """How many points are spread over the space before anything is modelled."""
+    """Return the number of points spread over the space before anything is modelled."""
     return 2 * axes + 4
 
 
@@ -134,8 +134,8 @@ class GaussianSampler:
     task: SamplerTask
 
     def suggest(self, tried: Sequence[Tried], count: int, taken: Collection[Point] = ()) -> list[Point]:
-        known = {*taken, *(one.point for one in tried)}
-        different = list({one.row: one for one in reversed(tried)}.values())[::-1]
+        known = {*taken, *(trial.point for trial in tried)}
+        different = list({trial.row: trial for trial in reversed(tried)}.values())[::-1]
         missing = first_points(len(self.task.space.axes)) - len(different)
         first = filling(self.task.space, min(missing, count), self.task.seed, known) if missing > 0 else []
         if len(first) == count or len(known) + len(first) >= self.task.space.size or not tried:
@@ -145,36 +145,36 @@ class GaussianSampler:
     def _expected_best(self, tried: Sequence[Tried], count: int, taken: set[Point]) -> list[Point]:
         generator = np.random.default_rng([self.task.seed, 4, len(tried)])
         values, variances = self._scalar(tried, generator)
-        order = np.argsort([value + 1e3 * one.violation for value, one in zip(values, tried, strict=True)])
+        order = np.argsort([value + 1e3 * trial.violation for value, trial in zip(values, tried, strict=True)])
         near = [tried[place].point for place in order[:NEAR]]
         free = [point for point in self.task.space.some_points(generator, MOST_CANDIDATES, near) if point not in taken]
-        rows = np.array([one.row for one in tried])
+        rows = np.array([trial.row for trial in tried])
         surface = Surrogate(rows, values, variances)
         limits = [
-            Surrogate(rows, [one.excess[number] for one in tried], np.zeros(len(tried)))
+            Surrogate(rows, [trial.excess[number] for trial in tried], np.zeros(len(tried)))
             for number in range(self.task.constraints)
         ]
-        allowed = np.array([one.allowed for one in tried])
+        allowed = np.array([trial.allowed for trial in tried])
         candidates = self.task.space.rows(free)
-        found: list[Point] = []
-        while free and len(found) < count:
+        chosen: list[Point] = []
+        while free and len(chosen) < count:
             merit = _merit(surface, limits, rows, allowed, candidates)
             place = int(np.argmax(np.round(merit, 9)))
-            found.append(free.pop(place))
+            chosen.append(free.pop(place))
             for model in (surface, *limits):
                 model.and_also(candidates[place])
             candidates = np.delete(candidates, place, axis=0)
-        return found
+        return chosen
 
     def _scalar(
         self, tried: Sequence[Tried], generator: np.random.Generator
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """One figure for each point, and the variance of its error."""
-        table = np.array([one.values for one in tried])
-        variances = np.array([[v / one.runs for v in one.variances] or [0.0] * table.shape[1] for one in tried])
+        table = np.array([trial.values for trial in tried])
+        variances = np.array([[v / trial.runs for v in trial.variances] or [0.0] * table.shape[1] for trial in tried])
         if table.shape[1] == 1:
             return table[:, 0], variances[:, 0]
-        best = np.array([one.values for one in front(tried)])
+        best = np.array([trial.values for trial in front(tried)])
         low, spread = best.min(axis=0), np.std(table, axis=0)
         spread[spread == 0] = 1.0
         weights = generator.dirichlet(np.ones(table.shape[1]))

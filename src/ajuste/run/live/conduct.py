@@ -38,16 +38,16 @@ _LEAST_SHARE: Final = 0.1
 
 
 def is_estimated_after(blocks: int) -> bool:
-    """Whether the wash-out is estimated after so many blocks: first as soon as possible, then at twice as many."""
+    """Return whether the wash-out is estimated after so many blocks: as soon as possible, then at twice as many."""
     times, rest = divmod(blocks, ENOUGH_BLOCKS)
     return rest == 0 and times > 0 and times & (times - 1) == 0
 
 
 def wash_out_of(study: ResolvedStudy, trials: Sequence[Trial], live: LiveDesign) -> WashOut:
     """The longest that any of the deciding metrics takes, at most half of a slice."""
-    ordered = [one for one in in_order(trials) if one.status == "ok"]
-    found = [_of_metric(metric.name, ordered, live) for metric in study.deciding]
-    longest = max(found, key=lambda one: one.seconds)
+    ordered = [trial for trial in in_order(trials) if trial.status == "ok"]
+    wash_outs = [_of_metric(metric.name, ordered, live) for metric in study.deciding]
+    longest = max(wash_outs, key=lambda wash_out: wash_out.seconds)
     if longest.seconds <= live.slice_s / 2:
         return longest
     words = f"{longest.says}; limited to half of a slice, so give a longer --slice"
@@ -55,7 +55,7 @@ def wash_out_of(study: ResolvedStudy, trials: Sequence[Trial], live: LiveDesign)
 
 
 def _of_metric(metric: str, ordered: Sequence[Trial], live: LiveDesign) -> WashOut:
-    """From every change from one configuration to another, slice after slice."""
+    """Estimate the wash-out of a metric from every change between configurations, slice after slice."""
     responses = []
     for before, after in pairwise(ordered):
         values = tuple(value for _, value in readings_of(after, metric) if value is not None)
@@ -81,7 +81,7 @@ class Instant(BaseModel):
         return cls(boot=boot_id(), up_s=time.clock_gettime(time.CLOCK_BOOTTIME), day_s=time.time())
 
     def earlier(self, seconds: float) -> Self:
-        """So long before, by the same clocks."""
+        """Return the instant so long before, by the same clocks."""
         return self.model_copy(update={"up_s": self.up_s - seconds, "day_s": self.day_s - seconds})
 
 
@@ -162,14 +162,14 @@ class Conductor:
     _prediction: SlicesPrediction | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        done_s = max((one.metrics.get(END, 0.0) for one in self.trials), default=0.0)
+        done_s = max((trial.metrics.get(END, 0.0) for trial in self.trials), default=0.0)
         now, monotonic_s = Instant.now(), time.monotonic()
         began = Instant.model_validate(self.about.get("began_at", now))
         so_far_s = max(done_s, seconds_between(began, now))
         self.about["began_at"] = now.earlier(so_far_s).model_dump()
         self._begin_s = so_far_s - monotonic_s
-        for one in self.trials:
-            self._note_silences(one)
+        for trial in self.trials:
+            self._note_silences(trial)
         self._names = settings_of(self.study)
         self._guards = GuardWatch(self._live, {name: source.fold for name, source in self.sources.items()})
 
@@ -184,12 +184,12 @@ class Conductor:
 
     @property
     def washout_s(self) -> float:
-        """As asked for, or as it was estimated, or as long as may be needed until then."""
+        """Return the wash-out as asked for, or as estimated, or as long as may be needed until then."""
         return float(self.about.get("washout_s", self._live.first_washout_s))
 
     def carry_out(self) -> Stop:
         """Measure until there is a reason to stop. Raises what the executor raises."""
-        number = max((one.slot.block for one in self.trials), default=0)
+        number = max((trial.slot.block for trial in self.trials), default=0)
         self._predict()
         try:
             stop = self._stop_before(number)
@@ -211,7 +211,7 @@ class Conductor:
         names = self._members(number)
         verdicts = self._verdicts()
         if self._broken_in_a_row >= MOST_BROKEN:
-            why = next(one.reason for one in reversed(self.trials) if one.metrics.get(BREACH))
+            why = next(trial.reason for trial in reversed(self.trials) if trial.metrics.get(BREACH))
             return Stop("failed", f"a guard was broken {MOST_BROKEN} times in a row under the baseline: {why}")
         if self._failed_in_a_row >= MOST_FAILED:
             return Stop("failed", f"{MOST_FAILED} slices in a row failed: {self.trials[-1].reason}")
@@ -220,7 +220,7 @@ class Conductor:
             if all(name in broken for name in self.study.names if name != self.study.baseline):
                 return Stop("decided", f"no configuration is left that keeps the guards, after {self._counted()}")
             return Stop("decided", f"all verdicts decided after {self._counted()}")
-        if number and verdicts and not any(one.is_open for one in self._open_for(verdicts)):
+        if number and verdicts and not any(verdict.is_open for verdict in self._open_for(verdicts)):
             return Stop("decided", f"all verdicts decided after {self._counted()}")
         if self.now_s + self._live.slice_s > self._live.for_s:
             return Stop("time", f"the time of {duration(self._live.for_s)} is over after {self._counted()}")
@@ -228,18 +228,18 @@ class Conductor:
 
     def _open_for(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         broken = breaches_of(self.trials)
-        return [one for one in verdicts if one.configuration not in broken]
+        return [verdict for verdict in verdicts if verdict.configuration not in broken]
 
     def _verdicts(self, before: int | None = None) -> tuple[Verdict, ...]:
-        """What slices so far say, or those in blocks ``before`` one."""
-        own = [one for one in self.trials if before is None or one.slot.block < before]
-        return tuple(verdict for one in judge_live(self.study, own) for verdict in one.verdicts)
+        """Return the verdicts of the slices so far, or of those in blocks ``before``."""
+        trials = [trial for trial in self.trials if before is None or trial.slot.block < before]
+        return tuple(verdict for judged in judge_live(self.study, trials) for verdict in judged.verdicts)
 
     def _members(self, number: int) -> tuple[str, ...]:
         """The configurations of a block: those that broke no guard and are not decided before it began."""
-        before = [one for one in self.trials if one.slot.block < number]
+        before = [trial for trial in self.trials if trial.slot.block < number]
         broken = breaches_of(before)
-        open_ones = {one.configuration for one in self._verdicts(number) if one.is_open}
+        open_ones = {verdict.configuration for verdict in self._verdicts(number) if verdict.is_open}
         baseline = self.study.baseline
         return tuple(
             name
@@ -272,13 +272,13 @@ class Conductor:
 
     def _attempts(self, slot: Slot) -> list[Trial]:
         place = (slot.block, slot.position)
-        return [one for one in self.trials if (one.slot.block, one.slot.position) == place]
+        return [trial for trial in self.trials if (trial.slot.block, trial.slot.position) == place]
 
     def _is_wanted(self, slot: Slot) -> bool:
         attempts = self._attempts(slot)
         if slot.configuration != self.study.baseline and slot.configuration in breaches_of(self.trials):
             return False
-        return not any(one.status == "ok" for one in attempts) and len(attempts) < MOST_ATTEMPTS
+        return not any(attempt.status == "ok" for attempt in attempts) and len(attempts) < MOST_ATTEMPTS
 
     def _slice(self, slot: Slot) -> None:
         self._await_quiet(slot.block)
@@ -317,51 +317,51 @@ class Conductor:
         watched = monitor.watched
         if lost is not None and watched.ended is not None:
             lost = RunError(f"{lost.message}: {watched.ended.words}", hint=lost.hint)
-        found = slice_trial(
+        trial = slice_trial(
             slot, attempt, plan, observation, watched, self.sources, live, started=started, earlier=self._earlier
         )
-        self._earlier.update({event.tunable: event.before for event in found.written})
+        self._earlier.update({event.tunable: event.before for event in trial.written})
         if lost is None and watched.ended is not None and watched.ended.kind == "stop":
             raise StopAskedError
-        self.trials.append(found)
-        self.hooks.keep(found)
-        self._say(found)
+        self.trials.append(trial)
+        self.hooks.keep(trial)
+        self._say(trial)
         if lost is not None:
             raise lost
-        self._note_silences(found)
-        is_broken = bool(found.metrics.get(BREACH)) and is_baseline
+        self._note_silences(trial)
+        is_broken = bool(trial.metrics.get(BREACH)) and is_baseline
         self._broken_in_a_row = self._broken_in_a_row + 1 if is_broken else 0
-        is_failed = found.status != "ok" and (watched.ended is None or watched.ended.kind not in ("guard", "load"))
+        is_failed = trial.status != "ok" and (watched.ended is None or watched.ended.kind not in ("guard", "load"))
         self._failed_in_a_row = self._failed_in_a_row + 1 if is_failed else 0
 
-    def _note_silences(self, one: Trial) -> None:
-        """For how long each guarded metric had no value, in clean slices of the baseline."""
-        if one.slot.configuration == self.study.baseline and one.status == "ok":
+    def _note_silences(self, trial: Trial) -> None:
+        """Note how long each guarded metric had no value, in clean slices of the baseline."""
+        if trial.slot.configuration == self.study.baseline and trial.status == "ok":
             for metric in {guard.metric for guard in self._live.guards}:
-                longest_s = longest_silence(readings_of(one, metric))
+                longest_s = longest_silence(readings_of(trial, metric))
                 self._silences[metric] = max(self._silences.get(metric, 0.0), longest_s)
 
     def _baseline_values(self) -> dict[str, list[float]]:
-        found: dict[str, list[float]] = {}
-        for one in self.trials:
-            if one.slot.configuration == self.study.baseline and one.status == "ok":
-                for name, value in one.metrics.items():
-                    found.setdefault(name, []).append(value)
-        return found
+        values: dict[str, list[float]] = {}
+        for trial in self.trials:
+            if trial.slot.configuration == self.study.baseline and trial.status == "ok":
+                for name, value in trial.metrics.items():
+                    values.setdefault(name, []).append(value)
+        return values
 
     def _await_quiet(self, block: int) -> None:
         """Wait while the machine has too much to do, or a guard is broken without any change."""
-        said = ""
+        message = ""
         while True:
             if self.hooks.wants_end():
                 raise StopAskedError
-            found = beyond_load(self._live)
-            if found is None or self.now_s > self._live.for_s:
+            load = beyond_load(self._live)
+            if load is None or self.now_s > self._live.for_s:
                 return
-            if not said:
-                said = found.words
-                self.hooks.tell(f"waiting: {said}")
-                self.hooks.state(slices=len(self.trials), block=block, doing=f"waiting: {said}")
+            if not message:
+                message = load.words
+                self.hooks.tell(f"waiting: {message}")
+                self.hooks.state(slices=len(self.trials), block=block, doing=f"waiting: {message}")
             time.sleep(_PAUSE_SECONDS)
 
     def _learn(self, number: int) -> None:
@@ -372,51 +372,51 @@ class Conductor:
 
     def _estimate_wash_out(self) -> None:
         """The first time, and again as more is seen, where it turns out to be longer."""
-        found = wash_out_of(self.study, self.trials, self._live)
-        if "washout_s" not in self.about or found.seconds > self.washout_s:
+        wash_out = wash_out_of(self.study, self.trials, self._live)
+        if "washout_s" not in self.about or wash_out.seconds > self.washout_s:
             self.about |= {
-                "washout_s": found.seconds,
-                "notes": [*self.about.get("notes", ()), f"Wash-out: {found.says}."],
+                "washout_s": wash_out.seconds,
+                "notes": [*self.about.get("notes", ()), f"Wash-out: {wash_out.says}."],
             }
             self.hooks.note(self.about)
-            self.hooks.tell(f"wash-out: {duration(found.seconds)} ({found.says})")
+            self.hooks.tell(f"wash-out: {duration(wash_out.seconds)} ({wash_out.says})")
 
     def _tell_judged(self, number: int, *, is_last: bool) -> None:
-        """What is known after a block; after the last one the results say it."""
+        """Report what is known after a block; after the last one the results say it."""
         judged = judge_live(self.study, self.trials)
-        more = [one.more_slices for one in judged if one.more_slices]
+        more = [metric.more_slices for metric in judged if metric.more_slices]
         left = f" About {max(more):,} more slices." if more else ""
-        said = live_answer(self.study, judged, self.trials)
+        answer = live_answer(self.study, judged, self.trials)
         if not is_last:
-            self.hooks.tell(f"after {self._counted()}: {visible_line(said)}{left}")
-        self.hooks.state(slices=len(self.trials), block=number, said=said)
+            self.hooks.tell(f"after {self._counted()}: {visible_line(answer)}{left}")
+        self.hooks.state(slices=len(self.trials), block=number, said=answer)
 
     def _predict(self) -> None:
-        """How many slices it will take: said when it is first known, and when it is known from other values."""
-        found = predictions(self.study, self.known, self.trials)
-        before, now = self._prediction, longest(found)
+        """Report the predicted number of slices, when first known and when known from other values."""
+        predicted = predictions(self.study, self.known, self.trials)
+        before, now = self._prediction, longest(predicted)
         self._prediction = now
         if before is None or (before.plan is None) != (now.plan is None):
-            for one in found:
-                self.hooks.tell(one.says)
+            for prediction in predicted:
+                self.hooks.tell(prediction.says)
         if now.slices is not None and "predicted" not in self.about:
             self.about["predicted"] = {"slices": now.slices, "after": len(in_order(self.trials))}
             self.hooks.note(self.about)
         self.hooks.predict(now)
 
-    def _say(self, found: Trial) -> None:
-        units = {one.metric.name: one.metric.unit for one in self._live.all_metrics}
+    def _say(self, trial: Trial) -> None:
+        units = {metric.metric.name: metric.metric.unit for metric in self._live.all_metrics}
         values = [
-            f"{name} {amount(found.metrics[name], unit)}" for name, unit in units.items() if name in found.metrics
+            f"{name} {amount(trial.metrics[name], unit)}" for name, unit in units.items() if name in trial.metrics
         ]
-        flag = "" if found.status == "ok" else f" ({found.status}: {visible_line(found.reason)})"
+        flag = "" if trial.status == "ok" else f" ({trial.status}: {visible_line(trial.reason)})"
         predicted = self._prediction.slices if self._prediction else None
         of = "" if predicted is None else f" ({predicted:,} predicted)"
-        where = f"slice {len(self.trials)}{of}, {block_name(found.slot.block)}"
-        configuration = self._names[found.slot.configuration]
+        where = f"slice {len(self.trials)}{of}, {block_name(trial.slot.block)}"
+        configuration = self._names[trial.slot.configuration]
         self.hooks.tell(f"{where}: {configuration}: {', '.join(values) or 'no value'}{flag}")
 
 
 def rebooted(about: Mapping[str, Any]) -> bool:
-    """Whether the machine was started anew since the run last went on."""
+    """Return whether the machine was started anew since the run last went on."""
     return bool(about.get("boot", boot_id()) != boot_id())

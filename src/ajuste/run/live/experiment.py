@@ -66,10 +66,10 @@ class LiveOptions:
 def prepare_live(study: Study, design: LiveDesign, known: Catalogue, options: LiveOptions) -> Experiment:
     """``study`` on this machine. Raises RequestError for what cannot be changed while a service runs."""
     require_pressure(design)
-    means = RunOptions(options.home, accept_risk=options.accept_risk, say=options.say, dry=options.dry)
-    experiment = prepare(study, known, means)
+    run_options = RunOptions(options.home, accept_risk=options.accept_risk, say=options.say, dry=options.dry)
+    experiment = prepare(study, known, run_options)
     resolved = experiment.resolved.model_copy(
-        update={"deciding": tuple(one.metric for one in design.metrics), "described": (), "live": design}
+        update={"deciding": tuple(metric.metric for metric in design.metrics), "described": (), "live": design}
     )
     _require_live(resolved, known, accept_risk=options.accept_risk)
     marks = f"{experiment.fingerprint} {design.model_dump_json()}"
@@ -80,14 +80,17 @@ def _require_live(resolved: ResolvedStudy, known: Catalogue, *, accept_risk: boo
     if len(resolved.configurations) < 2:
         raise RequestError("there is one configuration; expected at least two levels to compare")
     plain = resolved.configurations[0]
-    for one in resolved.configurations:
-        if not one.writes or (one.workload.attributes, one.scratch) != (plain.workload.attributes, None):
+    for configuration in resolved.configurations:
+        if not configuration.writes or (configuration.workload.attributes, configuration.scratch) != (
+            plain.workload.attributes,
+            None,
+        ):
             raise RequestError(
-                f"{one.configuration.name} is not a setting of the running system",
+                f"{configuration.configuration.name} is not a setting of the running system",
                 hint="ajuste live changes tunables of this machine; compare commands and their attributes with "
                 "ajuste compare",
             )
-        for write in one.writes:
+        for write in configuration.writes:
             tunable = known.find_tunable(write.tunable)
             if tunable.risk != "none" and not accept_risk:
                 raise RequestError(
@@ -125,8 +128,8 @@ def conduct_live(experiment: Experiment, store: Store, options: LiveOptions, *, 
     ):
         store.require_sound()
         sources = stack.enter_context(opened(experiment.resolved.live_design, options.patience_s, options.say))
-        found = None if options.fresh else find_live(experiment, store)
-        run = found or _begun(experiment, store, named)
+        earlier_run = None if options.fresh else find_live(experiment, store)
+        run = earlier_run or _begun(experiment, store, named)
         environment: dict[str, Any] = dict(run.environment)
         about: dict[str, Any] = dict(environment.get(LIVE, {}))
         if rebooted(about):
@@ -174,9 +177,9 @@ def _measured(
         state = state.model_copy(update={"configuration": "", "doing": "", **known})
         keep_state(home, state)
 
-    def predict(found: SlicesPrediction) -> None:
+    def predict(prediction: SlicesPrediction) -> None:
         nonlocal state
-        state = state.model_copy(update={"predicted_slices": found.slices, "predicted": found.says})
+        state = state.model_copy(update={"predicted_slices": prediction.slices, "predicted": prediction.says})
         keep_state(home, state)
 
     def keep(trial: Trial) -> None:
@@ -195,7 +198,7 @@ def _measured(
         Heart(pipes / f"beat-{os.getpid()}") as heart,
         prepared_for(resolved, home, options.say, first, wait_s=options.wait_s) as executor,
     ):
-        trials = [one.model_copy(update={"events": ""}) for one in store.trials(run)]
+        trials = [trial.model_copy(update={"events": ""}) for trial in store.trials(run)]
         conductor = Conductor(resolved, executor, sources, heart, hooks, watch, trials, about, known)
         note(about)
         if trials:

@@ -64,8 +64,8 @@ class GuardWatch:
         counted: Mapping[str, Sequence[Reading]],
         nothing: Mapping[str, str],
     ) -> Ended | None:
-        """What is broken: by the last two ``readings`` of each metric, by those that have ``counted`` so far, and by
-        those that showed ``nothing`` now (with the reason).
+        """Return what is broken: by the last two ``readings`` of each metric, by those that have ``counted`` so far,
+        and by those that showed ``nothing`` now (with the reason).
         """
         for guard in self.design.guards:
             if guard.metric in nothing:
@@ -74,9 +74,9 @@ class GuardWatch:
                     return Ended("guard", f"guard {guard.text}: cannot be checked: {nothing[guard.metric]}")
                 continue
             self._blind[guard.text] = 0
-            own = readings.get(guard.metric, ())
-            value = _value(partial(latest, self.folds[guard.metric]), own)
-            words = self._silent(guard, value, own)
+            of_metric = readings.get(guard.metric, ())
+            value = _value(partial(latest, self.folds[guard.metric]), of_metric)
+            words = self._silent(guard, value, of_metric)
             if not words:
                 both = counted.get(guard.metric, ())
                 words = self._beyond(guard, value) if guard.sign else self._worse(guard, both)
@@ -84,12 +84,12 @@ class GuardWatch:
                 return Ended("guard", words)
         return beyond_load(self.design)
 
-    def _silent(self, guard: Guard, value: float | None, own: Sequence[Reading]) -> str:
+    def _silent(self, guard: Guard, value: float | None, of_metric: Sequence[Reading]) -> str:
         """A service that answers nothing under the tried value is no service that keeps its guards."""
-        if not own:
+        if not of_metric:
             return ""
-        now_s = own[-1].at_s
-        since_s = self._valued_s.setdefault(guard.metric, own[0].at_s)
+        now_s = of_metric[-1].at_s
+        since_s = self._valued_s.setdefault(guard.metric, of_metric[0].at_s)
         if value is not None:
             self._valued_s[guard.metric] = now_s
         elif now_s - since_s > self._silence_s(guard.metric) - _JITTER_SECONDS:
@@ -122,7 +122,7 @@ class GuardWatch:
         return f"guard {guard.text}: {guard.metric} is {amount(value, unit)}, {amount(usual, unit)} under the baseline"
 
     def _metric(self, guard: Guard) -> Metric:
-        return next(one.metric for one in self.design.all_metrics if one.metric.name == guard.metric)
+        return next(metric.metric for metric in self.design.all_metrics if metric.metric.name == guard.metric)
 
 
 def longest_silence(line: Sequence[tuple[float, float | None]]) -> float:
@@ -135,7 +135,7 @@ def longest_silence(line: Sequence[tuple[float, float | None]]) -> float:
 
 
 def holds(guard: Guard, value: float) -> bool:
-    """Whether ``value`` is as a guard with a sign wants it."""
+    """Return whether ``value`` is as a guard with a sign wants it."""
     match guard.sign:
         case "<":
             return value < guard.limit
@@ -156,23 +156,23 @@ def _value(fold: Fold, readings: Sequence[Reading]) -> float | None:
 
 
 def beyond_load(design: LiveDesign) -> Ended | None:
-    """Whether the machine has more to do than it may have for an experiment."""
+    """Return whether the machine has more to do than it may have for an experiment."""
     if design.max_load is not None and (load := load_average()) > design.max_load:
         return Ended("load", f"the load average is {number(load)}, more than {design.max_load:g}")
     if design.max_pressure is not None:
         for resource in ("cpu", "io", "memory"):
-            found = pressure(resource)
-            if found > design.max_pressure:
+            stalled = pressure(resource)
+            if stalled > design.max_pressure:
                 limit = percent(design.max_pressure)
                 return Ended(
-                    "load", f"tasks wait for {resource} {percent(round(found, 3))} of the time, more than {limit}"
+                    "load", f"tasks wait for {resource} {percent(round(stalled, 3))} of the time, more than {limit}"
                 )
     return None
 
 
 def load_average() -> float:
-    """How many tasks ran or waited, on average over about the last minute (proc_loadavg(5)). Read from the file:
-    containers may have one of their own.
+    """Return the mean number of tasks that ran or waited in about the last minute (proc_loadavg(5)). Read from the
+    file: containers may have one of their own.
     """
     return float(read_file(Path("/proc/loadavg")).split()[0])
 

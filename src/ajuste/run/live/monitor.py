@@ -52,7 +52,10 @@ class Watched:
 
     def counted(self) -> dict[str, list[Reading]]:
         """The readings of the part that counts."""
-        return {name: [one for one in own if one.at_s >= self.counted_s] for name, own in self.readings.items()}
+        return {
+            name: [reading for reading in of_metric if reading.at_s >= self.counted_s]
+            for name, of_metric in self.readings.items()
+        }
 
 
 class Heart:
@@ -176,12 +179,14 @@ class LiveMonitor:
             self._end(Ended("fault", killed))
 
     def _looks(self) -> Sequence[float]:
-        """When to look: each second, where the part that counts begins, and just before the end."""
+        """Return when to look: each second, where the part that counts begins, and just before the end."""
         begin, end = self.watched.begin_s, self.watched.begin_s + self._slice_s - 0.05
         count = int(self._slice_s / LOOK_SECONDS)
         ticks = {begin + LOOK_SECONDS * tick for tick in range(count + 1)}
         near = (self.watched.counted_s, end)
-        ticks = {tick for tick in ticks if tick < end and all(abs(tick - one) > LOOK_SECONDS / 3 for one in near)}
+        ticks = {
+            tick for tick in ticks if tick < end and all(abs(tick - instant) > LOOK_SECONDS / 3 for instant in near)
+        }
         return sorted(ticks | set(near))
 
     def _look(self) -> Ended | None:
@@ -212,8 +217,8 @@ class LiveMonitor:
         threading.Thread(target=lambda: answer.set_result(self._read(origin)), name="source", daemon=True).start()
         return answer
 
-    def _take(self, found: Mapping[str, Reading | str], nothing: dict[str, str]) -> None:
-        for name, reading in found.items():
+    def _take(self, answers: Mapping[str, Reading | str], nothing: dict[str, str]) -> None:
+        for name, reading in answers.items():
             match reading:
                 case Reading():
                     self.watched.readings.setdefault(name, []).append(reading)
@@ -221,16 +226,16 @@ class LiveMonitor:
                     nothing[name] = why
 
     def _read(self, origin: str) -> dict[str, Reading | str]:
-        """What each source of ``origin`` shows, or why it shows nothing."""
-        found: dict[str, Reading | str] = {}
+        """Read what each source of ``origin`` shows, or why it shows nothing."""
+        answers: dict[str, Reading | str] = {}
         for name, source in self._sources.items():
             if source.origin == origin:
                 try:
-                    shown = look_at(source)
-                    found[name] = Reading(self._now_s(), shown)
+                    answer = look_at(source)
+                    answers[name] = Reading(self._now_s(), answer)
                 except NothingShownError as nothing:
-                    found[name] = str(nothing)
-        return found
+                    answers[name] = str(nothing)
+        return answers
 
 
 MISSING_SHARE: Final = 0.2
@@ -260,19 +265,19 @@ def slice_trial(
 ) -> Trial:
     """The trial of a slice. Unusual load is no matter: a live service has a load of its own."""
     alone = replace(observation, disturbances=())
-    found = trial(slot, attempt, plan, alone, TrialReading(any_exit=True), started=started, earlier=earlier)
+    measured = trial(slot, attempt, plan, alone, TrialReading(any_exit=True), started=started, earlier=earlier)
     values, problems = _values(watched, sources, design)
     problems = [*([watched.ended.words] if watched.ended else _short(observation, watched, design)), *problems]
     if abs(watched.stepped_s) > STEP_SECONDS:
         way = "forward" if watched.stepped_s > 0 else "back"
         problems.append(f"the clock was set {way} by {duration(abs(watched.stepped_s))}")
     broken = {BREACH: 1.0} if watched.ended and watched.ended.kind == "guard" else {}
-    reasons = [*([found.reason] if found.status != "ok" else []), *problems]
-    return found.model_copy(
+    reasons = [*([measured.reason] if measured.status != "ok" else []), *problems]
+    return measured.model_copy(
         update={
             "metrics": {**values, BEGIN: watched.counted_s, END: watched.end_s, **broken},
             "not_supported": {},
-            "status": "flagged" if problems and found.status == "ok" else found.status,
+            "status": "flagged" if problems and measured.status == "ok" else measured.status,
             "reason": "; ".join(reasons),
             "console": _timeline(watched, sources),
         }
@@ -309,41 +314,41 @@ def _exit(observation: Observation) -> Exited | None:
 
 def _values(watched: Watched, sources: Mapping[str, Source], design: LiveDesign) -> tuple[dict[str, float], list[str]]:
     """The figure of each metric over what counts, and what is wrong with those that the verdict rests on."""
-    found: dict[str, float] = {}
+    means: dict[str, float] = {}
     problems: list[str] = []
-    deciding = {one.metric.name for one in design.metrics}
+    deciding = {metric.metric.name for metric in design.metrics}
     counted = watched.counted()
     for name, source in sources.items():
-        own = counted.get(name, [])
+        of_metric = counted.get(name, [])
         missing = watched.nothing.get(name, [])
         why = ""
         try:
-            value = source.fold(own)
+            value = source.fold(of_metric)
         except CounterResetError as reset:
             value, why = None, f"{name}: {reset}"
         if value is not None:
-            found[name] = value
+            means[name] = value
         elif not why:
             why = f"{name} has no value" + (f": {missing[-1]}" if missing else "")
-        if not why and len(missing) > MISSING_SHARE * (len(own) + len(missing)):
+        if not why and len(missing) > MISSING_SHARE * (len(of_metric) + len(missing)):
             why = f"{name} showed nothing {count_of(len(missing), 'time')}: {missing[-1]}"
         if why and name in deciding:
             problems.append(why)
-    return found, problems
+    return means, problems
 
 
 def _timeline(watched: Watched, sources: Mapping[str, Source]) -> str:
-    """Each metric between two readings, as one line of JSON: when, and how much."""
-    lines = {name: _line(sources[name], own) for name, own in watched.readings.items()}
+    """Return each metric between two readings, as one line of JSON: when, and how much."""
+    lines = {name: _line(sources[name], of_metric) for name, of_metric in watched.readings.items()}
     return json.dumps({"readings": lines}, separators=(",", ":"))
 
 
 def _line(source: Source, readings: list[Reading]) -> list[tuple[float, float | None]]:
-    found: list[tuple[float, float | None]] = []
+    points: list[tuple[float, float | None]] = []
     for place, reading in enumerate(readings[1:]):
         try:
             value = latest(source.fold, readings[place : place + 2])
         except CounterResetError:
             value = None
-        found.append((round(reading.at_s, 3), value))
-    return found
+        points.append((round(reading.at_s, 3), value))
+    return points

@@ -61,12 +61,12 @@ class SlicesPrediction:
 
     @property
     def slices(self) -> int | None:
-        """In which it is found in 95 of 100 runs."""
+        """Return the number of slices in which it is found in 95 of 100 runs."""
         return self.plan.slices if self.plan else None
 
     @property
     def says(self) -> str:
-        """In a few sentences."""
+        """Describe the prediction in a few sentences."""
         effect = f"a change of {percent(self.effect)} of {self.metric.name}"
         if self.plan is None:
             slices = FEWEST_BLOCKS * self.block_slices
@@ -79,11 +79,11 @@ class SlicesPrediction:
             return f"Predicted: no number of slices worth giving finds {effect}, by {self.source}. {self._cure()}"
         length = f"{self.plan.slices:,} slices ({duration(self.plan.slices * self.design.slice_s)})"
         high = "more than can be said" if self.plan.high is None else f"{self.plan.high:,}"
-        said = (
+        text = (
             f"Predicted: {length} find {effect} in {100 * FOUND:.0f} of 100 runs, {self.plan.typical:,} in half of "
             f"them. By {self.source} it may be {self.plan.low:,} to {high}, under a load like theirs."
         )
-        return said if self.plan.slices * self.design.slice_s <= self.design.for_s else f"{said} {self._cure()}"
+        return text if self.plan.slices * self.design.slice_s <= self.design.for_s else f"{text} {self._cure()}"
 
     def _cure(self) -> str:
         return (
@@ -91,7 +91,9 @@ class SlicesPrediction:
         )
 
     def as_json(self) -> dict[str, object]:
-        """For programs; ``slices`` is null where nothing is known, or where it is beyond all measure."""
+        """Return the prediction for programs; ``slices`` is null where nothing is known, or where it is beyond all
+        measure.
+        """
         plan = self.plan
         return {
             "metric": self.metric.name,
@@ -108,26 +110,30 @@ class SlicesPrediction:
 def predictions(
     resolved: ResolvedStudy, known: Mapping[str, Known], trials: Sequence[Trial] = ()
 ) -> tuple[SlicesPrediction, ...]:
-    """For every deciding metric, from the slices so far where they tell enough, else from what was ``known`` before."""
+    """Predict every deciding metric from the slices so far if they suffice, else from what was ``known`` before."""
     return tuple(_predicted(resolved, metric, known.get(metric.name), trials) for metric in resolved.deciding)
 
 
-def longest(found: Sequence[SlicesPrediction]) -> SlicesPrediction:
+def longest(predicted: Sequence[SlicesPrediction]) -> SlicesPrediction:
     """The one that takes most; one of which nothing is known, before all."""
-    return max(found, key=lambda one: math.inf if one.slices is None else one.slices)
+    return max(predicted, key=lambda prediction: math.inf if prediction.slices is None else prediction.slices)
 
 
 def known_before(
     resolved: ResolvedStudy, sources: Mapping[str, Source], store: Store, machine: Mapping[str, str], apart: str = ""
 ) -> dict[str, Known]:
-    """What is known of each deciding metric before the run ``apart`` begins on ``machine`` (as the store names it)."""
+    """Return what is known of each deciding metric before the run ``apart`` begins on ``machine`` (in the store)."""
     design = resolved.live_design
-    found = {one.metric.name: _from_past(resolved, one, sources[one.metric.name]) for one in design.metrics}
-    missing = [one for one in design.metrics if found[one.metric.name] is None]
+    noises = {
+        metric.metric.name: _from_past(resolved, metric, sources[metric.metric.name]) for metric in design.metrics
+    }
+    missing = [metric for metric in design.metrics if noises[metric.metric.name] is None]
     runs = _alike(design, store, machine, apart) if missing else []
-    for one in missing:
-        found[one.metric.name] = _from_runs(one, [(then, trials) for then, trials in runs if _reads(then, one)])
-    return {name: one for name, one in found.items() if one is not None}
+    for metric in missing:
+        noises[metric.metric.name] = _from_runs(
+            metric, [(then, trials) for then, trials in runs if _reads(then, metric)]
+        )
+    return {name: metric for name, metric in noises.items() if metric is not None}
 
 
 def _predicted(
@@ -137,9 +143,9 @@ def _predicted(
     analysis = resolved.study.analysis
     length = slices_a_block(len(names), design.order)
     prediction = SlicesPrediction(metric, analysis.smallest_effect, design, length)
-    own = noise_of_blocks(slices_of(trials, metric.name), metric, resolved.baseline, _others(resolved))
-    if own is not None and own.blocks >= (FEWEST_BLOCKS if known is None else OWN_BLOCKS):
-        known = Known(own, f"the first {own.blocks} blocks")
+    observed = noise_of_blocks(slices_of(trials, metric.name), metric, resolved.baseline, _others(resolved))
+    if observed is not None and observed.blocks >= (FEWEST_BLOCKS if known is None else OWN_BLOCKS):
+        known = Known(observed, f"the first {observed.blocks} blocks")
     if known is None:
         return prediction
     noise = known.noise
@@ -154,7 +160,7 @@ def _others(resolved: ResolvedStudy) -> list[str]:
     return [name for name in resolved.names if name != resolved.baseline]
 
 
-def _from_past(resolved: ResolvedStudy, one: LiveMetric, source: Source) -> Known | None:
+def _from_past(resolved: ResolvedStudy, metric: LiveMetric, source: Source) -> Known | None:
     if source.past is None:
         return None
     design = resolved.live_design
@@ -163,7 +169,7 @@ def _from_past(resolved: ResolvedStudy, one: LiveMetric, source: Source) -> Know
     except NothingShownError:
         return None
     values = values[np.isfinite(values)]
-    noise = noise_of_pilot(values, len(resolved.names), design.order, ratio=one.metric.scale == "ratio")
+    noise = noise_of_pilot(values, len(resolved.names), design.order, ratio=metric.metric.scale == "ratio")
     if noise is None or noise.blocks < FEWEST_BLOCKS:
         return None
     return Known(noise, f"{duration(len(values) * design.slice_s)} that Prometheus remembers")
@@ -173,9 +179,9 @@ def _alike(
     design: LiveDesign, store: Store, machine: Mapping[str, str], apart: str
 ) -> list[tuple[ResolvedStudy, list[Trial]]]:
     """The latest runs on this machine that have a metric of ``design``, in slices as long and in the same order."""
-    found: list[tuple[ResolvedStudy, list[Trial]]] = []
+    alike: list[tuple[ResolvedStudy, list[Trial]]] = []
     for head in store.runs():
-        if head.imported or head.workload != "live" or head.id == apart or len(found) == _MOST_RUNS:
+        if head.imported or head.workload != "live" or head.id == apart or len(alike) == _MOST_RUNS:
             continue
         run = store.find_run(head.id)
         then = _study_of(run)
@@ -184,10 +190,10 @@ def _alike(
             and then.live_design.slice_s == design.slice_s
             and then.live_design.order == design.order
             and run.environment.get("this machine") == machine
-            and any(_reads(then, one) for one in design.metrics)
+            and any(_reads(then, candidate) for candidate in design.metrics)
         ):
-            found.append((then, store.trials(run)))
-    return found
+            alike.append((then, store.trials(run)))
+    return alike
 
 
 def _study_of(run: Run) -> ResolvedStudy | None:
@@ -199,22 +205,24 @@ def _study_of(run: Run) -> ResolvedStudy | None:
     return then if then.live is not None else None
 
 
-def _reads(then: ResolvedStudy, one: LiveMetric) -> bool:
-    place = (one.kind, one.where, one.metric.name, one.metric.unit, one.metric.scale)
+def _reads(then: ResolvedStudy, metric: LiveMetric) -> bool:
+    place = (metric.kind, metric.where, metric.metric.name, metric.metric.unit, metric.metric.scale)
     others = then.live_design.metrics
     return any(place == (two.kind, two.where, two.metric.name, two.metric.unit, two.metric.scale) for two in others)
 
 
-def _from_runs(one: LiveMetric, runs: Sequence[tuple[ResolvedStudy, list[Trial]]]) -> Known | None:
-    found = [
+def _from_runs(metric: LiveMetric, runs: Sequence[tuple[ResolvedStudy, list[Trial]]]) -> Known | None:
+    noises = [
         noise
         for then, trials in runs
-        if (noise := noise_of_blocks(slices_of(trials, one.metric.name), one.metric, then.baseline, _others(then)))
+        if (
+            noise := noise_of_blocks(slices_of(trials, metric.metric.name), metric.metric, then.baseline, _others(then))
+        )
     ]
-    own = [noise for noise in found if noise.scale == found[0].scale]
-    blocks = sum(noise.blocks for noise in own)
+    comparable = [noise for noise in noises if noise.scale == noises[0].scale]
+    blocks = sum(noise.blocks for noise in comparable)
     if blocks < FEWEST_BLOCKS:
         return None
-    values = np.concatenate([noise.values for noise in own])
-    runs_said = "an earlier run" if len(own) == 1 else f"{len(own)} earlier runs"
-    return Known(BlockNoise(own[0].scale, values, blocks, own[0].mean), f"{blocks} blocks of {runs_said}")
+    values = np.concatenate([noise.values for noise in comparable])
+    runs_said = "an earlier run" if len(comparable) == 1 else f"{len(comparable)} earlier runs"
+    return Known(BlockNoise(comparable[0].scale, values, blocks, comparable[0].mean), f"{blocks} blocks of {runs_said}")

@@ -60,13 +60,13 @@ def rate(readings: Sequence[Reading]) -> float | None:
 
 
 def mean_of_events(readings: Sequence[Reading]) -> float | None:
-    """From the sum and the number of events: the mean of those between."""
+    """Return the mean of the events between two readings of their sum and number."""
     grown, _ = _grown(readings)
     return grown[0] / grown[1] if len(grown) > 1 and grown[1] > 0 else None
 
 
 def quantile_of_buckets(share: float, bounds: Sequence[float]) -> Fold:
-    """From a histogram's cumulative buckets up to ``bounds``: a quantile of the events between, on the straight line
+    """Return the reader of a quantile from a histogram's cumulative buckets up to ``bounds``, on the straight line
     within its bucket.
 
     Source: histogram_quantile() of Prometheus.
@@ -125,7 +125,7 @@ def _values(readings: Sequence[Reading]) -> list[float]:
 
 
 def _grown(readings: Sequence[Reading]) -> tuple[Shown, float]:
-    """By how much each counter has grown, in how many seconds."""
+    """Return the growth of each counter, and in how many seconds."""
     if len(readings) < 2:
         return (), 0.0
     for earlier, later in pairwise(readings):
@@ -211,7 +211,7 @@ def require_web(url: str) -> None:
 
 
 def page(url: str, limit_s: float = READ_SECONDS) -> bytes:
-    """What is at ``url`` now, whole. Raises NothingShownError, also for a body that breaks off."""
+    """Fetch the whole page at ``url``. Raises NothingShownError, also for a body that breaks off."""
     import httpx
 
     client = _client()  # the first takes a while
@@ -220,14 +220,14 @@ def page(url: str, limit_s: float = READ_SECONDS) -> bytes:
         with client.stream("GET", url, timeout=limit_s) as answer:
             if answer.status_code != httpx.codes.OK:
                 raise NothingShownError(f"{url} answers {answer.status_code} {answer.reason_phrase}")
-            found = bytearray()
+            body = bytearray()
             for chunk in answer.iter_raw():
-                found += chunk
-                if len(found) > _MOST_OF_A_PAGE:
+                body += chunk
+                if len(body) > _MOST_OF_A_PAGE:
                     raise NothingShownError(f"{url} has more than {_MOST_OF_A_PAGE >> 20} MiB")
                 if time.monotonic() > deadline:
                     raise NothingShownError(f"{url} took longer than {limit_s} s")
-            return bytes(found)
+            return bytes(body)
     except httpx.TimeoutException:
         raise NothingShownError(f"{url} took longer than {limit_s} s") from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
@@ -238,7 +238,7 @@ _MOST_OF_A_FILE: Final = 4 << 20
 
 
 def read_file(path: Path) -> str:
-    """What ``path`` has now. Raises NothingShownError."""
+    """Read what ``path`` has now. Raises NothingShownError."""
     try:
         with path.open("rb") as file:
             return file.read(_MOST_OF_A_FILE).decode(errors="replace")
@@ -282,17 +282,17 @@ class FollowedLog:
 
     def lines(self) -> list[str]:
         """Whole lines only; the rest is given once its end has come. Raises NothingShownError."""
-        found = self._new()
+        lines = self._new()
         try:
             here = self._path.stat()
         except FileNotFoundError:
-            return found
+            return lines
         except OSError as error:
             raise NothingShownError(f"cannot read {self._path}: {error.strerror}") from None
         if not os.path.samestat(here, os.fstat(self._file.fileno())):
             self._follow()
-            found += self._new()
-        return found
+            lines += self._new()
+        return lines
 
     def _follow(self) -> None:
         """Go on with the file that took the place of this one."""

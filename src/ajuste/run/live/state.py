@@ -37,32 +37,32 @@ class LiveState(BaseModel):
 
     @property
     def is_alive(self) -> bool:
-        """Whether its process is there."""
+        """Return whether its process exists."""
         if self.boot != boot_id():
             return False
         return started_ticks(self.pid) == self.started_ticks
 
 
 def own_state(run: str, study: str) -> LiveState:
-    """That of this process, which has done nothing yet."""
+    """Return the state of this process, which has done nothing yet."""
     pid = os.getpid()
     return LiveState(run=run, study=study, pid=pid, started_ticks=started_ticks(pid), boot=boot_id())
 
 
 def directory(home: Home) -> Path:
-    """Where live experiments keep what is of this machine and now."""
+    """Return the directory of the current state of live experiments."""
     return home.followed / "live"
 
 
 def keep_state(home: Home, state: LiveState) -> None:
-    """Replace what is known of it."""
+    """Store the state."""
     place = directory(home)
     make_directory(place)
     replace_file(place / _NAME, state.model_dump_json().encode())
 
 
 def kept_state(home: Home) -> LiveState | None:
-    """What was kept last, whether or not it goes on; None where there is nothing."""
+    """Return the last stored state, whether or not it goes on; None if there is none."""
     try:
         return LiveState.model_validate_json((directory(home) / _NAME).read_bytes())
     except (OSError, ValidationError):
@@ -76,7 +76,7 @@ def ask_to_stop(home: Home, run: str) -> None:
 
 
 def is_asked_to_stop(home: Home, run: str) -> bool:
-    """Whether it was asked to."""
+    """Return whether the experiment was asked to stop."""
     try:
         return (directory(home) / _STOP).read_text(encoding="utf-8") == run
     except (OSError, ValueError):
@@ -84,5 +84,5 @@ def is_asked_to_stop(home: Home, run: str) -> bool:
 
 
 def forget_stop(home: Home) -> None:
-    """It has ended."""
+    """Remove the request to stop."""
     (directory(home) / _STOP).unlink(missing_ok=True)

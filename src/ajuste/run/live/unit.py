@@ -37,8 +37,8 @@ def systemctl(*words: str) -> None:
     """Raises RunError."""
     done = subprocess.run(["systemctl", *words], capture_output=True, text=True, check=False)
     if done.returncode:
-        said = done.stderr.strip().splitlines()
-        raise RunError(f"systemctl {' '.join(words)} failed: {said[-1] if said else done.returncode}")
+        messages = done.stderr.strip().splitlines()
+        raise RunError(f"systemctl {' '.join(words)} failed: {messages[-1] if messages else done.returncode}")
 
 
 def require_systemd(booted: Path = BOOTED) -> None:
@@ -53,7 +53,7 @@ def require_systemd(booted: Path = BOOTED) -> None:
 
 
 def unit_name(study: str) -> str:
-    """That of the experiment ``study``."""
+    """Return the unit's name for the experiment ``study``."""
     assert _STUDY_NAME.fullmatch(study), study
     return f"ajuste-live-{study}.service"
 
@@ -93,7 +93,7 @@ def unit_text(command: Sequence[str], study: str, ended: Path, environment: Mapp
     The agent outlives a crash, for it restores then: systemd must not kill it. If it was killed all the same, what it
     left is restored before the experiment goes on.
     """
-    own = {key: environment[key] for key in _PASSED_ON if key in environment} | {ENDED: str(ended)}
+    variables = {key: environment[key] for key in _PASSED_ON if key in environment} | {ENDED: str(ended)}
     return "\n".join(
         [
             "[Unit]",
@@ -106,7 +106,7 @@ def unit_text(command: Sequence[str], study: str, ended: Path, environment: Mapp
             "Type=exec",
             f"ExecStartPre={unit_word(command[0])} restore",
             f"ExecStart={' '.join(map(unit_word, command))}",
-            *(f"Environment={unit_assignment(*one)}" for one in own.items()),
+            *(f"Environment={unit_assignment(*variable)}" for variable in variables.items()),
             "Restart=on-failure",
             "RestartPreventExitStatus=2 130",
             "RestartSec=10",
@@ -121,7 +121,7 @@ def unit_text(command: Sequence[str], study: str, ended: Path, environment: Mapp
 
 
 def is_installed(study: str, units: Path = UNITS) -> bool:
-    """Whether there is a unit of the experiment ``study``."""
+    """Return whether there is a unit of the experiment ``study``."""
     return bool(_STUDY_NAME.fullmatch(study)) and (units / unit_name(study)).exists()
 
 
@@ -137,7 +137,7 @@ def remove_unit(study: str, units: Path = UNITS, call: Systemctl = systemctl) ->
 
 
 def is_unit(environment: Mapping[str, str]) -> bool:
-    """Whether systemd runs this process as the unit of an experiment."""
+    """Return whether systemd runs this process as the unit of an experiment."""
     return ENDED in environment
 
 

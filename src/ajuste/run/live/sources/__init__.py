@@ -26,7 +26,9 @@ _PAUSE_SECONDS: Final = 1.0
 
 @cache
 def kinds() -> Mapping[str, Callable[[str], Source]]:
-    """What opens a source, by what stands before the colon. Each raises RequestError where nothing can be read."""
+    """Return the functions that open a source, by the word before the colon. Each raises RequestError where nothing can
+    be read.
+    """
     return MappingProxyType({module.KIND: module.open_source for module in modules_of(sys.modules[__name__]).values()})
 
 
@@ -35,29 +37,29 @@ def opened(design: LiveDesign, patience_s: float = 0.0, say: Say = lambda _: Non
     """The sources of all metrics by name, each of which shows something within ``patience_s``. Raises RequestError."""
     deadline = time.monotonic() + patience_s
     with ExitStack() as stack:
-        found: dict[str, Source] = {}
-        for one in design.all_metrics:
-            found[one.metric.name] = _open_until(deadline, one, say)
-            stack.callback(found[one.metric.name].close)
-        yield found
+        sources: dict[str, Source] = {}
+        for metric in design.all_metrics:
+            sources[metric.metric.name] = _open_until(deadline, metric, say)
+            stack.callback(sources[metric.metric.name].close)
+        yield sources
 
 
 def _open_until(deadline: float, metric: LiveMetric, say: Say) -> Source:
-    said = ""
+    problem = ""
     while True:
         try:
             return open_metric(metric)
         except RequestError as failure:
             if time.monotonic() > deadline:
                 raise
-            if failure.message != said:
-                said = failure.message
-                say(f"waiting: {visible_line(said)}")
+            if failure.message != problem:
+                problem = failure.message
+                say(f"waiting: {visible_line(problem)}")
         time.sleep(_PAUSE_SECONDS)
 
 
 def _within_time(read: Callable[[], T]) -> T:
-    """What ``read`` returns or raises; an endpoint whose headers never end is not waited for."""
+    """Return or raise what ``read`` does; an endpoint whose headers never end is not waited for."""
     answer: Future[T] = Future()
 
     def answered() -> None:

@@ -39,8 +39,8 @@ def open_source(where: str) -> Source:
         raise RequestError(f"found unbalanced quotes in {where!r}: {failure}; expected a command line") from None
     if not words:
         raise RequestError("the command is missing; expected a program with its arguments")
-    if found := next((word for word in words if word in _SHELL), None):
-        raise RequestError(f"{found} in {where!r} needs a shell", hint=f"use a shell: sh -c {shlex.quote(where)}")
+    if shell_word := next((word for word in words if word in _SHELL), None):
+        raise RequestError(f"{shell_word} in {where!r} needs a shell", hint=f"use a shell: sh -c {shlex.quote(where)}")
     program = shutil.which(words[0])
     if program is None:
         raise RequestError(f"program {words[0]} not found", hint=search_hint(words[0]))
@@ -80,7 +80,7 @@ def _run(argv: list[str], caller: User | None) -> Shown:
                 os.killpg(running.pid, signal.SIGKILL)
     if code:
         raise NothingShownError(f"{argv[0]} exited with code {code}")
-    found = _NUMBER.findall(tail)
-    if not found:
+    numbers = _NUMBER.findall(tail)
+    if not numbers:
         raise NothingShownError(f"{argv[0]} printed no number")
-    return (float(found[-1]),)
+    return (float(numbers[-1]),)

@@ -35,10 +35,10 @@ def _events(log: FollowedLog, keys: list[str]) -> Shown:
 
 def _value(line: str, keys: list[str]) -> float | None:
     try:
-        found: Any = json.loads(line)
+        part: Any = json.loads(line)
         for key in keys:
-            found = found[int(key)] if isinstance(found, list) else found[key]
-        value = float(found)
+            part = part[int(key)] if isinstance(part, list) else part[key]
+        value = float(part)
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
     return value if math.isfinite(value) else None

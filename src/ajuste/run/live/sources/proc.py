@@ -23,16 +23,16 @@ def open_source(where: str) -> Source:
     known = figure_sources()
     if name not in _FILES:
         raise RequestError(f"{name!r} is not a file of figures; expected one of {', '.join(_FILES)}")
-    figure = next((one for source, one in known.items() if source == name), None)
-    found = figure.find(key) if figure else None
-    if found is None:
-        names = [one.name for one in figure.figures] if figure else []
+    figure = next((file_figures for source, file_figures in known.items() if source == name), None)
+    pattern = figure.find(key) if figure else None
+    if pattern is None:
+        names = [key_figure.name for key_figure in figure.figures] if figure else []
         raise RequestError(
             f"{name} has no figure {key!r}",
             hint=did_you_mean(nearest_names(key, names, most=3)) or "see `ajuste help sampler-figures`",
         )
     file = Path("/proc") / name
-    return Source("files", lambda: _figure(file, key), rate if found.kind == "counter" else level)
+    return Source("files", lambda: _figure(file, key), rate if pattern.kind == "counter" else level)
 
 
 def _figure(file: Path, key: str) -> Shown:

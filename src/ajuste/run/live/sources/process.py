@@ -75,16 +75,16 @@ class _Gathered:
         self._total = 0.0
 
     def now(self) -> Shown:
-        found: dict[tuple[int, int], float] = {}
+        counters: dict[tuple[int, int], float] = {}
         for process in _named(self._name):
             try:
-                found[process.pid, started_ticks(process.pid)] = self._read(process)
+                counters[process.pid, started_ticks(process.pid)] = self._read(process)
             except (psutil.Error, OSError, IndexError, ValueError):
                 continue
-        if not found:
+        if not counters:
             raise NothingShownError(f"process {self._name} is not there any more")
         if not self._grows:
-            return (sum(found.values()),)
-        self._total += sum(max(0.0, value - self._last[key]) for key, value in found.items() if key in self._last)
-        self._last = found
+            return (sum(counters.values()),)
+        self._total += sum(max(0.0, value - self._last[key]) for key, value in counters.items() if key in self._last)
+        self._last = counters
         return (self._total,)

@@ -93,9 +93,11 @@ Pick = Callable[[Sequence[Family]], Shown]
 
 
 def chosen(series: Series, families: Sequence[Family]) -> tuple[Pick, Fold]:
-    """What of the page the series is, and how it becomes a figure. Raises RequestError for one that is not there."""
+    """Return how to read the series from the page, and to make a figure of it. Raises RequestError if it is missing."""
     samples = [sample for family in families for sample in family.samples]
-    family = next((one for one in families if series.name in (one.name, f"{one.name}_total")), None)
+    family = next(
+        (candidate for candidate in families if series.name in (candidate.name, f"{candidate.name}_total")), None
+    )
     kind = family.type if family is not None else ""
     if kind in ("summary", "histogram"):
         assert family is not None
@@ -106,55 +108,55 @@ def chosen(series: Series, families: Sequence[Family]) -> tuple[Pick, Fold]:
         )
     name = f"{series.name}_total" if kind == "counter" and not series.name.endswith("_total") else series.name
     grows = kind == "counter" or (kind != "gauge" and name.endswith(_OF_COUNTERS))
-    found = [sample for sample in samples if _is(sample, name, series.labels)]
-    _require(found, series, samples)
-    if len(found) > 1 and not grows:
+    matches = [sample for sample in samples if _is(sample, name, series.labels)]
+    _require(matches, series, samples)
+    if len(matches) > 1 and not grows:
         raise RequestError(
-            f"{series.name} stands for {len(found)} series; expected one",
-            hint="choose it by its labels, such as " + _words(found[0]),
+            f"{series.name} stands for {len(matches)} series; expected one",
+            hint="choose it by its labels, such as " + _words(matches[0]),
         )
     return (lambda now: (_sum(now, name, series.labels),)), rate if grows else level
 
 
 def _distribution(series: Series, kind: str, samples: Sequence[Sample]) -> tuple[Pick, Fold]:
-    own, labels = series.name, series.labels
+    name, labels = series.name, series.labels
     if series.quantile is None:
-        _require([one for one in samples if _is(one, f"{own}_count", labels)], series, samples)
-        parts = (f"{own}_sum", f"{own}_count")
+        _require([sample for sample in samples if _is(sample, f"{name}_count", labels)], series, samples)
+        parts = (f"{name}_sum", f"{name}_count")
         return (lambda now: tuple(_sum(now, part, labels) for part in parts)), mean_of_events
     if kind == "summary":
-        shown = [one for one in samples if _is(one, own, labels) and "quantile" in one.labels]
-        wanted = [one for one in shown if float(one.labels["quantile"]) == series.quantile]
+        quantiles = [sample for sample in samples if _is(sample, name, labels) and "quantile" in sample.labels]
+        wanted = [sample for sample in quantiles if float(sample.labels["quantile"]) == series.quantile]
         if len(wanted) != 1:
-            there = sorted({one.labels["quantile"] for one in shown})
+            there = sorted({sample.labels["quantile"] for sample in quantiles})
             raise RequestError(
-                f"the summary {own} shows {len(wanted)} series for the quantile {series.quantile}; expected one",
+                f"the summary {name} shows {len(wanted)} series for the quantile {series.quantile}; expected one",
                 hint=f"choose one of {', '.join(there)}"
                 if there
                 else "omit the @p for the mean; it shows no quantiles",
             )
         exact = dict(wanted[0].labels)
-        return (lambda now: (_sum(now, own, exact),)), level
-    bounds = sorted({float(one.labels["le"]) for one in samples if _is(one, f"{own}_bucket", labels)})
+        return (lambda now: (_sum(now, name, exact),)), level
+    bounds = sorted({float(sample.labels["le"]) for sample in samples if _is(sample, f"{name}_bucket", labels)})
     if not bounds:
         _require([], series, samples)
-    return (lambda now: _buckets(now, f"{own}_bucket", labels, bounds)), quantile_of_buckets(series.quantile, bounds)
+    return (lambda now: _buckets(now, f"{name}_bucket", labels, bounds)), quantile_of_buckets(series.quantile, bounds)
 
 
 def _buckets(now: Sequence[Family], name: str, labels: Mapping[str, str], bounds: Sequence[float]) -> Shown:
-    found = dict.fromkeys(bounds, 0.0)
+    counts = dict.fromkeys(bounds, 0.0)
     for family in now:
         for sample in family.samples:
             if _is(sample, name, labels):
                 bound = float(sample.labels.get("le", "nan"))
-                if bound not in found:
+                if bound not in counts:
                     raise NothingShownError(f"{name} has other buckets than before")
-                found[bound] += sample.value
-    return tuple(found.values())
+                counts[bound] += sample.value
+    return tuple(counts.values())
 
 
 def _sum(now: Sequence[Family], name: str, labels: Mapping[str, str]) -> float:
-    values = [one.value for family in now for one in family.samples if _is(one, name, labels)]
+    values = [sample.value for family in now for sample in family.samples if _is(sample, name, labels)]
     if not values:
         raise NothingShownError(f"{name} is not shown any more")
     total = sum(values)
@@ -167,11 +169,11 @@ def _is(sample: Sample, name: str, labels: Mapping[str, str]) -> bool:
     return sample.name == name and all(sample.labels.get(key) == value for key, value in labels.items())
 
 
-def _require(found: Sequence[Sample], series: Series, samples: Sequence[Sample]) -> None:
-    if found:
+def _require(matches: Sequence[Sample], series: Series, samples: Sequence[Sample]) -> None:
+    if matches:
         return
-    alike = [_words(one) for one in samples if one.name == series.name]
-    names = list(dict.fromkeys(one.name for one in samples))
+    alike = [_words(sample) for sample in samples if sample.name == series.name]
+    names = list(dict.fromkeys(sample.name for sample in samples))
     near = did_you_mean(nearest_names(series.name, names, most=3))
     raise RequestError(
         f"series {series.name} not found on the page" if not alike else f"{series.name} has no series of these labels",

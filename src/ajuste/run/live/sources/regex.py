@@ -41,10 +41,10 @@ def _events(log: FollowedLog, pattern: str) -> Shown:
     """The searching is elsewhere: who writes the log could keep this process busy."""
     lines = log.lines()
     try:
-        found = found_in(lines, pattern, READ_SECONDS) if lines else []
+        matches = found_in(lines, pattern, READ_SECONDS) if lines else []
     except ParseError as failure:
         raise NothingShownError(failure.message) from None
-    return tuple(value for text in found if (value := _number(text)) is not None)
+    return tuple(value for text in matches if (value := _number(text)) is not None)
 
 
 def _number(text: str) -> float | None:
