@@ -10,7 +10,6 @@ from pydantic import Field
 
 from ajuste.model.base import BaseModel, rare
 from ajuste.model.boot import BootFindings
-from ajuste.model.diagnostic import Diagnostics
 from ajuste.model.live import LiveRecord
 from ajuste.model.metric import Metric, PredictionRule, Scale
 from ajuste.model.relevance import NoChance
@@ -19,6 +18,77 @@ from ajuste.model.trial import KERNEL_FACTOR, Factor
 from ajuste.model.tuning import Tuning
 from ajuste.model.verdict import AcrossMachines, FactorCell, FactorEffect, LineEffect, Ranking, Verdict, Word
 from ajuste.model.wording import blocks_of, count_of
+
+Kind = Literal[
+    "drift",
+    "warm-up",
+    "order",
+    "carry-over",
+    "autocorrelation",
+    "bimodality",
+    "outliers",
+    "unequal variance",
+]
+
+
+class Diagnostic(BaseModel):
+    """What one diagnostic found on one metric, over all configurations together.
+
+    ``value`` is described by ``measures``; ``configuration`` is the one where it is strongest, if it is of single ones.
+    ``p_value`` is corrected for the number of configurations but not for that of diagnostics; ``present`` is (Holm).
+    ``naive_error`` is how often a t test at 5 % on two batches would find a difference between equals with just this
+    in the data; None where it has no influence. ``matters``: it is present, and changes what a naive comparison or the
+    verdict says. ``why`` says why Ajuste's verdict is ``verdict_affected`` or not.
+    """
+
+    kind: Kind
+    metric: str
+    measures: str
+    value: float
+    configuration: str = ""
+    p_value: float | None = None
+    present: bool
+    matters: bool
+    says: str
+    naive_error: float | None = None
+    verdict_affected: bool = False
+    why: str
+
+
+class Naive(BaseModel):
+    """How often Welch's t test at 5 % finds a difference between equals, if each is measured ``batch`` times in a row:
+    the ``error`` over ``windows`` pieces of what really was measured, with the configurations' means taken out.
+
+    ``narrowing`` is by what factor the standard deviation of a difference is smaller within blocks.
+    """
+
+    metric: str
+    batch: int
+    windows: int
+    error: float
+    narrowing: float | None
+    says: str
+
+
+class Course(BaseModel):
+    """How far the mean of each of ``blocks`` is from the mean of all, configurations' means taken out: a ratio or a
+    difference. Of very many blocks some, at even distances.
+    """
+
+    metric: str
+    scale: Literal["ratio", "difference"]
+    blocks: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+class Diagnostics(BaseModel):
+    """All that was looked for; ``level`` is the error rate of all alarms together on clean data."""
+
+    level: float
+    found: tuple[Diagnostic, ...]
+    naive: tuple[Naive, ...] = ()
+    courses: tuple[Course, ...] = ()
+
 
 if TYPE_CHECKING:
     from ajuste.model.explanation import Explanation

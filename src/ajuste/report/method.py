@@ -12,10 +12,9 @@ from ajuste.analysis.atlas import agreement, question_kind, shipped_atlas
 from ajuste.catalogue.loader import catalogue
 from ajuste.machine.inventory.inventory import Inventory
 from ajuste.model.boot import BOOTS
-from ajuste.model.diagnostic import Diagnostic, Diagnostics
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
 from ajuste.model.relevance import RELEVANCE
-from ajuste.model.results import Results
+from ajuste.model.results import Diagnostic, Diagnostics, Results
 from ajuste.model.wording import count_of, listed, visible_line
 from ajuste.report.document import (
     Block,

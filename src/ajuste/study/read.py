@@ -16,10 +16,9 @@ from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.model.error import Place, RequestError
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.study.check import check
-from ajuste.study.factors import ParseKernel
+from ajuste.study.factors import ParseKernel, with_levels
 from ajuste.study.location import HINT, KeyPath, StudyOrigin, StudySource
 from ajuste.study.problem import Problem, error, from_validation
-from ajuste.study.ranges import with_levels
 from ajuste.study.schema import Study
 from ajuste.study.services import with_services
 from ajuste.study.settings import WORKLOAD_PREFIX

@@ -19,6 +19,7 @@ from ajuste.outputs.pattern import Pattern, Pointer
 from ajuste.study.answerable import guest_notes
 from ajuste.study.commands import Commands
 from ajuste.study.explain import explain, successor_notes
+from ajuste.study.factors import span_of
 from ajuste.study.measures import (
     deciding_metrics,
     described_metrics,
@@ -27,7 +28,6 @@ from ajuste.study.measures import (
     resolve_timelines,
     wants_shares,
 )
-from ajuste.study.ranges import span_of
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
 from ajuste.study.settings import (

@@ -9,9 +9,9 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.design.combinations import combinations, spaced
 from ajuste.design.search.goal import Search, constrained_metric, goal_of, split_objective
 from ajuste.model.error import RequestError
+from ajuste.study.factors import numbers_of, span_of
 from ajuste.study.measures import find_metric
 from ajuste.study.problem import Problem
-from ajuste.study.ranges import numbers_of, span_of
 from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import FactorTable, Study

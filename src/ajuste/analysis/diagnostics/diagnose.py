@@ -22,10 +22,9 @@ from ajuste.analysis.diagnostics.residuals import (
     residuals_of,
 )
 from ajuste.analysis.pairs import Trials, clean_trials
-from ajuste.model.diagnostic import Course, Diagnostic, Diagnostics, Naive
 from ajuste.model.measurements import different
 from ajuste.model.metric import Metric
-from ajuste.model.results import Clock
+from ajuste.model.results import Clock, Course, Diagnostic, Diagnostics, Naive
 from ajuste.model.wording import number, percent
 
 # Unequal variance: whether some configurations vary more than others.

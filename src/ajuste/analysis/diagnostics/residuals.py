@@ -14,8 +14,8 @@ from scipy.special import nctdtr, stdtr, stdtrit
 
 from ajuste.analysis.pairs import Clean
 from ajuste.analysis.summary import FAR, MAD_SCALE, distances_from_median, far_places, median
-from ajuste.model.diagnostic import Kind
 from ajuste.model.metric import Metric, Scale
+from ajuste.model.results import Kind
 from ajuste.model.wording import change, count_of
 
 Floats = NDArray[np.float64]
@@ -168,7 +168,7 @@ MOST_NAMED: Final = 5
 
 @dataclass(frozen=True)
 class DiagnosticFinding:
-    """See ``model.diagnostic.Diagnostic``. Without a ``p_value`` it is ``certain`` whether it is there.
+    """See ``model.results.Diagnostic``. Without a ``p_value`` it is ``certain`` whether it is there.
 
     ``spoils``: it is worth knowing even where it misleads no test.
     """

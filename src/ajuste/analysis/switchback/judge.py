@@ -25,10 +25,10 @@ from ajuste.analysis.switchback.evidence import (
     sequence_interval,
 )
 from ajuste.analysis.verdict import deciding_width, of_effect, reason_of, unmeasured, word_of
-from ajuste.model.diagnostic import Diagnostic, Diagnostics
 from ajuste.model.live import Slice
 from ajuste.model.measurements import Gathering
 from ajuste.model.metric import Metric
+from ajuste.model.results import Diagnostic, Diagnostics
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import change, count_of
 

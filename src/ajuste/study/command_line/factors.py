@@ -17,7 +17,7 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.tunable import Scale
 from ajuste.study.command_line.request import HINT, Request, between_commas, wrong
-from ajuste.study.ranges import RANGE_MARK
+from ajuste.study.factors import RANGE_MARK
 from ajuste.study.schema import FactorTable, Study
 from ajuste.study.settings import canonical, names_set
 
