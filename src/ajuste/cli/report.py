@@ -238,7 +238,8 @@ def _print_mail(results: Results, metrics: list[str], mechanism: str | None, url
     explaining = _results(url, [mechanism], trials=False, as_json=False) if mechanism else None
     if explaining is not None and not explaining.explanations:
         raise RequestError(
-            f"--mechanism {mechanism}: the run has no recording", hint=f"record it first with ajuste why {mechanism}"
+            f"--mechanism {mechanism}: the run has no recording",
+            hint=f"run `ajuste why {mechanism}` first, or name another run",
         )
     typer.echo(mail(results, metrics, study_text(study.document(), command), explaining), nl=False)
 
