@@ -33,7 +33,6 @@ if TYPE_CHECKING:  # The list of runs needs no more than the standard library.
     "ajuste report messages --pictures figures",
     "ajuste report messages --markdown messages.md",
     "ajuste report messages --format lkml",
-    "ajuste report messages --format lkml --mechanism messages-in-a-guest",
 )
 def report(
     runs: Annotated[

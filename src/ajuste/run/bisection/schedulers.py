@@ -46,7 +46,7 @@ def recipe_of(scheduler: str, command: str | None, ends: Ends) -> Recipe:
         except ValueError as error:
             raise RequestError(f"--make {command!r}: {error}; expected a command") from None
         if not words:
-            raise RequestError("--make is empty; expected a command", hint='for example --make "make scx_mine"')
+            raise RequestError("--make is empty; expected a command", hint='give one, such as --make "make scx_mine"')
         return Recipe(words, scheduler)
     files = revision_source(ends.repository, ends.good).manifest
     name, jobs = PurePosixPath(scheduler).name, f"-j{jobs_here()}"

@@ -131,8 +131,8 @@ class Failures:
 
 
 def trials_without_failure(bad: Failures, confidence: float) -> int:
-    """How many trials must go well until a candidate is told from the bad end, some of whose trials failed: as many as
-    would all go well there with a probability of at most 1 - ``confidence``.
+    """How many trials must go well until a candidate is distinguished from the bad end, some of whose trials failed: as
+    many as would all go well there with a probability of at most 1 - ``confidence``.
     """
     if bad.failed >= bad.trials:
         return 1
@@ -175,7 +175,8 @@ StudyOfStep = Callable[[Study, str, str, str, int], Study]
 class BisectionSession:
     """Measures candidates against ``good``. ``measure`` carries out a study, or goes on with it where its budget is
     larger now, and raises RequestError or RunError where it cannot. ``tests`` is about how many verdicts the search
-    takes: all of them together have the study's confidence. Where trials of the bad end fail, that is what is sought.
+    takes: all of them together have the study's confidence. Where trials of the bad end fail, Ajuste searches for what
+    makes them fail.
     """
 
     study: Study
