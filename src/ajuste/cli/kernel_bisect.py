@@ -97,7 +97,9 @@ def bisect(
     place, say = home(), Activity(log=True, quiet=quiet).say  # Each step has its own display.
     watching = partial(BuildProgress, quiet=quiet)
     known = catalogue()
-    chosen = chosen_study(study, known, kernel, seed, None, parameter)
+    chosen = chosen_study(study, known, None, seed, None, parameter)
+    if kernel is not None:  # Factors are left out, also one of kernels.
+        chosen = chosen.model_copy(update={"factors": ()}).with_choices(kernel=kernel)
     stalls = metric == STALLS
     decides = find_metric((None if stalls else metric) or chosen.analysis.metrics[0], chosen, known).name
     step_study(chosen, decides, "", "", 1)

@@ -241,8 +241,9 @@ class SchedulerWorkplace:
         printed = log.read_bytes()[-100_000:].decode(errors="replace").splitlines()
         lines = printed[-LAST_LINES:]
         if code:
-            error = "".join(f": {line}" for line in first_error(printed)[:1])
-            raise RunError("\n".join((f'{table.name} does not build: "{said}" ended with code {code}{error}', *lines)))
+            ended = f'"{said}" ended with code {code}'
+            error = "".join(f"{line}\n" for line in first_error(printed)[:1])
+            raise RunError("\n".join((f"{table.name} does not build: {error}{ended}", *lines)))
         if not file.is_file():
             raise RunError("\n".join((f'"{said}" made no file {table.program}', *lines)))
         _require_program(file, table.name, None)

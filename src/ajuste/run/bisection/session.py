@@ -127,7 +127,8 @@ class Failures:
     reason: str = ""
 
     def __str__(self) -> str:
-        return f"{self.failed} of {count_of(self.trials, 'trial')} failed: {self.reason}"
+        reason = f": {self.reason}" if self.reason else ""
+        return f"{self.failed} of {count_of(self.trials, 'trial')} failed{reason}"
 
 
 def trials_without_failure(bad: Failures, confidence: float) -> int:
@@ -204,7 +205,7 @@ class BisectionSession:
             if self.metric != STALLS:
                 self.say(f"trials of {label} fail, so the search is for what makes them fail, not for {self.metric}")
             self.metric, self._bad = STALLS, found.candidate
-            self.steps.append(_step(label, kernel, "there", found))
+            self.steps.append(self._step(label, kernel, "there", found))
             return
         if self.metric == STALLS or verdict is None:
             raise RunError(
@@ -214,7 +215,7 @@ class BisectionSession:
         ends: Outcome = "there" if is_difference(verdict) else "undecided"
         if verdict.verdict == "equivalent":
             ends = "absent"
-        self.steps.append(_step(label, kernel, ends, found))
+        self.steps.append(self._step(label, kernel, ends, found))
         if ends != "there":
             raise RunError(
                 f"no significant difference between {label} and {good} in {self.metric} ({verdict.verdict}: "
@@ -246,7 +247,19 @@ class BisectionSession:
             return Step(candidate=label, kernel=spec, outcome="absent", note="the same as the good end")
         found = self._measured(spec)
         self._require_sound(found, self.good)
-        return _step(label, spec, self._outcome(found), found)
+        return self._step(label, spec, self._outcome(found), found)
+
+    def _step(self, label: str, kernel: str, outcome: Outcome, found: StepMeasurement) -> Step:
+        by_failures = self.metric == STALLS or found.candidate.failed > 0
+        return Step(
+            candidate=label,
+            kernel=kernel,
+            outcome=outcome,
+            verdict=None if by_failures else found.verdict,
+            run=found.run,
+            report=found.report,
+            note=str(found.candidate) if by_failures else "",
+        )
 
     def _outcome(self, found: StepMeasurement) -> Outcome:
         candidate = found.candidate
@@ -282,7 +295,7 @@ class BisectionSession:
         study = self.study_of_step(self.study, metric, self.good, kernel, self.tests)
         if self._bad.failed:
             blocks = min(study.budget.max_blocks, max(study.budget.min_blocks, self._trials_needed()))
-            study = _with_blocks(study, blocks)
+            study = _with_blocks(study, blocks, blocks)
         while True:
             found = self.measure(study)
             verdict, budget = found.verdict, study.budget
@@ -294,21 +307,9 @@ class BisectionSession:
             study = _with_blocks(study, blocks)
 
 
-def _with_blocks(study: Study, blocks: int) -> Study:
-    return study.model_copy(update={"budget": study.budget.model_copy(update={"min_blocks": blocks})})
-
-
-def _step(label: str, kernel: str, outcome: Outcome, found: StepMeasurement) -> Step:
-    failed = found.candidate.failed > 0
-    return Step(
-        candidate=label,
-        kernel=kernel,
-        outcome=outcome,
-        verdict=None if failed else found.verdict,
-        run=found.run,
-        report=found.report,
-        note=str(found.candidate) if failed else "",
-    )
+def _with_blocks(study: Study, least: int, most: int | None = None) -> Study:
+    limits = {"min_blocks": least, "max_blocks": most or study.budget.max_blocks}
+    return study.model_copy(update={"budget": study.budget.model_copy(update=limits)})
 
 
 def step_study(study: Study, metric: str, good: str, kernel: str, tests: int) -> Study:
@@ -351,6 +352,7 @@ def _study_of_two(study: Study, metric: str, factor: FactorTable, tests: int) ->
             "title": f"{study.title or study.name}: {candidate} against {good}",
             "question": f"Does {candidate} differ from {good} in {metric}?",
             "factors": (factor,),
+            "expect": None,
             "analysis": analysis,
             "design": study.design.model_copy(update={"combine": "all", "allocation": None}),
         }
