@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -136,3 +137,15 @@ class Shell:
 
     def json(self, *words: str) -> Any:
         return json.loads(self(*words, "--json")[0])
+
+
+# What building BPF schedulers takes.
+
+
+_LOADER = "#include <bpf/libbpf.h>\nint main(void) { return !bpf_map__attach_struct_ops(bpf_map__inner_map(0)); }\n"
+
+
+def has_libbpf() -> bool:
+    """Whether there is clang, and libbpf 1.2 or later with its static library."""
+    looked = ["cc", "-x", "c", "-", "-o", "/dev/null", "-l:libbpf.a", "-lelf", "-lz"]
+    return bool(shutil.which("clang")) and not subprocess.run(looked, input=_LOADER, text=True, check=False).returncode

@@ -31,6 +31,7 @@ def test_the_tables_of_a_run_fit_a_mail(measured: Shell) -> None:
         (("--trials",), "--format lkml conflicts with --trials"),
         (("--pictures", "figures"), "--format lkml conflicts with --pictures"),
         (("compare",), "--format lkml applies to one run; found 2"),
+        (("--mechanism", "compare"), "--mechanism compare: the run has no recording"),
         (("--metric", "elapsd"), "--metric: 'elapsd' was not measured; did you mean elapsed?"),
     ):
         said, complained = measured("report", "compare", "--format", "lkml", *words, expect=2)

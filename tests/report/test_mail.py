@@ -15,6 +15,7 @@ from ajuste.analysis.pairs import clean_trials
 from ajuste.analysis.ranking import rankings
 from ajuste.analysis.summary import measured
 from ajuste.analysis.verdict import judge
+from ajuste.model.explanation import Explanation, Recorded
 from ajuste.model.metric import Metric
 from ajuste.model.results import Point, Results
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
@@ -214,3 +215,27 @@ def test_commands_are_broken_between_words_and_stay_the_same() -> None:
 def test_usual_signs_are_written_in_ascii() -> None:
     assert ascii_of("−3 µs ± 1 → …") == "-3 us +- 1 -> ..."
     assert ascii_of("naïve") == "na\\xefve"
+
+
+def test_costs_stand_beside_gains_also_of_metrics_that_are_not_shown() -> None:
+    results = results_of(drawn({"6.1": 1.0, "6.12": 1.25}), ELAPSED, SPEED, SWITCHES)
+    (line,) = lines_with(mail(results, ["switches"]).replace("\n    ", " "), "  - kernel = 6.12: ")
+    worse, *others = line.partition("worsens ")[2].split("; ")
+    assert [name.split()[0] for name in worse.split(", ")] == ["elapsed", "speed"]
+    assert "nothing certain of 1 metric" in others
+
+
+def test_the_mechanism_may_be_that_of_another_run() -> None:
+    recorded = [Recorded(configuration=name, block=0, seed=1) for name in ("6.1", "6.12")]
+    why = Explanation(sentences=("It sleeps 5 µs less.",), notes=(), own=recorded[1], baseline=recorded[0])
+    measured_here = results_of(drawn({"a": 1.0, "b": 1.5}), ELAPSED)
+    guest = {"debian:6.1": {"kernel": "6.1.0-1", "QEMU": "7.2"}}
+    in_guest = results_of(
+        drawn({"6.1": 1.0, "6.12": 1.25}), ELAPSED, run="in-guest", environment=guest, explanations=(why,)
+    )
+    text = mail(measured_here, mechanism=in_guest)
+    assert "run in-guest" in text
+    assert "  - Kernel: debian:6.1: 6.1.0-1." in text
+    assert "kernel = 6.12 against kernel = 6.1:\n  - It sleeps 5 us less." in text
+    assert "It sleeps" in mail(in_guest)
+    assert "Mechanism" not in mail(measured_here)

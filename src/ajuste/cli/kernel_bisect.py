@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Final
 
@@ -13,6 +13,7 @@ from ajuste.cli.options import Jobs, Json, Parameter, Quiet, Seed, example
 from ajuste.cli.showing import command_line
 from ajuste.design.bisection import Outcome
 from ajuste.machine.home import home
+from ajuste.model.error import RequestError
 from ajuste.model.metric import Scale
 from ajuste.model.wording import count_of
 from ajuste.report.console import Console
@@ -21,12 +22,14 @@ from ajuste.report.document import Column, CommandBlock, Item, Listing, Paragrap
 from ajuste.report.progress import BuildProgress
 from ajuste.report.terminal import print_report
 from ajuste.report.verdicts import EffectStyle, effect_style
-from ajuste.run.bisection.session import BisectionResult, BisectionSession, Step
+from ajuste.run.bisection.session import STALLS, BisectionResult, BisectionSession, Step
 
 
 @example(
     "ajuste kernel bisect --good debian:5.10 --bad debian:6.12 --study granularity",
     "ajuste kernel bisect --good mine:base --bad mine:desktop --study wakeup-latency --metric elapsed",
+    "ajuste kernel bisect --scheduler scx_bpfland --good git:~/scx@v1.0.9 --bad git:~/scx@main "
+    "--study wakeup-latency --kernel debian:6.18",
 )
 def bisect(
     good: Annotated[
@@ -35,7 +38,25 @@ def bisect(
     bad: Annotated[str, typer.Option(metavar="KERNEL", help="The same; the kernel that shows the difference.")],
     study: Annotated[str, typer.Option(metavar="STUDY", help="A built-in study or a study file.")],
     metric: Annotated[
-        str | None, typer.Option(metavar="METRIC", help="Metric that decides (default: the study's first).")
+        str | None,
+        typer.Option(
+            metavar="METRIC", help="Metric that decides (default: the study's first), or stalls: failed trials."
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Bisect this BPF scheduler of the repository in DIR; with --make, the program's path."
+        ),
+    ] = None,
+    make: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND", help="Command that builds the scheduler (default: as the kernel tree, cargo or make do)."
+        ),
+    ] = None,
+    kernel: Annotated[
+        str | None, typer.Option(metavar="KERNEL", help="Kernel that runs the schedulers (default: the study's).")
     ] = None,
     source: Annotated[
         str | None, typer.Option(metavar="SOURCE", help="Source to build .config files from: debian:6.1, a directory.")
@@ -58,47 +79,42 @@ def bisect(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Find the version, options or commit that causes a difference between two kernels.
+    """Find the version, options or commit that causes a difference between two kernels or BPF schedulers.
 
     Each step is a study with a verdict, so noise does not mislead the search. Run the same command again to
     resume.
     """
+    from ajuste.catalogue.loader import catalogue
+    from ajuste.cli.choice import chosen_study
     from ajuste.run.bisection.bisect import Ask, Workshop
     from ajuste.run.bisection.bisect import bisect as carry_out
+    from ajuste.run.bisection.session import Measuring, step_study
+    from ajuste.run.testbed import RunOptions
+    from ajuste.study.measures import find_metric
 
+    if scheduler is None and (make, kernel) != (None, None):
+        raise RequestError("--make and --kernel require --scheduler", hint="add --scheduler NAME to bisect a scheduler")
     place, say = home(), Activity(log=True, quiet=quiet).say  # Each step has its own display.
     watching = partial(BuildProgress, quiet=quiet)
-    ask = Ask(good, bad, source, config, tuple(set_ or ()), every)
-    found = carry_out(ask, Workshop(place, watching, say), _sessions(study, metric, seed, parameter, jobs, quiet, say))
+    known = catalogue()
+    chosen = chosen_study(study, known, None, seed, None, parameter)
+    if kernel is not None:  # Factors are left out, also one of kernels.
+        chosen = chosen.model_copy(update={"factors": ()}).with_choices(kernel=kernel)
+    stalls = metric == STALLS
+    decides = find_metric((None if stalls else metric) or chosen.analysis.metrics[0], chosen, known).name
+    step_study(chosen, decides, "", "", 1)
+    measuring = Measuring(known, RunOptions(place, jobs=jobs), command_line(), quiet)
+
+    def session_for(good: str, tests: int) -> BisectionSession:
+        return BisectionSession(chosen, STALLS if stalls else decides, good, measuring, tests, say)
+
+    ask = Ask(good, bad, source, config, tuple(set_ or ()), every, scheduler, make, chosen.target.kernel)
+    found = carry_out(ask, Workshop(place, watching, say), session_for)
     if as_json:
         print(found.model_dump_json(indent=2))
         return
 
     print_report(bisection_report(found), Console(file=sys.stdout))
-
-
-def _sessions(
-    study: str,
-    metric: str | None,
-    seed: int | None,
-    parameter: list[str] | None,
-    jobs: int | None,
-    quiet: bool,
-    say: Callable[[str], None],
-) -> Callable[[str, int], BisectionSession]:
-    """What opens a session for a good kernel. Raises RequestError for what is wrong with the study."""
-    from ajuste.catalogue.loader import catalogue
-    from ajuste.cli.choice import chosen_study
-    from ajuste.run.bisection.session import Measuring, step_study
-    from ajuste.run.testbed import RunOptions
-    from ajuste.study.measures import find_metric
-
-    known = catalogue()
-    chosen = chosen_study(study, known, None, seed, None, parameter)
-    decides = find_metric(metric or chosen.analysis.metrics[0], chosen, known).name
-    step_study(chosen, decides, "", "", 1)
-    measuring = Measuring(known, RunOptions(home(), jobs=jobs), command_line(), quiet)
-    return lambda good, tests: BisectionSession(chosen, decides, good, measuring, tests, say)
 
 
 # A bisection as a report.
@@ -125,7 +141,8 @@ def bisection_report(found: BisectionResult) -> Report:
     """The answer, then every step with its verdict and where its report is."""
     styles = effect_style([one.verdict for one in found.steps if one.verdict], _unit(found))
     rows = tuple(Row(_cells(number, step, styles)) for number, step in enumerate(found.steps))
-    title = f"{found.metric} in the study {found.study}, each kernel against the good one"
+    what = "scheduler" if found.steps and found.steps[0].kernel.startswith("scx_") else "kernel"
+    title = f"{found.metric} in the study {found.study}, each {what} against the good one"
     notes = tuple(Item(step.candidate, step.note, tone="dim") for step in found.steps if step.note)
     reports = tuple(CommandBlock(step.candidate, (step.report,)) for step in found.steps if step.report)
     built = sum(step.kernel.startswith("mine:bisect-") for step in found.steps)
@@ -133,7 +150,7 @@ def bisection_report(found: BisectionResult) -> Report:
     sections = (
         Section(title, (Table.of(_COLUMNS, rows, title=title), *((Listing(notes),) if notes else ()))),
         *((Section("Reports", reports),) if reports else ()),
-        *((Section("", (Paragraph(kept, "dim"),)),) if found.kind != "versions" else ()),
+        *((Section("", (Paragraph(kept, "dim"),)),) if built else ()),
     )
     return Report(title, found.answer(), sections)
 

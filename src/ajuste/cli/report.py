@@ -59,6 +59,13 @@ def report(
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the results to this file as Markdown.")
     ] = None,
+    mechanism: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN",
+            help="With --format lkml: explain the figures by the recordings of this run, such as one in a guest.",
+        ),
+    ] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Show the figures of these metrics (repeatable)."),
@@ -84,10 +91,8 @@ def report(
     """Show a run from the store; without RUN, list all runs; with several, compare them."""
     if form == "lkml":
         _check_mail(runs or (), pictures=pictures, trials=trials, as_json=as_json)
-    elif form is not None and pictures is None and runs:
-        raise RequestError(f"--format {form} requires --pictures", hint="add --pictures DIR")
-    elif pictures is not None:
-        require_extra("pictures")
+    else:
+        _check_pictures(form, pictures, mechanism, of_run=bool(runs))
     _check_page(html)
     place = home()
     wanted = RunFilter(kernel or "", workload or "", tag or "", since_of(since), find or "")
@@ -120,7 +125,7 @@ def report(
     if markdown is not None:
         _write_markdown(results, markdown, metric or [])
     if form == "lkml":
-        _print_mail(results, metric or [], place.store_url)
+        _print_mail(results, metric or [], mechanism, place.store_url)
         return
     path = html or place.reports / f"{results.run}.html"
     show_results(results, path, as_json=as_json, verbose=verbose, metrics=metric or (), browser=open_)
@@ -205,13 +210,22 @@ def _check_mail(runs: Sequence[str], *, pictures: Path | None, trials: bool, as_
         raise RequestError(f"--format lkml applies to one run; found {len(runs) or 'none'}", hint="name one RUN")
 
 
+def _check_pictures(form: str | None, pictures: Path | None, mechanism: str | None, *, of_run: bool) -> None:
+    if mechanism is not None:
+        raise RequestError("--mechanism requires --format lkml", hint="add --format lkml")
+    if form is not None and pictures is None and of_run:
+        raise RequestError(f"--format {form} requires --pictures", hint="add --pictures DIR")
+    if pictures is not None:
+        require_extra("pictures")
+
+
 def _refuse_without_run(options: Mapping[str, object]) -> None:
     given = next((name for name, value in options.items() if value), None)
     if given is not None:
         raise RequestError(f"{given} applies to one run; found none", hint="name one RUN")
 
 
-def _print_mail(results: Results, metrics: list[str], url: str) -> None:
+def _print_mail(results: Results, metrics: list[str], mechanism: str | None, url: str) -> None:
     from ajuste.cli.saving import study_text
     from ajuste.report.mail import mail
     from ajuste.store.store import Store
@@ -220,7 +234,13 @@ def _print_mail(results: Results, metrics: list[str], url: str) -> None:
     with Store(url) as store:
         study = ResolvedStudy.model_validate_json(store.find_run(results.run).resolved).study
     command = results.reproduce[0] if results.reproduce else f"ajuste report {results.run}"
-    typer.echo(mail(results, metrics, study_text(study.document(), command)), nl=False)
+    explaining = _results(url, [mechanism], trials=False, as_json=False) if mechanism else None
+    if explaining is not None and not explaining.explanations:
+        raise RequestError(
+            f"--mechanism {mechanism}: the run has no recording",
+            hint=f"run `ajuste why {mechanism}` first, or name another run",
+        )
+    typer.echo(mail(results, metrics, study_text(study.document(), command), explaining), nl=False)
 
 
 def _check_metrics(results: Results, metrics: Sequence[str]) -> None:

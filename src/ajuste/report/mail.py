@@ -20,6 +20,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, percent, visible_line
+from ajuste.report.costs import cost_sentences
 from ajuste.report.format import Labels, ShownNumber, labels_of
 from ajuste.report.method import clock_name
 from ajuste.report.metric_table import deciding_metrics, measured_metrics, metric_shown
@@ -34,6 +35,10 @@ _STATISTIC: Final = 9
 _FIGURES: Final = 23
 _LONGEST_HEAD: Final = 7
 """Characters of a configuration's name at the head of a column; longer ones get a letter."""
+_MOST_SENTENCES: Final = 3
+"""Of what was recorded, and of what was counted: those that say most come first."""
+_PATHS: Final = 5
+"""Sentences on where two trials part: where, both decisions, and both paths to them."""
 _ASCII: Final = {
     "−": "-",
     "–": "-",
@@ -53,13 +58,15 @@ _BETTER: Final = {
 }
 
 
-def mail(results: Results, metrics: Sequence[str] = (), study: str = "") -> str:
-    """The text; ``metrics`` are the names of those to show, the deciding ones if none is named.
+def mail(results: Results, metrics: Sequence[str] = (), study: str = "", mechanism: Results | None = None) -> str:
+    """Return the text; ``metrics`` are the names of those to show, the deciding ones if none is named.
 
-    ``study`` is the text of a study file, which is attached.
+    ``study`` is the text of a study file, which is attached. ``mechanism`` is a run with recordings that explain this
+    one, such as the same question in a guest; else those of the run itself are shown.
     """
     mentioned = metrics or sorted(deciding_metrics(results))
-    text = mail_of(results, mentioned, list(_introduction(results, metrics)))
+    explained = (*_gains_and_costs(results), *_mechanism(mechanism or results, of_another=mechanism is not None))
+    text = mail_of(results, mentioned, list(_introduction(results, metrics)), explained)
     return f"{text}{attached(study)}" if study else text
 
 
@@ -68,8 +75,17 @@ def attached(study: str, of: str = "") -> str:
     return f"\nStudy{f' of {ascii_of(of)}' if of else ''}, as a file for `ajuste run`:\n\n{_ascii_toml(study)}"
 
 
-def mail_of(results: Results, metrics: Sequence[str], introduction: Sequence[str], *, figures: bool = True) -> str:
-    """The tables of ``metrics`` below an ``introduction`` of paragraphs; without ``figures`` only the normalised."""
+def mail_of(
+    results: Results,
+    metrics: Sequence[str],
+    introduction: Sequence[str],
+    explained: Sequence[str] = (),
+    *,
+    figures: bool = True,
+) -> str:
+    """Return the tables of ``metrics`` below an ``introduction`` and above what is ``explained``, both in paragraphs;
+    without ``figures`` only the normalised ones.
+    """
     excerpt = excerpt_of(results)
     shown = excerpt.results
     chosen = [metric for metric in measured_metrics(shown) if metric.name in metrics]
@@ -81,6 +97,7 @@ def mail_of(results: Results, metrics: Sequence[str], introduction: Sequence[str
         *page.ranking(),
         *page.normalised(),
         *(page.figures() if figures else ()),
+        *explained,
         *_ending(results, figures=figures),
     )
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -137,6 +154,54 @@ def _introduction(results: Results, metrics: Sequence[str]) -> Iterator[str]:
     yield from tested_on(results)
     trials = results.tally.words()
     yield f"Run {results.run}: {blocks}{trials}, {clock_name(results)}, seed {results.seed}."
+
+
+def _gains_and_costs(results: Results) -> Iterator[str]:
+    """What is certain of every metric that was measured, also of those that decide nothing."""
+    labels = labels_of(results)
+    lines = []
+    for configuration in results.configurations:
+        verdicts = [one for one in results.verdicts if one.configuration == configuration.name]
+        if not verdicts:
+            continue
+        words = {
+            word: ", ".join(f"{verdict.metric} {verdict.effect}" for verdict in verdicts if verdict.verdict == word)
+            for word in ("improves", "worsens", "differs")
+        }
+        certain = "; ".join(f"{word} {listed}" for word, listed in words.items() if listed)
+        rest = sum(verdict.verdict not in words for verdict in verdicts)
+        nothing = f"nothing certain of {count_of(rest, 'metric')}" if rest else ""
+        name = labels.setting(configuration)
+        lines.append(_item(f"{name}: {'; '.join(filter(None, (certain, nothing)))}"))
+    if lines:
+        yield "\n".join(("Gains and costs, of all metrics:", *lines))
+
+
+def _mechanism(results: Results, *, of_another: bool) -> Iterator[str]:
+    """What the kernel did otherwise, from the recordings of a run: switches, functions, and the first decision."""
+    if not results.explanations:
+        return
+    labels = labels_of(results)
+    names = {one.name: labels.setting(one) for one in results.configurations}
+    if of_another:
+        yield "\n".join(
+            (
+                _wrapped(f"The mechanism is that of run {results.run} (digest {results.digest[:12]}):"),
+                *map(_item, tested_on(results)),
+            )
+        )
+    for explanation in results.explanations:
+        sentences = (
+            *explanation.sentences[:_MOST_SENTENCES],
+            *(cost_sentences(explanation.costs)[:_MOST_SENTENCES] if explanation.costs else ()),
+            *(explanation.divergence.sentences[:_PATHS] if explanation.divergence else ()),
+        )
+        head = f"Mechanism, {names[explanation.configuration]} against {names[explanation.baseline.configuration]}:"
+        yield "\n".join((_wrapped(head), *map(_item, sentences)))
+
+
+def _item(text: str) -> str:
+    return textwrap.fill(ascii_of(text), WIDTH, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False)
 
 
 def _ending(results: Results, *, figures: bool) -> Iterator[str]:

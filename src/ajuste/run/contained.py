@@ -10,15 +10,17 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Final
 
 from ajuste.catalogue.programs import install_hint, require_git
 from ajuste.executor.host.caller import LAST_LINES, Caller, finished, invoking_user
 from ajuste.kernel.building.configuration import read_options
+from ajuste.kernel.building.make import first_error
 from ajuste.kernel.building.schedulers import is_program, read_schedulers, require_loadable
 from ajuste.kernel.spec import specs_to_build
 from ajuste.machine.files import hold, make_directory, replace_file, sha256_of
@@ -197,43 +199,79 @@ def _require_program(file: Path, name: str, place: Place | None) -> None:
 
 def _built(table: SchedulerTable, home: Home) -> str:
     """Build it in a directory of its own, which is removed."""
-    assert table.build is not None
-    assert table.program is not None
-    caller = Caller(invoking_user())
-    with _workplace(caller) as (tree, log):
+    with scheduler_workplace(home) as workplace:
+        return workplace.build(table)
+
+
+@dataclass(frozen=True)
+class SchedulerWorkplace:
+    """A directory where schedulers are built by the caller's tools. What an earlier commit left there is used again, as
+    with ``git bisect run``, but for the program itself.
+    """
+
+    home: Home
+    caller: Caller
+    directory: Path
+
+    @property
+    def tree(self) -> Path:
+        return self.directory / "tree"
+
+    def build(self, table: SchedulerTable, environment: Mapping[str, str] = MappingProxyType({})) -> str:
+        """Return the hash of the program, which is in the cache then. Raises RequestError, RunError."""
+        assert table.build is not None
+        assert table.program is not None
         if table.repository is not None:
-            _check_out(caller, table, tree)
+            _check_out(self.caller, table, self.tree)
         for name, text in table.source.items():
-            (tree / name).write_text(text, encoding="utf-8")
-            caller.give(tree / name)
+            (self.tree / name).write_text(text, encoding="utf-8")
+            self.caller.give(self.tree / name)
+        file = _inside(self.tree, table.program, None)
+        file.unlink(missing_ok=True)
         said = shlex.join(table.build)
+        log = self.directory / "log"
         try:
             with log.open("wb") as out:
-                code = finished(table.build, tree, out.fileno(), caller.environment, caller.options)
+                surroundings = {**self.caller.environment, **environment}
+                code = finished(table.build, self.tree, out.fileno(), surroundings, self.caller.options)
         except OSError as failure:
             raise RunError(
                 f'cannot start "{said}" to build {table.name}: {failure.strerror}', hint=install_hint(table.build[0])
             ) from None
-        lines = log.read_bytes()[-100_000:].decode(errors="replace").splitlines()[-LAST_LINES:]
+        printed = log.read_bytes()[-100_000:].decode(errors="replace").splitlines()
+        lines = printed[-LAST_LINES:]
         if code:
-            raise RunError("\n".join((f'{table.name} does not build: "{said}" ended with code {code}', *lines)))
-        file = _inside(tree, table.program, None)
+            ended = f'"{said}" ended with code {code}'
+            error = "".join(f"{line}\n" for line in first_error(printed)[:1])
+            raise RunError("\n".join((f"{table.name} does not build: {error}{ended}", *lines)))
         if not file.is_file():
             raise RunError("\n".join((f'"{said}" made no file {table.program}', *lines)))
         _require_program(file, table.name, None)
-        return _keep(file, table.name, home)
+        return _keep(file, table.name, self.home)
+
+    def build_once(self, table: SchedulerTable, environment: Mapping[str, str], about: str) -> str:
+        """As ``build``, for a commit that was not built before; ``about`` is what else the program follows from."""
+        key = hashlib.sha256(f"{table.model_dump_json()}\n{about}".encode()).hexdigest()
+        note = _folder(key, self.home) / "built"
+        digest = note.read_text(encoding="utf-8") if note.is_file() else ""
+        if not digest or not _is_kept(digest, table.name, self.home):
+            digest = self.build(table, environment)
+            _put(digest.encode(), note)
+        return digest
 
 
 @contextmanager
-def _workplace(caller: Caller) -> Iterator[tuple[Path, Path]]:
+def scheduler_workplace(home: Home) -> Iterator[SchedulerWorkplace]:
+    """Have a directory to build in; it is removed in the end."""
+    caller = Caller(invoking_user())
     with ExitStack() as stack:
         directory = Path(tempfile.mkdtemp(prefix="ajuste-scheduler-"))
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
-        tree = directory / "tree"
-        tree.mkdir()
-        for one in (directory, tree):
+        workplace = SchedulerWorkplace(home, caller, directory)
+        workplace.tree.mkdir()
+        for one in (directory, workplace.tree):
             caller.give(one)
-        yield tree, directory / "log"
+        yield workplace
 
 
 def _check_out(caller: Caller, table: SchedulerTable, tree: Path) -> None:
@@ -267,7 +305,7 @@ def _check_out(caller: Caller, table: SchedulerTable, tree: Path) -> None:
     failed = failed or git("fetch", "--quiet", "--depth=1", "--", source, table.commit)
     if failed:  # A server may give only what is the tip of something.
         failed = git("fetch", "--quiet", "--", source, "+refs/*:refs/ajuste/*")
-    failed = failed or git("checkout", "--quiet", "--detach", table.commit)
+    failed = failed or git("checkout", "--quiet", "--force", "--detach", table.commit)
     if failed:
         raise RequestError(
             f"scheduler {table.name}: commit {table.commit[:12]} not found in {table.repository}: "

@@ -5,7 +5,7 @@ All that needs no kernel; what depends on the kernel's version is found by ``stu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 
@@ -75,10 +75,15 @@ def _problems(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel) -> 
             for index, load in enumerate(study.workload.background)
             for problem in (
                 *_job(("workload", "background", index), load, study, catalogue),
-                *_when(("workload", "background", index, "when"), load, study),
+                *_when(("workload", "background", index, "when"), load.when, study),
             )
         ),
         check_services(study),
+        (
+            problem
+            for index, service in enumerate(study.workload.services)
+            for problem in _when(("workload", "service", index, "when"), service.when, study)
+        ),
         _target(study, parse_kernel),
         check_boots(study),
         _metrics(study, catalogue),
@@ -120,9 +125,9 @@ def _job(path: KeyPath, job: WorkloadTable | BackgroundTable, study: Study, cata
             yield Problem(where, failure.message, failure.hint)
 
 
-def _when(path: KeyPath, load: BackgroundTable, study: Study) -> Iterator[Problem]:
+def _when(path: KeyPath, when: Mapping[str, Sequence[str]], study: Study) -> Iterator[Problem]:
     factors = {factor.name: factor.levels for factor in study.factors}
-    for name, wanted in load.when.items():
+    for name, wanted in when.items():
         if name not in factors:
             near = (
                 nearest(name, list(factors))

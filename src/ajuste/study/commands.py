@@ -19,7 +19,7 @@ from ajuste.study.job import BackgroundTable, WorkloadTable
 from ajuste.study.location import KeyPath
 from ajuste.study.resolved import Load, ResolvedStudy
 from ajuste.study.schema import Study
-from ajuste.study.services import Served, Services
+from ajuste.study.services import Served, Services, is_there
 from ajuste.study.settings import WORKLOAD_PREFIX, process_attributes, varies
 from ajuste.study.site import (
     GUEST,
@@ -254,7 +254,7 @@ class Commands:
         commands: list[Command] = []
         loads: list[Load] = []
         for index, load, program in self._background:
-            if all(levels.get(factor) in allowed for factor, allowed in load.when.items()):
+            if is_there(load.when, levels):
                 endless = bool(load.kind) and self._catalogue.workloads[load.kind or ""].endless
                 commands += [self._load(load, program)] * load.count
                 loads += [Load(number=index + 1, endless=endless)] * load.count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, Strict, StringConstraints, WithJsonSchema, model_validator
 
@@ -251,14 +251,16 @@ class _Job(StudyTable):
         return {}
 
 
+When = dict[str, Levels]
+"""By factor, the levels under which something is there."""
+_WHEN: Final = 'Only in configurations with these levels, such as { load = "on" }; a list allows several levels.'
+
+
 class BackgroundTable(_Job):
     """A load that runs beside the workload from before its start until its end."""
 
     count: Whole = Field(default=1, ge=1, le=1000, description="How many instances run.")
-    when: dict[str, Levels] = Field(
-        default_factory=dict,
-        description='Only in configurations with these levels, such as { load = "on" }; a list allows several levels.',
-    )
+    when: When = Field(default_factory=dict, description=_WHEN)
 
 
 class ServiceTable(StudyTable):
@@ -293,6 +295,7 @@ class ServiceTable(StudyTable):
     )
     environment: dict[VariableName, Argument] = Field(default_factory=dict, description="More environment variables.")
     files: tuple[Argument, ...] = Field(default=(), description="Files it needs, relative to the study file.")
+    when: When = Field(default_factory=dict, description=_WHEN)
     attributes: AttributesTable = Field(default=AttributesTable(), description="How it is run.")
     user: Argument | None = Field(
         default=None, description="Whose process it is (default: the workload's); in a guest, root or nobody else."

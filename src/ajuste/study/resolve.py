@@ -101,8 +101,9 @@ class Resolver:
             settings |= set_by(table, level)
         kernel = settings.get(KERNEL_FACTOR) or self.study.target.kernel or ""
         parts = _parts(settings, self.knobs, kernel, self.study, self.catalogue)
-        background, loads = self.commands.background(_as_written(self.study, self.factors, levels))
-        served = self.commands.services.of(parts.services)
+        written = _as_written(self.study, self.factors, levels)
+        background, loads = self.commands.background(written)
+        served = self.commands.services.of(parts.services, written)
         return ResolvedConfiguration(
             configuration=Configuration(
                 name=_name(self.study, self.knobs, kernel, levels) or self.commands.words,

@@ -154,6 +154,11 @@ class MakeCommand(Protocol):
     def __call__(self, argv: tuple[str, ...], attributes: Attributes, *, in_place: bool) -> Command: ...
 
 
+def is_there(when: Mapping[str, Sequence[str]], levels: Mapping[str, str]) -> bool:
+    """Return whether a configuration with these ``levels``, by factor, has what is there ``when`` they are."""
+    return all(levels.get(factor) in allowed for factor, allowed in when.items())
+
+
 @dataclass(frozen=True)
 class Served:
     """What a configuration adds to each trial for its services: commands that start them, that ``begin`` their accounts
@@ -198,13 +203,16 @@ class Services:
 
         return tuple(_PLACEHOLDER.sub(value, word) for word in words)
 
-    def of(self, varied: Mapping[str, Mapping[str, str]]) -> Served:
-        """Return the services with the attributes that a configuration varies, by service."""
-        if not self._tables:
+    def of(self, varied: Mapping[str, Mapping[str, str]], levels: Mapping[str, str]) -> Served:
+        """Return those of a configuration with these ``levels``, by factor; ``varied`` are the attributes that it
+        varies, by the name of the service.
+        """
+        tables = [(index, table) for index, table in enumerate(self._tables) if is_there(table.when, levels)]
+        if not tables:
             return Served()
-        made = [self._service(index, table, varied) for index, table in enumerate(self._tables)]
+        made = [self._service(index, table, varied) for index, table in tables]
         started = [command for (_, commands) in made for command in commands]
-        directories = tuple(self._directory(table.called) for table in self._tables)
+        directories = tuple(self._directory(table.called) for _, table in tables)
         return Served(
             services=tuple(service for service, _ in made),
             started=tuple(started),

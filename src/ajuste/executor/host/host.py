@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.programs import install_hint
 from ajuste.design.stopping import Pace, StoppingLimits, in_a_moment
-from ajuste.executor.executor import Begun, Executor, TrialDone, TrialRequest
+from ajuste.executor.executor import NOTES, Begun, Executor, TrialDone, TrialRequest
 from ajuste.executor.host.agent_process import AgentLostError, AgentProcess
 from ajuste.executor.host.availability import require_rights
 from ajuste.executor.host.caller import Completion, remove_left_groups, remove_left_services
@@ -38,6 +38,7 @@ from ajuste.executor.host.disturbance import (
 )
 from ajuste.executor.host.journals import Scope, journals_in, require_none_left, restore_all
 from ajuste.executor.host.machine_lock import MachineLock
+from ajuste.executor.host.root_services import SettingsJournal, changes_notes, root_services
 from ajuste.executor.stream import read_trial
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
@@ -86,6 +87,9 @@ class HostExecutor(Executor):
         self._throttles = throttle_counters()
         self._ticks = os.sysconf("SC_CLK_TCK")
         self._completion: Completion | None = None
+        self._settings: SettingsJournal | None = None
+        self._served: tuple[str, ...] = ()
+        self._changed: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {}
 
     @property
     def hello(self) -> Hello:
@@ -100,6 +104,7 @@ class HostExecutor(Executor):
             "clock": "wall",
             "CPUs": str(self.hello.cpus),
             "memory": f"{self.hello.memory_bytes >> 20} MiB",
+            **({NOTES: " ".join(notes)} if (notes := changes_notes(self._changed)) else {}),
         }
 
     def __enter__(self) -> Self:
@@ -116,6 +121,7 @@ class HostExecutor(Executor):
                 remove_left_groups()
                 stack.callback(remove_left_groups)
             stack.callback(self._say_remains, remains())
+            stack.callback(self._restore_settings)
             self._start()
             stack.callback(self._end)
             self._stack = stack.pop_all()
@@ -129,6 +135,8 @@ class HostExecutor(Executor):
         value could not be put back.
         """
         asked = self._asked(plan)
+        if services := root_services(plan):
+            self._keep_settings(services, plan)
         began = time.monotonic()
         with self._turn:
             before = self._reading()
@@ -136,6 +144,7 @@ class HostExecutor(Executor):
             stream = self._with_agent(lambda agent: agent.carry_out(asked, _limit_s(plan)))
             self._in_plan = False
             after = self._reading()
+        self._restore_settings()
         wall_s = time.monotonic() - began
         observation = self._read(plan, stream, wall_s)
         surroundings, disturbances = self._judge(plan, observation.events, before, after, wall_s)
@@ -145,7 +154,8 @@ class HostExecutor(Executor):
         """Carry out trials; several blocks that take but a moment are given back together: nothing
         comes between them.
         """
-        if len({request.slot.block for request in requests}) == 1:
+        one_block = len({request.slot.block for request in requests}) == 1
+        if one_block or any(root_services(request.plan()) for request in requests):
             yield from super().carry_out(requests, begun)
             return
         begun(requests[0])
@@ -190,6 +200,25 @@ class HostExecutor(Executor):
     def _say_remains(self, before: frozenset[Remain]) -> None:
         if note := note_of(before, remains()):
             self._say(note)
+
+    def _keep_settings(self, services: tuple[str, ...], plan: Plan) -> None:
+        if self._journals is None:
+            return
+        if self._settings is None:
+            self._settings = SettingsJournal.of_machine(self._journals, self, catalogue())
+        self._settings.keep()
+        self._served = services
+        if services not in self._changed:
+            # Some undo their changes when they are stopped, so one look is taken while they run.
+            self._changed[services] = {}
+            self._changed[services] = self._settings.changed_while(self.run(self._settings.look(plan)))
+            self._settings.keep()
+            self._served = services
+
+    def _restore_settings(self) -> None:
+        services, self._served = self._served, ()
+        if self._settings is not None and services:
+            self._changed[services] |= self._settings.put_back()
 
     def kill_unresponsive(self, overdue_s: float = 0.0) -> str:
         agent = self._agent

@@ -302,7 +302,7 @@ def keep_state(home: Home, run: str, writes: Sequence[Write], target: Executor, 
     files = _files(directory)
     if any(kept.run == run for kept in _of_this_boot(files)):
         return
-    values, places = _read(target, catalogue)
+    values, places = read_settings(target, catalogue)
     completion = Completion(catalogue, KernelVersion.parse(target.hello.kernel))
     changed: set[Location] = set()
     for write in map(completion.completed, writes):
@@ -344,7 +344,7 @@ def verify(home: Home, target: Executor, catalogue: Catalogue) -> Verification:
         )
     since = kept[-1]
     written = {name for state in kept for name in state.written}
-    now, _ = _read(target, catalogue, list(since.values))
+    now, _ = read_settings(target, catalogue, list(since.values))
     return Verification(
         since,
         len(since.values),
@@ -366,9 +366,10 @@ def keeper(home: Home, run: str, writes: Sequence[Write], catalogue: Catalogue) 
     return keep
 
 
-def _read(
+def read_settings(
     target: Executor, catalogue: Catalogue, names: Sequence[str] | None = None
 ) -> tuple[dict[str, str], dict[str, Location]]:
+    """Return the values of all tunables that can be read, or of those with ``names``, and where they are."""
     version = KernelVersion.parse(target.hello.kernel)
     tunables = _all(catalogue, version) if names is None else _named(catalogue, names)
     current = current_values(target, tunables)

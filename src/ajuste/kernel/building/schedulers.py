@@ -25,7 +25,9 @@ from ajuste.machine.files import sha256_of
 from ajuste.machine.home import Home
 from ajuste.model.error import Place, RequestError, RunError
 
-_FOLDER: Final = "tools/sched_ext"
+EXAMPLES: Final = "tools/sched_ext"
+"""Where a kernel's sources have them."""
+
 _BPFTOOL: Final = "tools/bpf/bpftool"
 _PROGRAM: Final = ".bpf.c"
 _OPTIONS: Final = ("SCHED_CLASS_EXT", "DEBUG_INFO_BTF")
@@ -104,7 +106,7 @@ def schedulers_of(config: str, origin: SourceOrigin) -> tuple[str, ...]:
     if config != WITH_SCHEDULERS:
         return ()
     paths = map(PurePosixPath, origin.manifest)
-    return tuple(sorted(path.name.removesuffix(_PROGRAM) for path in paths if path.match(f"{_FOLDER}/*{_PROGRAM}")))
+    return tuple(sorted(path.name.removesuffix(_PROGRAM) for path in paths if path.match(f"{EXAMPLES}/*{_PROGRAM}")))
 
 
 def require_llvm() -> Llvm:
@@ -137,7 +139,7 @@ def build_schedulers(
 
     make(_BPFTOOL, f"OUTPUT={tools}/", "bootstrap")
     btf = f"VMLINUX_BTF={tree.objects / 'vmlinux'}"
-    make(_FOLDER, f"O={out}", btf, f"BPFTOOL={tools / 'bootstrap' / 'bpftool'}", *names)
+    make(EXAMPLES, f"O={out}", btf, f"BPFTOOL={tools / 'bootstrap' / 'bpftool'}", *names)
     return {out / "build" / "bin" / name: f"llvm-strip{llvm.suffix}" for name in names}
 
 

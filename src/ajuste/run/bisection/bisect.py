@@ -31,6 +31,7 @@ from ajuste.run.bisection.revisions import (
     revision_ends,
     versions_between,
 )
+from ajuste.run.bisection.schedulers import scheduler_builds
 from ajuste.run.bisection.session import BisectionResult, BisectionSession, Kind
 
 # Bisection over the options in which two kernels differ.
@@ -113,7 +114,8 @@ Watching = Callable[[], AbstractContextManager[BuildWatcher]]
 @dataclass(frozen=True)
 class Ask:
     """As a person words it. ``source`` is for ends that are .config files, ``config`` and ``settings`` are how
-    revisions are built, ``every`` is for versions.
+    revisions are built, ``every`` is for versions; ``scheduler`` is a BPF scheduler of a repository, that ``make``
+    builds, for ``kernel``.
     """
 
     good: str
@@ -122,6 +124,9 @@ class Ask:
     config: str = "lab"
     settings: tuple[str, ...] = ()
     every: bool = False
+    scheduler: str | None = None
+    make: str | None = None
+    kernel: str | None = None
 
 
 @dataclass(frozen=True)
@@ -144,6 +149,8 @@ SessionFor = Callable[[str, int], BisectionSession]
 
 def bisect(ask: Ask, workshop: Workshop, session_for: SessionFor) -> BisectionResult:
     """Carry it out. Raises RequestError for ends that cannot be bisected, RunError where they do not differ."""
+    if ask.scheduler is not None:
+        return _over_schedulers(ask, ask.scheduler, workshop, session_for)
     if ask.good.startswith("git:") or ask.bad.startswith("git:"):
         return _over_revisions(ask, workshop, session_for)
     versions = _packaged(ask.good), _packaged(ask.bad)
@@ -179,6 +186,30 @@ def _over_revisions(ask: Ask, workshop: Workshop, session_for: SessionFor) -> Bi
         return session.test(label, lambda: build(commit))
 
     return _found("revisions", session, ask.good, ask.bad, count, bisect_revisions(ends, test))
+
+
+def _over_schedulers(ask: Ask, scheduler: str, workshop: Workshop, session_for: SessionFor) -> BisectionResult:
+    if ask.kernel is None:
+        raise RequestError("bisecting schedulers requires one kernel", hint="add it, such as --kernel debian:6.18")
+    ends = revision_ends(ask.good, ask.bad)
+    count = count_between(ends)
+    with scheduler_builds(scheduler, ask.make, ends, ask.kernel, workshop.home, workshop.say) as builds:
+
+        def build(commit: str) -> str:
+            workshop.say(f"building {scheduler} at {commit[:12]}")
+            return builds.build(commit)
+
+        good, bad = build(ends.good), build(ends.bad)
+        if good == bad:
+            raise RequestError(f"{ask.good} and {ask.bad} make the same program", hint="give other revisions")
+        session = replace(session_for(good, 1 + steps_needed(count + 1)), study_of_step=builds.study_of_step)
+        session.measure_ends(bad, ask.bad, ask.good)
+
+        def test(commit: str, label: str) -> Outcome:
+            return session.test(label, lambda: build(commit))
+
+        culprits = bisect_revisions(ends, test)
+    return _found("revisions", session, ask.good, ask.bad, count, culprits)
 
 
 def _over_options(ask: Ask, workshop: Workshop, session_for: SessionFor) -> BisectionResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -13,8 +13,9 @@ from ajuste.design.bisection import Outcome, confidence_of_each
 from ajuste.kernel.building.configuration import OptionsConflict
 from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
-from ajuste.model.trial import KERNEL_FACTOR
+from ajuste.model.trial import KERNEL_FACTOR, Trial
 from ajuste.model.verdict import Verdict
+from ajuste.model.wording import count_of
 from ajuste.report.format import duration
 from ajuste.report.html import write_report
 from ajuste.report.results import report_of
@@ -22,14 +23,15 @@ from ajuste.run.experiment import conduct, prepare, progress_of
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
 from ajuste.study.measures import deciding_metrics
-from ajuste.study.schema import FactorTable, Study
+from ajuste.study.schema import FactorTable, SchedulerTable, Study
+from ajuste.study.settings import SCHED_EXT
 
 Kind = Literal["versions", "options", "revisions"]
 
 
 class Step(BaseModel):
     """One candidate against the good end. ``verdict`` and ``run`` are there if it was measured, ``report`` is the file
-    of its report; ``note`` says why it could not be.
+    of its report; ``note`` says why it could not be, or how its trials failed.
     """
 
     candidate: str
@@ -83,6 +85,10 @@ class BisectionResult(BaseModel):
 # What the verdict of one step of a bisection says of the difference that is sought.
 
 
+STALLS: Final = "stalls"
+"""The metric of a bisection whose bad end fails trials: its workload or guest hangs, its scheduler does not load or is
+ejected."""
+
 CERTAIN: Final = frozenset({"improves", "worsens", "differs"})
 
 
@@ -112,6 +118,28 @@ def outcome_of(ends: Verdict, candidate: Verdict) -> Outcome:
     return "absent" if high < half else "undecided"
 
 
+@dataclass(frozen=True)
+class Failures:
+    """How many trials of one level failed, and why the last of them did."""
+
+    trials: int = 0
+    failed: int = 0
+    reason: str = ""
+
+    def __str__(self) -> str:
+        reason = f": {self.reason}" if self.reason else ""
+        return f"{self.failed} of {count_of(self.trials, 'trial')} failed{reason}"
+
+
+def trials_without_failure(bad: Failures, confidence: float) -> int:
+    """How many trials must go well until a candidate is distinguished from the bad end, some of whose trials failed: as
+    many as would all go well there with a probability of at most 1 - ``confidence``.
+    """
+    if bad.failed >= bad.trials:
+        return 1
+    return math.ceil(math.log(1 - confidence) / math.log(1 - bad.failed / bad.trials))
+
+
 def _size(value: float | None, ratio: bool) -> float:
     if value is None:
         return 0.0
@@ -129,18 +157,27 @@ _MORE: Final = 2
 
 @dataclass(frozen=True)
 class StepMeasurement:
-    """What a run of a study with one deciding metric came to; ``report`` is the file of its report."""
+    """What a run of a study with one deciding metric came to; ``report`` is the file of its report. There is a verdict
+    unless trials failed.
+    """
 
-    verdict: Verdict
+    verdict: Verdict | None
     run: str
     report: str
+    good: Failures = Failures()
+    candidate: Failures = Failures()
+
+
+StudyOfStep = Callable[[Study, str, str, str, int], Study]
+"""Makes the study of a step: of a study, the metric, the good end, a candidate, and how many verdicts there will be."""
 
 
 @dataclass
 class BisectionSession:
-    """Measures candidates against the kernel ``good``. ``measure`` carries out a study, or goes on with it where its
-    budget is larger now, and raises RequestError or RunError where it cannot. ``tests`` is about how many verdicts the
-    search takes: all of them together have the study's confidence.
+    """Measures candidates against ``good``. ``measure`` carries out a study, or goes on with it where its budget is
+    larger now, and raises RequestError or RunError where it cannot. ``tests`` is about how many verdicts the search
+    takes: all of them together have the study's confidence. Where trials of the bad end fail, Ajuste searches for what
+    makes them fail.
     """
 
     study: Study
@@ -149,24 +186,39 @@ class BisectionSession:
     measure: Callable[[Study], StepMeasurement]
     tests: int
     say: Callable[[str], None]
+    study_of_step: StudyOfStep = field(default_factory=lambda: step_study)
     steps: list[Step] = field(default_factory=list)
     _ends: Verdict | None = None
+    _bad: Failures = Failures()
     _seconds: list[float] = field(default_factory=list)
 
-    def measure_ends(self, kernel: str, label: str) -> None:
-        """The bad end first. Raises RequestError where its kernel cannot be measured, RunError where it does not
-        certainly differ from the good one: then there is nothing to seek.
+    def measure_ends(self, kernel: str, label: str, good: str = "") -> None:
+        """The bad end first; ``good`` is how the good one is called. Raises RequestError where its kernel cannot be
+        measured, RunError where it does not certainly differ from the good one: then there is nothing to seek.
         """
-        self.say(f"the ends: {label} against {self.good}")
-        found = self._measured(kernel, None)
+        good = good or self.good
+        self.say(f"the ends: {label} against {good}")
+        found = self._measured(kernel)
+        self._require_sound(found, good)
         verdict = found.verdict
+        if found.candidate.failed:
+            if self.metric != STALLS:
+                self.say(f"trials of {label} fail, so the search is for what makes them fail, not for {self.metric}")
+            self.metric, self._bad = STALLS, found.candidate
+            self.steps.append(self._step(label, kernel, "there", found))
+            return
+        if self.metric == STALLS or verdict is None:
+            raise RunError(
+                f"all {count_of(found.candidate.trials, 'trial')} of {label} succeeded, so there is nothing to bisect",
+                hint=f"give a --metric, another study or a larger budget; see ajuste report {found.run}",
+            )
         ends: Outcome = "there" if is_difference(verdict) else "undecided"
         if verdict.verdict == "equivalent":
             ends = "absent"
-        self.steps.append(_step(label, kernel, ends, found))
+        self.steps.append(self._step(label, kernel, ends, found))
         if ends != "there":
             raise RunError(
-                f"no significant difference between {label} and {self.good} in {self.metric} ({verdict.verdict}: "
+                f"no significant difference between {label} and {good} in {self.metric} ({verdict.verdict}: "
                 f"{verdict.reason.rstrip('.')}), so there is nothing to bisect",
                 hint=f"try another --metric or study, or a larger budget; see ajuste report {found.run}",
             )
@@ -181,18 +233,55 @@ class BisectionSession:
         spec = ""
         try:
             spec = kernel()
-            assert self._ends is not None, "measuring both ends first"
-            found = self._measured(spec, self._ends)
+            step = self._tested(label, spec)
         except AjusteError as error:
             outcome: Outcome = "impossible" if isinstance(error, OptionsConflict) else "unusable"
             step = Step(candidate=label, kernel=spec, outcome=outcome, note=str(error).partition("\n")[0])
-        else:
-            outcome = outcome_of(self._ends, found.verdict)
-            step = _step(label, spec, outcome, found)
         self._seconds.append(time.monotonic() - began)
         self.steps.append(step)
         self.say(f"  {label}: {step.outcome}{f' ({step.note})' if step.note else ''}")
         return step.outcome
+
+    def _tested(self, label: str, spec: str) -> Step:
+        if spec == self.good:
+            return Step(candidate=label, kernel=spec, outcome="absent", note="the same as the good end")
+        found = self._measured(spec)
+        self._require_sound(found, self.good)
+        return self._step(label, spec, self._outcome(found), found)
+
+    def _step(self, label: str, kernel: str, outcome: Outcome, found: StepMeasurement) -> Step:
+        by_failures = self.metric == STALLS or found.candidate.failed > 0
+        return Step(
+            candidate=label,
+            kernel=kernel,
+            outcome=outcome,
+            verdict=None if by_failures else found.verdict,
+            run=found.run,
+            report=found.report,
+            note=str(found.candidate) if by_failures else "",
+        )
+
+    def _outcome(self, found: StepMeasurement) -> Outcome:
+        candidate = found.candidate
+        if self.metric == STALLS:
+            if candidate.failed:
+                return "there"
+            return "absent" if candidate.trials >= self._trials_needed() else "undecided"
+        # Another regression than the one that is sought hides it.
+        if candidate.failed or found.verdict is None:
+            return "unusable"
+        assert self._ends is not None, "measuring both ends first"
+        return outcome_of(self._ends, found.verdict)
+
+    def _require_sound(self, found: StepMeasurement, good: str) -> None:
+        if found.good.failed:
+            raise RunError(
+                f"the good end {good} fails as well: {found.good}",
+                hint=f"give an older --good, or another study; see ajuste report {found.run}",
+            )
+
+    def _trials_needed(self) -> int:
+        return trials_without_failure(self._bad, confidence_of_each(self.study.analysis.confidence, self.tests))
 
     def _left(self) -> str:
         left = self.tests - len(self.steps)
@@ -200,31 +289,54 @@ class BisectionSession:
             return ""
         return f", about {duration(left * sum(self._seconds) / len(self._seconds))} left"
 
-    def _measured(self, kernel: str, ends: Verdict | None) -> StepMeasurement:
-        """The verdict on ``kernel``, with more blocks until it tells or the budget is spent."""
-        study = step_study(self.study, self.metric, self.good, kernel, self.tests)
+    def _measured(self, kernel: str) -> StepMeasurement:
+        """What was measured of ``kernel``, with more blocks until it tells or the budget is spent."""
+        metric = self.study.analysis.metrics[0] if self.metric == STALLS else self.metric
+        study = self.study_of_step(self.study, metric, self.good, kernel, self.tests)
+        if self._bad.failed:
+            blocks = min(study.budget.max_blocks, max(study.budget.min_blocks, self._trials_needed()))
+            study = _with_blocks(study, blocks, blocks)
         while True:
             found = self.measure(study)
-            budget = study.budget
-            told = ends is None or outcome_of(ends, found.verdict) != "undecided"
-            blocks = min(budget.max_blocks, _MORE * max(found.verdict.blocks, budget.min_blocks))
-            if told or found.verdict.blocks >= budget.max_blocks or blocks <= budget.min_blocks:
+            verdict, budget = found.verdict, study.budget
+            if verdict is None or self._ends is None or self._outcome(found) != "undecided":
                 return found
-            study = study.model_copy(update={"budget": budget.model_copy(update={"min_blocks": blocks})})
+            blocks = min(budget.max_blocks, _MORE * max(verdict.blocks, budget.min_blocks))
+            if verdict.blocks >= budget.max_blocks or blocks <= budget.min_blocks:
+                return found
+            study = _with_blocks(study, blocks)
 
 
-def _step(label: str, kernel: str, outcome: Outcome, found: StepMeasurement) -> Step:
-    return Step(
-        candidate=label, kernel=kernel, outcome=outcome, verdict=found.verdict, run=found.run, report=found.report
-    )
+def _with_blocks(study: Study, least: int, most: int | None = None) -> Study:
+    limits = {"min_blocks": least, "max_blocks": most or study.budget.max_blocks}
+    return study.model_copy(update={"budget": study.budget.model_copy(update=limits)})
 
 
 def step_study(study: Study, metric: str, good: str, kernel: str, tests: int) -> Study:
     """``study`` as a question about two kernels and one metric: its workload at the settings that each kernel has by
     itself, its factors left out. Raises RequestError.
     """
+    asked = _study_of_two(study, metric, FactorTable(name=KERNEL_FACTOR, levels=(good, kernel)), tests)
+    return asked.model_copy(update={"target": study.target.model_copy(update={"kernel": None})})
+
+
+def scheduler_study(study: Study, metric: str, good: SchedulerTable, candidate: SchedulerTable, tests: int) -> Study:
+    """The same about two BPF schedulers on the study's kernel. Raises RequestError."""
+    asked = _study_of_two(study, metric, FactorTable(name=SCHED_EXT, levels=(good.name, candidate.name)), tests)
+    # Each trial proves that its scheduler was loaded; a kernel's own ones are not needed.
+    proofs = tuple(name for name in study.target.prove if name != SCHED_EXT)
+    return asked.model_copy(
+        update={
+            "schedulers": tuple({table.name: table for table in (good, candidate)}.values()),
+            "target": study.target.model_copy(update={"prove": proofs}),
+        }
+    )
+
+
+def _study_of_two(study: Study, metric: str, factor: FactorTable, tests: int) -> Study:
     if study.target.on_host:
         raise RequestError(f"{study.name} runs on this machine; a bisection requires guests", hint="add --target vm")
+    good, candidate = factor.levels
     analysis = study.analysis.model_copy(
         update={
             "metrics": (metric,),
@@ -237,10 +349,10 @@ def step_study(study: Study, metric: str, good: str, kernel: str, tests: int) ->
     return study.model_copy(
         update={
             "name": f"bisect-{study.name}"[:64],
-            "title": f"{study.title or study.name}: {kernel} against {good}",
-            "question": f"Does {kernel} differ from {good} in {metric}?",
-            "factors": (FactorTable(name=KERNEL_FACTOR, levels=(good, kernel)),),
-            "target": study.target.model_copy(update={"kernel": None}),
+            "title": f"{study.title or study.name}: {candidate} against {good}",
+            "question": f"Does {candidate} differ from {good} in {metric}?",
+            "factors": (factor,),
+            "expect": None,
             "analysis": analysis,
             "design": study.design.model_copy(update={"combine": "all", "allocation": None}),
         }
@@ -272,11 +384,22 @@ class Measuring:
             with Store(means.home.store_url) as store:
                 run = conduct(experiment, store, progress, means, named=self.named)
                 results = results_of(run, store)
-        if run.stopped == "failed":
+                trials = store.trials(run)
+        good, candidate = (
+            _failures(trials, f"{factor.name}={level}") for factor in study.factors for level in factor.levels
+        )
+        failed = good.failed or candidate.failed
+        if run.stopped == "failed" and not failed:
             raise RunError(f"the study failed: {run.stopped_because}")
         found = next((one for one in results.verdicts if one.metric == metric.name), None)
-        if found is None:
+        if found is None and not failed:
             raise RunError(f"nothing could be said of {metric.name}: {run.stopped_because}")
         report = means.home.reports / f"{run.id}.html"
         write_report(report_of(results), report)
-        return StepMeasurement(found, run.id, str(report))
+        return StepMeasurement(found, run.id, str(report), good, candidate)
+
+
+def _failures(trials: Sequence[Trial], configuration: str) -> Failures:
+    own = [trial for trial in trials if trial.slot.configuration == configuration]
+    reasons = [trial.reason for trial in own if trial.status == "failed"]
+    return Failures(len(own), len(reasons), reasons[-1].partition("\n")[0] if reasons else "")

@@ -1,0 +1,130 @@
+"""BPF schedulers (sched_ext) of a git repository, each revision of which is built for one kernel."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from ajuste.kernel.building.configuration import read_options
+from ajuste.kernel.building.make import jobs_here
+from ajuste.kernel.building.schedulers import EXAMPLES, OwnScheduler, require_llvm, require_loadable
+from ajuste.kernel.building.sources import revision_source
+from ajuste.kernel.fetch import fetch_kernel
+from ajuste.kernel.symbols import read_vmlinux
+from ajuste.machine.home import Home
+from ajuste.model.capability import asked_here
+from ajuste.model.error import RequestError
+from ajuste.model.wording import Say
+from ajuste.run.bisection.revisions import Ends
+from ajuste.run.bisection.session import scheduler_study
+from ajuste.run.contained import SchedulerWorkplace, scheduler_workplace
+from ajuste.study.schema import SchedulerTable, Study
+
+_LONGEST: Final = 24
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The command that builds a scheduler in its repository, and the program that it makes there."""
+
+    command: tuple[str, ...]
+    program: str
+
+
+def recipe_of(scheduler: str, command: str | None, ends: Ends) -> Recipe:
+    """How the repository builds ``scheduler``: by ``command``, or as the kernel tree, cargo or make do at the good end.
+    Raises RequestError.
+    """
+    if command is not None:
+        try:
+            words = tuple(shlex.split(command))
+        except ValueError as error:
+            raise RequestError(f"--make {command!r}: {error}; expected a command") from None
+        if not words:
+            raise RequestError("--make is empty; expected a command", hint='give one, such as --make "make scx_mine"')
+        return Recipe(words, scheduler)
+    files = revision_source(ends.repository, ends.good).manifest
+    name, jobs = PurePosixPath(scheduler).name, f"-j{jobs_here()}"
+    if f"{EXAMPLES}/{name}.bpf.c" in files:
+        # bpftool as such requires libraries that only its other commands use.
+        tool, llvm = "tools/bpf/bpftool", f"LLVM={require_llvm().suffix or 1}"
+        made = f"make {jobs} {llvm} -C {tool} bootstrap"
+        built = f'make {jobs} {llvm} -C {EXAMPLES} BPFTOOL="$PWD/{tool}/bootstrap/bpftool" {shlex.quote(name)}'
+        return Recipe(("sh", "-c", f"{made} && {built}"), f"{EXAMPLES}/build/bin/{name}")
+    if "Cargo.toml" in files:
+        locked = ("--locked",) if "Cargo.lock" in files else ()
+        return Recipe(("cargo", "build", "--release", *locked, "--package", name), f"target/release/{name}")
+    if "Makefile" in files or "GNUmakefile" in files:
+        return Recipe(("make", scheduler), scheduler)
+    raise RequestError(
+        f"--scheduler {scheduler}: {ends.repository} has neither {EXAMPLES}/{name}.bpf.c nor Cargo.toml nor Makefile "
+        "at the good end",
+        hint="name the program that building makes, and the command: --scheduler out/scx_mine --make ./build.sh",
+    )
+
+
+@dataclass
+class SchedulerBuilds:
+    """The programs of revisions, by the names that they have as levels of ``sched_ext``."""
+
+    recipe: Recipe
+    ends: Ends
+    workplace: SchedulerWorkplace
+    environment: dict[str, str]
+    about: str
+    tables: dict[str, SchedulerTable] = field(default_factory=dict)
+
+    def build(self, commit: str) -> str:
+        """The name of a revision's program. One that is the same as another's has its name. Raises RequestError,
+        RunError where it does not build.
+        """
+        table = SchedulerTable(
+            name=f"{_stem(self.recipe.program)}_{commit[:12]}",
+            program=self.recipe.program,
+            repository=str(self.ends.repository),
+            commit=commit,
+            build=self.recipe.command,
+        )
+        digest = self.workplace.build_once(table, self.environment, self.about)
+        same = next((name for name, one in self.tables.items() if one.sha256 == digest), None)
+        if same is None:
+            self.tables[table.name] = table.model_copy(update={"sha256": digest})
+        return same or table.name
+
+    def study_of_step(self, study: Study, metric: str, good: str, candidate: str, tests: int) -> Study:
+        return scheduler_study(study, metric, self.tables[good], self.tables[candidate], tests)
+
+
+@contextmanager
+def scheduler_builds(
+    scheduler: str, command: str | None, ends: Ends, kernel: str, home: Home, say: Say
+) -> Iterator[SchedulerBuilds]:
+    """What builds ``scheduler`` at revisions for ``kernel``; its directory is removed in the end. Raises RequestError
+    for what may not be built, or a kernel that cannot load it.
+    """
+    path = PurePosixPath(scheduler)
+    if path.is_absolute() or ".." in path.parts or not path.name:
+        raise RequestError(f"--scheduler {scheduler}: expected a name or a path in the repository")
+    recipe = recipe_of(scheduler, command, ends)
+    asked_here().require("kernel source", shlex.join(recipe.command), "--scheduler")
+    image = fetch_kernel(kernel, home, say=say)
+    options = read_options(image.config.read_text(encoding="utf-8") if image.config else "")
+    require_loadable((OwnScheduler(Path(scheduler), ""),), options, kernel)
+    with scheduler_workplace(home) as workplace:
+        types = workplace.directory / "vmlinux"
+        types.write_bytes(read_vmlinux(image.vmlinuz))
+        environment = {"VMLINUX_BTF": str(types)}
+        with suppress(RequestError):  # A repository may bring its own compiler.
+            clang = f"clang{require_llvm().suffix}"
+            environment |= {"CLANG": clang, "BPF_CLANG": clang}
+        yield SchedulerBuilds(recipe, ends, workplace, environment, image.sha256)
+
+
+def _stem(program: str) -> str:
+    name = re.sub("[^a-z0-9_]", "_", PurePosixPath(program).name.lower()).removeprefix("scx_")
+    return f"scx_{name[:_LONGEST]}"
