@@ -6,6 +6,7 @@ import base64
 import gzip
 import hashlib
 import json
+import os
 import random
 import re
 from dataclasses import replace
@@ -248,6 +249,13 @@ def test_a_page_of_the_same_contents_stays_and_every_other_is_replaced(granulari
     assert path.read_text(encoding="utf-8").endswith("<!-- kept -->")
     write_report(report_of(granularity), path)
     assert not path.read_text(encoding="utf-8").endswith("<!-- kept -->")
+
+
+def test_a_fifo_in_the_place_of_the_page_is_replaced_and_not_waited_for(granularity: Results, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    os.mkfifo(path)
+    write_report(report_of(granularity), path, of="abc1")
+    assert path.is_file()
 
 
 def test_a_report_is_written_whole_or_not_at_all(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from markupsafe import Markup, escape
 
-from ajuste.machine.files import make_directory, replace_file
+from ajuste.machine.files import make_directory, open_kept, replace_file
 from ajuste.model.wording import unbroken, visible
 from ajuste.report.document import Cell, Column, Data, Entry, Report, Row, every, saved_pictures
 from ajuste.report.plots.plot import Figure, declarations, figure_json
@@ -75,8 +75,8 @@ def write_report(report: Report, path: Path, of: str = "") -> None:
 def _contents(path: Path) -> str:
     """What a page says that it shows; empty if it cannot be read."""
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            found = _CONTENTS.search(file.read(_HEAD))
+        with open_kept(path) as file:  # A FIFO would make its reader wait.
+            found = _CONTENTS.search(file.read(_HEAD).decode(errors="replace"))
     except OSError:
         return ""
     return found[1] if found else ""
