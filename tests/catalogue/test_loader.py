@@ -22,6 +22,7 @@ from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric
 from ajuste.model.plan import Choice, FileLocation, Flag
 from ajuste.model.tunable import ProcessAttribute, Tunable
+from ajuste.model.workload import WorkloadKind
 
 
 def version(text: str) -> Any:
@@ -208,6 +209,44 @@ def test_a_wrong_catalogue_is_refused_with_file_and_field(tmp_path: Any, text: s
     with pytest.raises(AjusteError) as raised:
         load(tmp_path, "tunable", Tunable)
     assert told in str(raised.value)
+
+
+WORKLOADS = """
+[[workload]]
+name = "a"
+title = "A"
+what = "It is."
+program = "true"
+metrics_of = "b"
+[[workload.metrics]]
+name = "own"
+title = "Own"
+unit = "s"
+direction = "lower"
+[[workload]]
+name = "b"
+title = "B"
+what = "It is."
+program = "true"
+[[workload.metrics]]
+name = "shared"
+title = "Shared"
+unit = "s"
+direction = "lower"
+"""
+
+
+def test_metrics_of_another_workload_follow_its_own(tmp_path: Any) -> None:
+    (tmp_path / "x.toml").write_text(WORKLOADS)
+    metrics = load(tmp_path, "workload", WorkloadKind)["a"].metrics
+    assert [metric.name for metric in metrics] == ["own", "shared"]
+
+
+@pytest.mark.parametrize("other", ["c", "a"])
+def test_metrics_of_no_other_workload_are_refused(tmp_path: Any, other: str) -> None:
+    (tmp_path / "x.toml").write_text(WORKLOADS.replace('metrics_of = "b"', f'metrics_of = "{other}"'))
+    with pytest.raises(AjusteError, match=r"x\.toml: workload\.a\.metrics_of: "):
+        load(tmp_path, "workload", WorkloadKind)
 
 
 def test_a_right_one_is_read(tmp_path: Any) -> None:

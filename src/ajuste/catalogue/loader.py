@@ -216,7 +216,8 @@ def load(source: Traversable, table: str, model: type[M]) -> dict[str, M]:
     entries: dict[str, M] = {}
     paths = sorted(source.iterdir(), key=lambda file: file.name) if source.is_dir() else [source]
     for path in (path for path in paths if path.name.endswith(".toml")):
-        for number, values in enumerate(_tables(path, path.read_bytes(), table)):
+        tables = _with_shared_metrics(path, table, _tables(path, path.read_bytes(), table))
+        for number, values in enumerate(tables):
             entry = _entry(path, number, table, values, model)
             if entry.name in entries:
                 raise AjusteError(
@@ -258,6 +259,19 @@ def _tables(path: Traversable, written: bytes, table: str) -> list[object]:
     tables = content.pop(table, [])
     if content or not isinstance(tables, list):
         raise AjusteError(f"expected only [[{table}]] tables, found {', '.join(content)}", place=Place(file))
+    return tables
+
+
+def _with_shared_metrics(path: Traversable, table: str, tables: list[object]) -> list[object]:
+    # `metrics_of` names another entry of the file, whose own metrics follow those of this one.
+    listed = {str(_name(values, 0)): values.get("metrics", []) for values in tables if isinstance(values, dict)}
+    for values in tables:
+        if isinstance(values, dict) and "metrics_of" in values:
+            name, other = str(_name(values, 0)), str(values.pop("metrics_of"))
+            if other not in listed or other == name:
+                place = Place(Path(path.name), field=f"{table}.{name}.metrics_of")
+                raise AjusteError(f"{other!r} not found; expected the name of another {table} of the file", place=place)
+            values["metrics"] = [*values.get("metrics", []), *listed[other]]
     return tables
 
 
