@@ -67,6 +67,12 @@ def test_root_writes_through_no_directory_link_of_another_user(
 
 @needs_root
 @pytest.mark.timeout(20)
+def test_a_fifo_that_nobody_reads_is_an_error_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "file")
+    with pytest.raises(OSError, match="No such device or address"):
+        open_named(tmp_path / "file")
+
+
 def test_root_writes_into_no_fifo_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "file")
     os.chown(tmp_path / "file", STRANGER, STRANGER)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -124,13 +124,23 @@ def _not_all() -> RunError:
     )
 
 
+_MOST_UNCHANGED: Final = 20
+"""Named one by one; the journal of a daemon has all settings of the machine."""
+
+
 def _show(journals: tuple[JournalLeft, ...], events: tuple[dict[str, Any], ...], left: Sequence[Path]) -> None:
     if not journals and not events and not left:
         typer.echo("Nothing to restore.")
     for directory in left:
         typer.echo(visible_line(f"Removed {directory}, which services of a killed experiment left."))
+    unchanged = [event for event in events if event["event"] == "restored" and event["found"] == event["value"]]
+    shortened = len(unchanged) > _MOST_UNCHANGED
+    if shortened:
+        typer.echo(f"{len(unchanged)} settings are as they were")
     for event in events:
         match event:
+            case {"event": "restored", "found": found, "value": value} if shortened and found == value:
+                pass
             case {"event": "restored", "tunable": name, "found": found, "value": value}:
                 was = "as it was" if found == value else f"it was {found}"
                 typer.echo(visible_line(f"{name} is {value} ({was})"))

@@ -276,7 +276,9 @@ def open_named(path: Path) -> BufferedWriter:
         if os.geteuid() == 0 and status.st_uid != 0 and stat.S_ISFIFO(status.st_mode):
             raise RequestError(f"{path} is a FIFO of {user_name(status.st_uid)}", hint="name a file")
         flags = os.O_TRUNC | (0 if stat.S_ISLNK(status.st_mode) else os.O_NOFOLLOW)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, 0o666)
+    # A FIFO that nobody reads is an error, and not waited for.
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags, 0o666)
+    os.set_blocking(descriptor, True)
     if ids is not None:
         _give(descriptor, ids)
     return os.fdopen(descriptor, "wb")

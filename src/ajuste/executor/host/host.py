@@ -69,14 +69,23 @@ class HostExecutor(Executor):
     With a ``home`` it may change the machine: entering takes the machine's lock, and refuses (RequestError) while
     another experiment goes on for more than ``wait_s`` seconds, or while an earlier one may have left something
     changed. Without one it only reads and runs. What needs root is refused before it begins if there is none.
+    ``daemons`` are names of services whose changes of settings are undone after each plan.
     """
 
     keeps_values = True
 
-    def __init__(self, home: Home | None = None, say: Say = lambda _: None, *, wait_s: float = 0) -> None:
+    def __init__(
+        self,
+        home: Home | None = None,
+        say: Say = lambda _: None,
+        *,
+        wait_s: float = 0,
+        daemons: frozenset[str] = frozenset(),
+    ) -> None:
         self._journals = home.journals if home is not None else None
         self._say = say
         self._wait_s = wait_s
+        self._daemons = daemons
         self._stack = ExitStack()
         self._lock: MachineLock | None = None
         self._agent: AgentProcess | None = None
@@ -135,7 +144,7 @@ class HostExecutor(Executor):
         value could not be put back.
         """
         asked = self._asked(plan)
-        if services := root_services(plan):
+        if services := root_services(plan, self._daemons):
             self._keep_settings(services, plan)
         began = time.monotonic()
         with self._turn:
@@ -155,7 +164,7 @@ class HostExecutor(Executor):
         comes between them.
         """
         one_block = len({request.slot.block for request in requests}) == 1
-        if one_block or any(root_services(request.plan()) for request in requests):
+        if one_block or any(root_services(request.plan(), self._daemons) for request in requests):
             yield from super().carry_out(requests, begun)
             return
         begun(requests[0])

@@ -48,8 +48,9 @@ class PreparedHost(HostExecutor):
         first: Callable[[Executor], None] = lambda _: None,
         timeout_ns: int,
         wait_s: float = 0,
+        daemons: frozenset[str] = frozenset(),
     ) -> None:
-        super().__init__(home, say, wait_s=wait_s)
+        super().__init__(home, say, wait_s=wait_s, daemons=daemons)
         self._first = first
         self._changes = tuple(dict.fromkeys(writes for writes in changes if writes))
         self._setup = setup
@@ -118,6 +119,7 @@ def prepared_for(
         cleanup=resolved.cleanup,
         timeout_ns=round(resolved.study.workload.timeout_s * 1e9),
         wait_s=wait_s,
+        daemons=frozenset(service.called for service in resolved.study.workload.services if service.when),
     )
 
 

@@ -1,4 +1,4 @@
-"""Services that run as root may change settings of the machine: that is found after each trial, and undone.
+"""Daemons that run as root may change settings of the machine: that is found after each trial, and undone.
 
 All settings that are files of their own are written into a journal before the first such trial. The agent restores what
 differs from it, as it does with any journal that is left: also `ajuste restore`, if this process is killed.
@@ -35,16 +35,17 @@ _HEADING: Final = re.compile(r"^==> (/\S+) <==\n", re.MULTILINE)
 """Of tail(1) above each file."""
 
 
-def root_services(plan: Plan) -> tuple[str, ...]:
-    """Return the names of the services that ``plan`` starts as root."""
-    if os.geteuid() != 0:
+def root_services(plan: Plan, daemons: frozenset[str]) -> tuple[str, ...]:
+    """Return those of ``daemons``, by name, that ``plan`` starts as root."""
+    if os.geteuid() != 0 or not daemons:
         return ()
     starts = [
         command.argv
         for command in plan.before
         if command.user is None and PurePath(command.argv[0]).name == SERVICE and command.argv[1:2] == ("start",)
     ]
-    return tuple(argv[argv.index("--name") + 1] for argv in starts)
+    names = (argv[argv.index("--name") + 1] for argv in starts)
+    return tuple(name for name in names if name in daemons)
 
 
 class SettingsJournal:
