@@ -196,6 +196,13 @@ class TestLeftBehind:
         assert [event["event"] for event in document["events"]] == ["restored", "journal"]
         assert ajuste.json("restore") == {"done": True, "events": [], "removed": []}
 
+    def test_what_is_no_journal_is_not_discarded(self, ajuste: Shell, tmp_path: Path) -> None:
+        settings = tmp_path / "fstab"
+        settings.write_text("key = 1\n")
+        _, said = ajuste("restore", "--discard", str(settings), expect=2)
+        assert "expected a journal" in said
+        assert settings.exists()
+
     def test_one_that_cannot_be_put_back_is_a_failure_and_is_kept(self, ajuste: Shell, journal: Path) -> None:
         journal.write_text(journal.read_text().replace(str(EXPIRE), "/proc/sys/kernel/ostype"))
         _, said = ajuste("restore", expect=1)

@@ -15,6 +15,7 @@ from ajuste.cli.options import Json, example
 from ajuste.executor.host.caller import remove_left_services
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.journals import (
+    JOURNAL,
     JournalLeft,
     OldValue,
     Scope,
@@ -111,6 +112,13 @@ def _scope(places: list[Path] | None) -> Scope:
 def _discard(places: list[Path], *, dry_run: bool) -> None:
     if not places or dry_run:
         raise RequestError("--discard requires JOURNAL", hint="name them: ajuste restore --discard JOURNAL")
+    for place in places:
+        # Its content may be damaged, so that only the name tells it from any other file of root.
+        if place.suffix != JOURNAL and not place.is_dir():
+            raise RequestError(
+                f"--discard {place}: expected a journal, whose name ends in {JOURNAL}",
+                hint="list the journals with `ajuste restore --dry-run`",
+            )
     discard(places)
     for place in places:
         typer.echo(visible_line(f"Removed {place}; its settings were not restored."))

@@ -40,6 +40,9 @@ _LOG: Final = logging.getLogger(__name__)
 REGISTRY: Final = Path("/var/lib/ajuste/journals")
 """Where the agent enters every journal of this machine that is not settled, whichever home it is in."""
 
+JOURNAL: Final = ".journal"
+"""How the agent names journals."""
+
 _PAUSE_SECONDS: Final = 0.05
 
 State = Literal["left", "void", "gone", "held", "kept", "damaged", "unknown", "foreign", "malformed"]
