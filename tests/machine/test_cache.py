@@ -16,6 +16,8 @@ from ajuste.machine import cache
 from ajuste.machine.cache import ASKED_FOR, KINDS, LEFTOVERS, clear, make_room, remove_leftovers, survey
 from ajuste.machine.files import holding, locked
 from ajuste.machine.home import Home
+from ajuste.model.error import RequestError
+from namespace import needs_root
 
 LONG_AGO = 1_000_000
 
@@ -189,3 +191,14 @@ def test_a_kind_that_there_is_not_is_a_wrong_request(tmp_path: Path) -> None:
     done = ajuste(tmp_path, "cache", "clear", "snapshot")
     assert done.returncode == 2
     assert "did you mean snapshots?" in done.stderr
+
+
+@needs_root
+def test_root_empties_no_directory_through_the_link_of_another_user(place: Home, tmp_path: Path) -> None:
+    add(tmp_path / "theirs" / "5.10")
+    place.cache.mkdir()
+    place.kernels.symlink_to(tmp_path / "theirs")
+    os.lchown(place.kernels, 65534, 65534)
+    with pytest.raises(RequestError, match="is a link owned by"):
+        clear([cache.KERNELS], place)
+    assert (tmp_path / "theirs" / "5.10" / "content").exists()

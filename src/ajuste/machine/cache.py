@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ajuste.machine.files import unused
+from ajuste.machine.files import require_no_foreign_link, unused
 from ajuste.machine.home import Home
 from ajuste.machine.session import stale
 from ajuste.model.base import BaseModel
@@ -235,6 +235,7 @@ def _is_unused(entry: Entry) -> bool:
 
 
 def _remove(entry: Entry) -> bool:
+    require_no_foreign_link(entry.path.parent)
     with unused(entry.locks) as free:
         if not free:
             return False
