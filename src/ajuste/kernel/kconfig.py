@@ -347,7 +347,6 @@ def _environment(source: Path) -> dict[str, str]:
                 f"{program} was not found; kernel options depend on the compiler",
                 hint=install_hint("gcc", "binutils"),
             )
-    first = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=False).stdout.partition("\n")[0]
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "LC_ALL": "C",
@@ -361,7 +360,7 @@ def _environment(source: Path) -> dict[str, str]:
         "SUBARCH": "x86",
         "KERNELVERSION": version,
         "CC": "gcc",
-        "CC_VERSION_TEXT": first,
+        "CC_VERSION_TEXT": _first_line("gcc", "--version"),
         "HOSTCC": "gcc",
         "HOSTCXX": "g++",
         "LD": "ld",
@@ -369,8 +368,17 @@ def _environment(source: Path) -> dict[str, str]:
         "NM": "nm",
         "OBJCOPY": "objcopy",
         "RUSTC": "rustc",
+        "RUSTC_VERSION_TEXT": _first_line("rustc", "--version"),
         "RUSTC_OR_CLIPPY": "rustc",
         "BINDGEN": "bindgen",
         "PAHOLE": "pahole",
+        "PAHOLE_VERSION": _first_line(str(source.absolute() / "scripts/pahole-version.sh"), "pahole"),
         "CONFIG_SHELL": "/bin/sh",
     }
+
+
+def _first_line(*command: str) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.partition("\n")[0]
+    except OSError:
+        return ""

@@ -6,6 +6,7 @@ It is a process of its own because reading runs the source's own tests of the co
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -42,10 +43,17 @@ from ajuste.kernel.kconfig import (
     OptionExplanation,
 )
 from ajuste.model.error import nearest_names
+from ajuste.model.kernel import KernelVersion
 
 _NEW_WORDS: Final = ((re.compile(r"^(\s+)modules\s*$"), r"\1option modules"), (re.compile(r"^\s+transitional\s*$"), ""))
 """Attributes that Kconfig has since 5.14 and 6.18, and kconfiglib 14.1 does not; for what is asked here the second
 says nothing."""
+_CONDITIONAL: Final = re.compile(r"(\s+depends on )([^#\n]+) if ([^#\n]+)")
+"""A dependency with a condition, which Kconfig has since 7.0."""
+_OPERAND: Final = r"(?:\w+|\"[^\"]*\"|'[^']*')"
+_CONDITION: Final = re.compile(rf"({_OPERAND}\s*(?:!=|[<>]=?|=)\s*{_OPERAND})|!\s*(\w+)|(\w+)")
+_ZERO_BY_DEFAULT: Final = KernelVersion(major=6, minor=8)
+"""Since then a number without a default is 0, and not nothing."""
 _SENTENCE: Final = re.compile(r"(.+?[.!?])(?:\s|$)", re.DOTALL)
 
 
@@ -55,6 +63,19 @@ class KconfigTree(Kconfig):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__("Kconfig", warn=False, warn_to_stderr=False)
         self._implied: dict[Symbol, Any] = {}
+        self._zero = self.syms.get("0"), self.y
+        if self._zero[0] and KernelVersion.parse(os.environ["KERNELVERSION"]) >= _ZERO_BY_DEFAULT:
+            for symbol in self.unique_defined_syms:
+                if symbol.orig_type in (INT, HEX):
+                    symbol.defaults.append(self._zero)
+
+    def has_place(self, symbol: Symbol) -> bool:
+        """Return whether the option has a line in a configuration, by sym_calc_value of scripts/kconfig/symbol.c."""
+        if symbol.orig_type in (BOOL, TRISTATE):
+            # What another option implies has one even if what it depends on is lacking; not so by kconfiglib.
+            return bool(symbol.config_string or expr_value(symbol.weak_rev_dep))
+        defaults = (default for default in symbol.defaults if expr_value(default[1]))
+        return bool(symbol.config_string) and (symbol.visibility > 0 or next(defaults, None) is not self._zero)
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Load a configuration, and nothing of another one."""
@@ -84,7 +105,17 @@ def _as_known(line: str) -> str:
     for pattern, instead in _NEW_WORDS:
         if pattern.match(line):
             return pattern.sub(instead, line.rstrip("\n")) + "\n"
+    if dependency := _CONDITIONAL.match(line):
+        # `A if B` holds where A does, or B is n; negating B is not enough, for the negation of m is m.
+        words, needed, condition = dependency.groups()
+        return f"{words}({needed}) || !({_CONDITION.sub(_as_bool, condition)})\n"
     return line
+
+
+def _as_bool(match: re.Match[str]) -> str:
+    # y for what is not n.
+    comparison, negated, option = match.groups()
+    return comparison or (f"({negated} != y)" if negated else f"({option} != n)")
 
 
 def main() -> None:
@@ -111,19 +142,9 @@ def answer(tree: KconfigTree, asked: KconfigQuestion) -> KconfigAnswer:
     )
 
 
-def _values(tree: Kconfig) -> dict[str, str]:
+def _values(tree: KconfigTree) -> dict[str, str]:
     # What the configuration comes to. What has no place in it, for lack of what it depends on, is left out.
-    return {
-        symbol.name: str(symbol.str_value)
-        for symbol in tree.unique_defined_syms
-        if symbol.config_string or _is_implied(symbol)
-    }
-
-
-def _is_implied(symbol: Symbol) -> bool:
-    # Whether an option has a place because another implies it, even if what it depends on is lacking: so says
-    # sym_calc_value of scripts/kconfig/symbol.c, and kconfiglib does not.
-    return symbol.orig_type in (BOOL, TRISTATE) and bool(expr_value(symbol.weak_rev_dep))
+    return {symbol.name: str(symbol.str_value) for symbol in tree.unique_defined_syms if tree.has_place(symbol)}
 
 
 def _defaults(tree: Kconfig, names: tuple[str, ...]) -> dict[str, str]:

@@ -45,3 +45,42 @@ def test_reading_that_takes_too_long_is_given_up(source: Path) -> None:
     (source / "Kconfig").write_text("slow := $(shell,sleep 5)\n")
     with pytest.raises(RunError, match="longer than"):
         ask(source, [KconfigQuestion(config={})], longest_s=0.2)
+
+
+CONDITIONAL = """
+config MODULES
+\tbool "Modules"
+\tmodules
+config A
+\ttristate "A"
+config B
+\ttristate "B"
+config PLAIN
+\tdef_tristate y
+\tdepends on A if B
+config NEGATED
+\tdef_tristate y
+\tdepends on A if !B # with a remark
+config TWO
+\tdef_tristate y
+\tdepends on A if (B = m || A)
+"""
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "values"),
+    [
+        # menu_add_dep of scripts/kconfig/menu.c: A where B is not n, y else.
+        ("n", "n", "yny"),
+        ("n", "m", "nnn"),
+        ("n", "y", "nyy"),
+        ("m", "n", "ymm"),
+        ("m", "y", "mym"),
+        ("y", "m", "yyy"),
+    ],
+)
+def test_a_dependency_that_has_a_condition(source: Path, a: str, b: str, values: str) -> None:
+    (source / "Kconfig").write_text(CONDITIONAL)
+    config = {"MODULES": "y", "A": a, "B": b}
+    answer = ask(source, [KconfigQuestion(config=config, values=True)])[0].values
+    assert "".join(answer.get(name, "n") for name in ("PLAIN", "NEGATED", "TWO")) == values
