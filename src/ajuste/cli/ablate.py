@@ -11,7 +11,7 @@ import typer
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.cli import options
 from ajuste.cli.choice import built_for_profiles, chosen_cluster, chosen_study, placed
-from ajuste.cli.measuring import Showing, check_report, measure, unless_going_on
+from ajuste.cli.measuring import Showing, check_report, measure
 from ajuste.cli.options import example, option
 from ajuste.cli.plan import show_plan
 from ajuste.cli.saving import check_save, save_study
@@ -20,7 +20,7 @@ from ajuste.kernel.spec import parse_spec
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.profile.placing import Placed
-from ajuste.run.experiment import resolved_study
+from ajuste.run.experiment import resolved_study, unless_going_on
 from ajuste.run.relevance import idle_from_the_start
 from ajuste.run.testbed import RunOptions
 from ajuste.study.check import check
@@ -159,7 +159,7 @@ def ablate(
         Showing(report, quiet, as_json, verbose, open_),
         named=command,
         means=means,
-        fresh=unless_going_on(fresh),
+        anew=unless_going_on(fresh),
         name_chosen=name is not None and study is None,
     )
 

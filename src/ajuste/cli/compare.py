@@ -10,11 +10,12 @@ import typer
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli import options
 from ajuste.cli.choice import built_for, built_for_profiles, chosen_cluster, kernels_of_source, placed, savable
-from ajuste.cli.measuring import Showing, check_report, means_of_boots, measure, unless_going_on
+from ajuste.cli.measuring import Showing, check_report, means_of_boots, measure
 from ajuste.cli.options import example, option
 from ajuste.cli.showing import command_line
 from ajuste.kernel.spec import parse_spec
 from ajuste.machine.home import home
+from ajuste.run.experiment import unless_going_on
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.condition import fail_conditions
 from ajuste.study.command_line.request import Request, split_commands
@@ -245,7 +246,7 @@ def compare(
         Showing(report, quiet, as_json, verbose, open_),
         named=command,
         means=means_of_boots(means, loader, reboots=reboots),
-        fresh=unless_going_on(fresh),
+        anew=unless_going_on(fresh),
         name_chosen=name is not None,
         fail_on=conditions,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,21 +16,20 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.cli.choice import built_for
 from ajuste.cli.showing import show_results
 from ajuste.machine.files import require_no_foreign_link, write_text
-from ajuste.model.error import Place, RequestError, RunError
+from ajuste.model.error import Place, RequestError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.results import Results
 from ajuste.model.verdict import FailCondition, Verdict
 from ajuste.model.wording import count_of, percent, visible_line
-from ajuste.run.experiment import conduct, ended_before, goes_on, prepare, progress_of, require_free_name
+from ajuste.run.experiment import Anew, measured
 from ajuste.run.outcome import results_of
-from ajuste.run.testbed import Experiment, RunOptions
+from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.condition import OPTION
 from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import ExpectTable, Study
 
 if TYPE_CHECKING:
     from ajuste.report.expected import Form
-    from ajuste.store.store import Store
 
 PROVED: Final = 3
 """It is proved that something worsens."""
@@ -146,11 +145,6 @@ def means_of_boots(means: RunOptions, loader: str | None, *, reboots: bool) -> R
     return replace(means, reboots_allowed=reboots, loader=loader or "")
 
 
-def unless_going_on(fresh: bool) -> Callable[[Experiment, Store], bool]:
-    """For ``measure``: anew if that is wanted, or if there is no run to go on with."""
-    return lambda experiment, store: fresh or not goes_on(experiment, store)
-
-
 def measure(
     study: Study,
     catalogue: Catalogue,
@@ -158,55 +152,45 @@ def measure(
     *,
     named: str,
     means: RunOptions,
-    fresh: Callable[[Experiment, Store], bool],
+    anew: Anew,
     name_chosen: bool = False,
     fail_on: Sequence[FailCondition] = (),
     expected: Expected | None = None,
 ) -> int:
     """Carry out ``study`` and show what came out; returns the exit code.
 
-    ``fresh`` says whether what is in the store is measured anew, ``name_chosen`` that no other question may have the
-    study's name, ``fail_on`` and ``expected`` what the exit code is 3 for. Raises RunError for a study that failed,
-    after its results were shown, if there are any.
+    ``anew`` and ``name_chosen`` are those of ``measured``; ``fail_on`` and ``expected`` say what the exit code is 3
+    for. Raises RunError for a study that failed, after its results were shown, if there are any.
     """
     check_report(showing.report)
-    measured = partial(
-        _measured, study, catalogue, showing, named=named, name_chosen=name_chosen, fail_on=fail_on, expected=expected
+    shown = partial(
+        _shown, study, catalogue, showing, named=named, name_chosen=name_chosen, fail_on=fail_on, expected=expected
     )
     if study.across_boots and means.reboots_allowed:
         from ajuste.cli.reboots import across_boots
 
-        return across_boots(study, catalogue, means, fresh, measured)
-    return measured(means, fresh)
+        return across_boots(study, catalogue, means, anew, shown)
+    return shown(means, anew)
 
 
-def _measured(
+def _shown(
     study: Study,
     catalogue: Catalogue,
     showing: Showing,
     means: RunOptions,
-    fresh: Callable[[Experiment, Store], bool],
+    anew: Anew,
     *,
     named: str,
     name_chosen: bool,
     fail_on: Sequence[FailCondition],
     expected: Expected | None,
 ) -> int:
-    from ajuste.store.store import Store
-
-    quiet = showing.quiet or showing.as_json
-    names = built_for(study, catalogue, means, quiet=quiet)
+    names = built_for(study, catalogue, means, quiet=showing.quiet or showing.as_json)
     study = with_kernels(study, names)
-    with progress_of(study, catalogue, quiet=showing.quiet) as progress:
-        chosen = replace(means, say=progress.say)
-        experiment = prepare(study, catalogue, chosen)
-        with Store(means.home.store_url) as store:
-            if name_chosen:
-                require_free_name(experiment, store)
-            anew = fresh(experiment, store)
-            ended = ended_before(experiment, store)
-            done = conduct(experiment, store, progress, chosen, named=named, fresh=anew)
-            results = results_of(done, store)
+    with measured(
+        study, catalogue, means, named=named, anew=anew, quiet=showing.quiet, name_chosen=name_chosen
+    ) as found:
+        done, results = found.run, results_of(found.run, found.store)
     failed = done.stopped == "failed"
     if showing.as_json or results.answer or not failed:
         path = showing.report or means.home.reports / f"{done.id}.html"
@@ -216,12 +200,12 @@ def _measured(
             as_json=showing.as_json,
             verbose=showing.verbose,
             browser=showing.browser,
-            again=done.created if done.id in ended else "",
+            again=done.created if found.again else "",
         )
-    expected = expected and expected.on(names, experiment.images)
+    expected = expected and expected.on(names, found.experiment.images)
     if failed and expected:
         typer.echo(visible_line(f"the study failed: {done.stopped_because}"), err=True)
     elif failed:
-        raise RunError(f"the study failed: {done.stopped_because}", hint=f"ajuste report {done.id} --trials shows each")
+        raise found.failure()
     code = exit_code_of(fail_on, results, as_json=showing.as_json) if fail_on else 0
     return max(code, expected.exit_code(results, as_json=showing.as_json)) if expected else code

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -34,15 +34,10 @@ from ajuste.model.boot import KeptBoots
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.wording import visible_line
 from ajuste.report.format import duration
-from ajuste.run.experiment import prepare
-from ajuste.run.testbed import Experiment, RunOptions
+from ajuste.run.experiment import Anew, prepare
+from ajuste.run.testbed import RunOptions
 from ajuste.study.answerable import BOOT_SECONDS, boot_range
 from ajuste.study.schema import Study
-
-if TYPE_CHECKING:
-    from ajuste.store.store import Store
-
-Anew = Callable[[Experiment, "Store"], bool]
 
 
 def across_boots(

@@ -176,7 +176,7 @@ def run(
                 loader,
                 reboots=reboots,
             ),
-            fresh=lambda *_: fresh,
+            anew=lambda *_: fresh,
             fail_on=fail_conditions(fail_on or (), chosen, known),
             expected=expected,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,9 +16,8 @@ from ajuste.design.search.goal import Search
 from ajuste.design.search.sampler import SamplerName
 from ajuste.machine.home import home
 from ajuste.machine.installation import require_extra
-from ajuste.model.error import RequestError, RunError
-from ajuste.report.progress import SearchProgress
-from ajuste.run.experiment import conduct, ended_before, goes_on, prepare_search
+from ajuste.model.error import RequestError
+from ajuste.run.experiment import goes_on, measured
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.study.overrides import with_kernels
@@ -83,8 +81,6 @@ def tune(
 
     All measurements are kept. Run the same command again to resume, or to show a finished search.
     """
-    from ajuste.store.store import Store
-
     check_report(report)
     known = catalogue()
     chosen = chosen_study(study, known, kernel, seed, target)
@@ -100,21 +96,20 @@ def tune(
     named = command_line()
     names = built_for(chosen, known, means, quiet=quiet or as_json, search=search)
     chosen = with_kernels(chosen, names)
-    with SearchProgress(allowed=search.trials, quiet=quiet) as progress:
-        watched = replace(means, say=progress.say)
-        experiment = prepare_search(chosen, search, known, watched)
-        with Store(means.home.store_url) as store:
-            anew = fresh or not _goes_on(experiment, store)
-            ended = ended_before(experiment, store)
-            done = conduct(experiment, store, progress, watched, named=named, fresh=anew)
-            results = results_of(done, store)
+
+    def anew(experiment: Experiment, store: Store) -> bool:
+        """A finished search is shown, whatever the clock: to search again is asked for."""
+        kept = store.latest_run(experiment.fingerprint, experiment.resolved.study.design.seed)
+        finished = kept is not None and kept.stopped in ("decided", "budget")
+        return fresh or not (finished or goes_on(experiment, store))
+
+    with measured(chosen, known, means, named=named, anew=anew, quiet=quiet, search=search) as found:
+        done, results = found.run, results_of(found.run, found.store)
     path = report or means.home.reports / f"{done.id}.html"
-    again = done.created if done.id in ended else ""
+    again = done.created if found.again else ""
     show_results(results, path, as_json=as_json, verbose=verbose, browser=open_, again=again)
     if done.stopped == "failed":
-        raise RunError(
-            f"the search failed: {done.stopped_because}", hint=f"see each trial with ajuste report {done.id} --trials"
-        )
+        raise found.failure("the search")
 
 
 def _search(
@@ -132,9 +127,3 @@ def _search(
         trials=table.trials if trials is None else trials,
         sampler=sampler or table.sampler,
     )
-
-
-def _goes_on(experiment: Experiment, store: Store) -> bool:
-    """A finished search is shown, whatever the clock: to search again is asked for."""
-    kept = store.latest_run(experiment.fingerprint, experiment.resolved.study.design.seed)
-    return goes_on(experiment, store) or (kept is not None and kept.stopped in ("decided", "budget"))

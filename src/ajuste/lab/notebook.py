@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -18,14 +18,14 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import parse_spec, parse_study_spec, specs_to_build
 from ajuste.machine.home import home
 from ajuste.machine.installation import require_extra
-from ajuste.model.error import RequestError, RunError
+from ajuste.model.error import RequestError
 from ajuste.model.measurements import Measurements
 from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import visible
 from ajuste.report.html import write_report
 from ajuste.report.results import report_of
-from ajuste.run.experiment import conduct, goes_on, prepare, progress_of, require_free_name
+from ajuste.run.experiment import measured, unless_going_on
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
 from ajuste.store.record import KeptRecord
@@ -235,24 +235,15 @@ def _option(name: str) -> str:
 def _measured(
     study: Study, means: RunOptions, *, named: str, fresh: bool, quiet: bool, name_chosen: bool = False
 ) -> MeasuredRun:
-    known = catalogue()
     if wanted := specs_to_build(study.kernels):
         raise RequestError(
             f"{next(iter(wanted))} is not built", hint="build it with ajuste kernel build, and name it as mine:NAME"
         )
-    with progress_of(study, known, quiet=quiet) as progress:
-        chosen = replace(means, say=progress.say)
-        experiment = prepare(study, known, chosen)
-        with Store(means.home.store_url) as store:
-            if name_chosen:
-                require_free_name(experiment, store)
-            anew = fresh or not goes_on(experiment, store)
-            done = conduct(experiment, store, progress, chosen, named=named, fresh=anew)
-            if done.stopped == "failed":
-                raise RunError(
-                    f"the study failed: {done.stopped_because}", hint=f"ajuste report {done.id} --trials shows each"
-                )
-            return _loaded(done, store)
+    anew = unless_going_on(fresh)
+    with measured(study, catalogue(), means, named=named, anew=anew, quiet=quiet, name_chosen=name_chosen) as found:
+        if found.run.stopped == "failed":
+            raise found.failure()
+        return _loaded(found.run, found.store)
 
 
 def _loaded(run: Run, store: Store) -> MeasuredRun:

@@ -6,9 +6,9 @@ What only guests need is imported when there are any: it takes long to load.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ajuste.catalogue.loader import Catalogue, catalogue
@@ -36,10 +36,13 @@ from ajuste.study.tune import first_study, searched_study
 
 if TYPE_CHECKING:
     from ajuste.kernel.building.build import BuildWatcher
-    from ajuste.report.progress import Progress
+    from ajuste.report.progress import Progress, SearchProgress
     from ajuste.store.store import Run, Store
 
 _LOG: Final = logging.getLogger(__name__)
+
+Anew = Callable[[Experiment, "Store"], bool]
+"""Whether an experiment is measured anew, though the store may have a run of the very same."""
 
 
 def resolved_study(study: Study, catalogue: Catalogue, means: RunOptions) -> ResolvedStudy:
@@ -117,11 +120,15 @@ def prepare_search(study: Study, search: Search, catalogue: Catalogue, means: Ru
     return replace(bed.prepared(first_study(found, search), catalogue), resolver=found)
 
 
-def progress_of(study: Study, catalogue: Catalogue, *, quiet: bool) -> Progress:
-    """A display of how ``study`` goes on, for ``conduct``."""
-    from ajuste.report.progress import Progress
+def progress_of(
+    study: Study, catalogue: Catalogue, *, quiet: bool, search: Search | None = None
+) -> Progress | SearchProgress:
+    """A display of how ``study``, or the ``search`` in it, goes on, for ``conduct``."""
+    from ajuste.report.progress import Progress, SearchProgress
     from ajuste.study.measures import deciding_metrics
 
+    if search is not None:
+        return SearchProgress(allowed=search.trials, quiet=quiet)
     budget = study.budget
     return Progress(
         min_blocks=budget.min_blocks,
@@ -155,10 +162,56 @@ def goes_on(experiment: Experiment, store: Store) -> bool:
     return larger.get(kept.stopped, True)
 
 
-def ended_before(experiment: Experiment, store: Store) -> frozenset[str]:
-    """The runs of the very same that ended, by id: to be shown again."""
-    alike = store.runs_alike(experiment.fingerprint, experiment.resolved.study.design.seed)
-    return frozenset(run.id for run in alike if run.stopped)
+def unless_going_on(fresh: bool) -> Anew:
+    """Anew if that is wanted, or if there is no run to go on with."""
+    return lambda experiment, store: fresh or not goes_on(experiment, store)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A ``run`` that ended, in its open ``store``. ``again`` if it had ended before, so that it is only shown."""
+
+    run: Run
+    store: Store
+    experiment: Experiment
+    means: RunOptions
+    again: bool
+
+    def failure(self, what: str = "the study") -> RunError:
+        """What to raise for a run that stopped because it failed."""
+        hint = f"ajuste report {self.run.id} --trials shows each"
+        return RunError(f"{what} failed: {self.run.stopped_because}", hint=hint)
+
+
+@contextmanager
+def measured(
+    study: Study,
+    catalogue: Catalogue,
+    means: RunOptions,
+    *,
+    named: str,
+    anew: Anew = lambda *_: False,
+    quiet: bool = False,
+    name_chosen: bool = False,
+    search: Search | None = None,
+) -> Iterator[Measured]:
+    """Carry out ``study``, or the ``search`` in it, with a display and a store that are open until the block ends.
+
+    ``anew`` says whether what is in the store is measured again, ``name_chosen`` that no other question may have the
+    study's name. Raises as ``prepare`` and ``conduct``.
+    """
+    from ajuste.store.store import Store
+
+    with progress_of(study, catalogue, quiet=quiet, search=search) as progress:
+        means = replace(means, say=progress.say)
+        experiment = prepare_search(study, search, catalogue, means) if search else prepare(study, catalogue, means)
+        with Store(means.home.store_url) as store:
+            if name_chosen:
+                require_free_name(experiment, store)
+            fresh = anew(experiment, store)
+            alike = store.runs_alike(experiment.fingerprint, experiment.resolved.study.design.seed)
+            run = conduct(experiment, store, progress, means, named=named, fresh=fresh)
+            yield Measured(run, store, experiment, means, run.id in {one.id for one in alike if one.stopped})
 
 
 def conduct(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from ajuste.catalogue.loader import Catalogue
@@ -19,7 +19,7 @@ from ajuste.model.wording import count_of
 from ajuste.report.format import duration
 from ajuste.report.html import write_report
 from ajuste.report.results import report_of
-from ajuste.run.experiment import conduct, prepare, progress_of
+from ajuste.run.experiment import measured
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
 from ajuste.study.measures import deciding_metrics
@@ -375,28 +375,21 @@ class Measuring:
         """Raises RequestError for a kernel that does not boot or a study that it cannot carry out, RunError where
         measuring failed.
         """
-        from ajuste.store.store import Store
-
         metric = deciding_metrics(study, self.catalogue)[0]
-        with progress_of(study, self.catalogue, quiet=self.quiet) as progress:
-            means = replace(self.means, say=progress.say)
-            experiment = prepare(study, self.catalogue, means)
-            with Store(means.home.store_url) as store:
-                run = conduct(experiment, store, progress, means, named=self.named)
-                results = results_of(run, store)
-                trials = store.trials(run)
+        with measured(study, self.catalogue, self.means, named=self.named, quiet=self.quiet) as found:
+            run, results, trials = found.run, results_of(found.run, found.store), found.store.trials(found.run)
         good, candidate = (
             _failures(trials, f"{factor.name}={level}") for factor in study.factors for level in factor.levels
         )
         failed = good.failed or candidate.failed
         if run.stopped == "failed" and not failed:
             raise RunError(f"the study failed: {run.stopped_because}")
-        found = next((one for one in results.verdicts if one.metric == metric.name), None)
-        if found is None and not failed:
+        verdict = next((one for one in results.verdicts if one.metric == metric.name), None)
+        if verdict is None and not failed:
             raise RunError(f"nothing could be said of {metric.name}: {run.stopped_because}")
-        report = means.home.reports / f"{run.id}.html"
+        report = self.means.home.reports / f"{run.id}.html"
         write_report(report_of(results), report)
-        return StepMeasurement(found, run.id, str(report), good, candidate)
+        return StepMeasurement(verdict, run.id, str(report), good, candidate)
 
 
 def _failures(trials: Sequence[Trial], configuration: str) -> Failures:

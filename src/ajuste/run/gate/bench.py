@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from ajuste.analysis.condition import Expectation, expectations
 from ajuste.analysis.layouts import of_layouts
@@ -18,19 +18,15 @@ from ajuste.model.gate import GateRevision
 from ajuste.model.results import Results
 from ajuste.report.display import Activity
 from ajuste.run.contained import with_schedulers
-from ajuste.run.experiment import conduct, prepare, progress_of, record
+from ajuste.run.experiment import Measured, measured, record
 from ajuste.run.gate.checkout import Checkouts, ProjectRepository, checked_out
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
-from ajuste.store.head import Run
 from ajuste.study.named import require_allowed
 from ajuste.study.project import CONFIDENCE, BenchmarkTable, Project, ReproducerTable, Trees, missing
 from ajuste.study.read import read_study
 from ajuste.study.schema import Study
 from ajuste.study.site import own_name
-
-if TYPE_CHECKING:
-    from ajuste.store.store import Store
 
 BLOCKS_A_LAYOUT: Final = 3
 LACKING_HINT: Final = "check the fields command, build and files of the benchmark"
@@ -218,32 +214,24 @@ class RevisionBench:
     def _measured(
         self, study: Study, *, fresh: bool, explained: str = "", failed_too: bool = False
     ) -> tuple[Results, str]:
-        from ajuste.store.store import Store
-
-        request = self.request
-        with progress_of(study, request.catalogue, quiet=request.quiet) as progress:
-            options = replace(request.options, say=progress.say)
-            experiment = prepare(study, request.catalogue, options)
-            with Store(options.home.store_url) as store:
-                run = conduct(experiment, store, progress, options, named=request.named, fresh=fresh)
-                results = results_of(run, store)
-                if run.stopped == "failed" and not failed_too:
-                    raise RunError(
-                        f"measuring failed: {run.stopped_because}", hint=f"ajuste report {run.id} --trials shows each"
-                    )
-                beyond = any(one.against_limit == "beyond" for one in results.verdicts)
-                if explained and beyond and results.clock == "virtual":
-                    return self._explained(run, explained, results, store, options)
+        asked = self.request
+        with measured(
+            study, asked.catalogue, asked.options, named=asked.named, anew=lambda *_: fresh, quiet=asked.quiet
+        ) as found:
+            results = results_of(found.run, found.store)
+            if found.run.stopped == "failed" and not failed_too:
+                raise found.failure("measuring")
+            beyond = any(one.against_limit == "beyond" for one in results.verdicts)
+            if explained and beyond and results.clock == "virtual":
+                return self._explained(found, explained, results)
         return results, ""
 
-    def _explained(
-        self, run: Run, side: str, results: Results, store: Store, options: RunOptions
-    ) -> tuple[Results, str]:
+    def _explained(self, found: Measured, side: str, results: Results) -> tuple[Results, str]:
         """With what ``side`` carries out more, which the report of the run shows from then on. A regression that is
         proved stays one where that cannot be counted.
         """
         try:
-            record(run, side, store, self.request.catalogue, options, fresh=False)
+            record(found.run, side, found.store, self.request.catalogue, found.means, fresh=False)
         except AjusteError as failure:
             return results, f"its instructions could not be counted by function: {failure.message}"
-        return results_of(store.find_run(run.id), store), ""
+        return results_of(found.store.find_run(found.run.id), found.store), ""
