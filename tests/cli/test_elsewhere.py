@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ajuste.cli.choice import chosen_cluster, cluster_of
+from ajuste.cli.choice import Machines, cluster_of
 from ajuste.model.error import RequestError
 from ajuste.study.read import parse_study
 from ajuste.study.schema import Study
@@ -22,34 +22,34 @@ def study(**target: str) -> Study:
 
 
 def test_nowhere_else_is_asked_for() -> None:
-    assert chosen_cluster(study(kind="host"), None, None) is None
+    assert Machines().cluster_for(study(kind="host")) is None
 
 
 def test_workers_here_are_no_cluster() -> None:
     guest = study(kernel="debian:5.10")
-    assert chosen_cluster(guest, None, 2) is None
-    assert str(chosen_cluster(guest, "tls://lab1:8786", None)) == "the cluster tls://lab1:8786"
+    assert Machines(workers=2).cluster_for(guest) is None
+    assert str(Machines(cluster="tls://lab1:8786").cluster_for(guest)) == "the cluster tls://lab1:8786"
 
 
 def test_what_contradicts_itself_is_refused() -> None:
     guest = study(kernel="debian:5.10")
     with pytest.raises(RequestError, match="--cluster and --workers"):
-        chosen_cluster(guest, "tls://lab1:8786", 2)
+        Machines(cluster="tls://lab1:8786", workers=2).cluster_for(guest)
     with pytest.raises(RequestError, match="require --cluster"):
-        chosen_cluster(guest, None, 2, insecure=True)
+        Machines(insecure=True).cluster_for(guest)
 
 
 @pytest.mark.parametrize("target", [{"kind": "host"}, {"kernel": "debian:5.10", "clock": "wall"}])
 def test_workers_of_one_machine_do_not_measure_by_its_clock(target: dict[str, str]) -> None:
     with pytest.raises(RequestError, match="would disturb each other"):
-        chosen_cluster(study(**target), None, 2)
+        Machines(workers=2).cluster_for(study(**target))
 
 
 def test_machines_measure_themselves_and_not_guests_by_their_clocks() -> None:
-    there = chosen_cluster(study(kind="host"), "tls://lab1:8786", None)
+    there = Machines(cluster="tls://lab1:8786").cluster_for(study(kind="host"))
     assert str(there) == "the cluster tls://lab1:8786"
     with pytest.raises(RequestError, match="--cluster does not support guests under the wall clock"):
-        chosen_cluster(study(kernel="debian:5.10", clock="wall"), "tls://lab1:8786", None)
+        Machines(cluster="tls://lab1:8786").cluster_for(study(kernel="debian:5.10", clock="wall"))
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.choice import built_for, chosen_study, kernels_of_source, savable
+from ajuste.cli.choice import built_for, chosen_study, savable, with_kernels_of_source
 from ajuste.kernel.spec import parse_spec
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
@@ -30,8 +31,12 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return small_kernel(tmp_path / "linux")
 
 
-def asked(kernel: str | None, kernel_said: str = "") -> Request:
-    return Request((("true",),), kernel=kernel, kernel_said=kernel_said)
+def asked(kernel: str | None) -> Request:
+    return Request((("true",),), kernel=kernel)
+
+
+def of_source(source: str | None, **options: Any) -> Request:
+    return with_kernels_of_source(Request((("true",),), source=source, **options))
 
 
 def study_of(request: Request) -> Study:
@@ -43,17 +48,15 @@ def built(study: Study) -> dict[str, str]:
 
 
 def test_a_source_with_changes_means_two_kernels_to_be_built() -> None:
-    words = ("debian:6.1", [Path("a+b.patch")], ["CONFIG_NUMA=n", "HZ=100"], None)
-    kernel, said = kernels_of_source(*words)
-    assert kernel == r"build:debian:6.1,build:debian:6.1+NUMA=n+HZ=100+a\+b.patch"
-    assert said == "--source debian:6.1 --patch a+b.patch --option CONFIG_NUMA=n --option HZ=100"
-    assert kernels_of_source(None, (), (), "debian:5.10") == ("debian:5.10", "")
+    request = of_source("debian:6.1", patch=(Path("a+b.patch"),), kernel_option=("CONFIG_NUMA=n", "HZ=100"))
+    assert request.kernel == r"build:debian:6.1,build:debian:6.1+NUMA=n+HZ=100+a\+b.patch"
+    assert request.kernel_words == "--source debian:6.1 --patch a+b.patch --option CONFIG_NUMA=n --option HZ=100"
+    assert of_source(None, kernel="debian:5.10") == asked("debian:5.10")
 
 
 @pytest.mark.usefixtures("tree")
 def test_built_kernels_stand_by_their_names_for_all_the_rest() -> None:
-    kernel, said = kernels_of_source("linux", [Path("turns.patch")], (), None)
-    request = Request((("true",),), kernel=kernel, kernel_said=said, baseline=(f"build:linux+{Path('turns.patch')}",))
+    request = of_source("linux", patch=(Path("turns.patch"),), baseline=(f"build:linux+{Path('turns.patch')}",))
     names = built(study_of(request))
     assert list(names.values()) == [f"mine:{RELEASE}-lab", f"mine:{RELEASE}-lab-turns"]
     named = study_of(request.with_kernels(names))
@@ -85,21 +88,20 @@ def test_an_option_that_changes_nothing_is_nothing_to_compare() -> None:
 
 def test_what_does_not_go_together() -> None:
     with pytest.raises(RequestError, match="requires --patch or --option"):
-        kernels_of_source("debian:6.1", (), (), None)
+        of_source("debian:6.1")
     with pytest.raises(RequestError, match="--patch and --option require --source"):
-        kernels_of_source(None, [Path("my.patch")], (), None)
+        of_source(None, patch=(Path("my.patch"),))
     with pytest.raises(RequestError, match=r"conflicts with --kernel debian:5\.10; remove one of them"):
-        kernels_of_source("debian:6.1", [Path("my.patch")], (), "debian:5.10")
+        of_source("debian:6.1", patch=(Path("my.patch"),), kernel="debian:5.10")
 
 
 def test_errors_name_the_option_that_was_typed(tree: Path) -> None:
     with pytest.raises(RequestError, match=r"^--option NUMA=: NUMA has no value"):
-        kernels_of_source("debian:6.1", (), ["NUMA="], None)
+        of_source("debian:6.1", kernel_option=("NUMA=",))
     with pytest.raises(RequestError, match=r"^--source debian:5\.11: .*kernel 5\.11 not found"):
-        kernels_of_source("debian:5.11", (), ["NUMA=n"], None)
-    kernel, said = kernels_of_source(str(tree), (), ["HZZ=1"], None)
+        of_source("debian:5.11", kernel_option=("NUMA=n",))
     with pytest.raises(RequestError, match=rf"^--source {tree} --option HZZ=1: option HZZ is not supported"):
-        built(study_of(asked(kernel, kernel_said=said)))
+        built(study_of(of_source(str(tree), kernel_option=("HZZ=1",))))
 
 
 def test_a_saved_study_says_what_a_study_file_may_say_and_has_names_for_the_rest() -> None:

@@ -12,7 +12,7 @@ import typer
 
 from ajuste.analysis.analysed import Wanted, analyse_table
 from ajuste.cli.options import Json, Open, Verbose, example
-from ajuste.cli.showing import command_line, show_results
+from ajuste.cli.showing import Showing, command_line
 from ajuste.machine.home import home
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.error import RequestError
@@ -95,7 +95,7 @@ def analyse(
     shown = tuple(utf8(str(file)) for file in files)
     results = analyse_table(table, wanted, files=shown, reproduce=(utf8(command),), ajuste=ajuste_version())
     path = html or home().reports / f"analyse-{results.digest[:12]}.html"
-    show_results(results, path, as_json=as_json, verbose=verbose, browser=open_)
+    Showing(path, browser=open_, verbose=verbose, as_json=as_json).show(results)
 
 
 def _names(words: Names, files: Sequence[Path]) -> tuple[str, ...]:

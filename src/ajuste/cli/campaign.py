@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -12,7 +13,7 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.command_line import Commands
-from ajuste.cli.options import AcceptRisk, AsRoot, Json, Packages, Quiet, Wait, example, wait_seconds
+from ajuste.cli.options import AcceptRisk, Json, Only, Quiet, Wait, example, spread, wait_seconds
 from ajuste.machine.home import home
 from ajuste.model.campaign import (
     CAMPAIGN_NAME,
@@ -31,6 +32,7 @@ from ajuste.report.console import Console
 from ajuste.report.document import Block, Cell, Column, CommandBlock, Fact, Facts, Report, Row, Section, Table
 from ajuste.report.terminal import print_report
 from ajuste.run.testbed import RunOptions
+from ajuste.study.command_line.request import Request
 
 if TYPE_CHECKING:
     from ajuste.run.campaign.evaluator import ExperimentBench
@@ -173,6 +175,7 @@ def propose(
 
 
 @app.command()
+@spread
 @example(
     "ajuste campaign referee sorter --candidate build/sorter --better lower --witness user-time -- {candidate} --bench"
 )
@@ -222,8 +225,8 @@ def referee(
         list[str] | None,
         typer.Option("--file", metavar="FILE", help="A file of the command, relative to here (repeatable)."),
     ] = None,
-    package: Packages = None,
-    as_root: AsRoot = False,
+    *,
+    request: Annotated[Request, Only("package as_root")],
     timeout: Annotated[str, typer.Option("--timeout", metavar="DURATION", help="Time limit of one trial.")] = "1m",
     max_time: Annotated[
         str, typer.Option("--max-time", metavar="DURATION", help="Time limit of an exploration or a confirmation.")
@@ -245,7 +248,6 @@ def referee(
     from ajuste.kernel.spec import parse_spec
     from ajuste.run.campaign.candidates import PLACE
     from ajuste.run.campaign.referee import judge_candidate, one_referee, refereed_campaign
-    from ajuste.study.command_line.request import Request
     from ajuste.study.command_line.study import adhoc_document, adhoc_study
     from ajuste.study.site import is_own
 
@@ -257,16 +259,15 @@ def referee(
     if witness and trust_score:
         raise RequestError("--witness and --trust-score are mutually exclusive")
     known = catalogue()
-    request = Request(
+    request = replace(
+        request,
         commands=(tuple(words),),
         kernel=kernel,
         file=tuple(file or ()),
-        package=tuple(package or ()),
         metric=(f"score,{better}=regex:{score}",),
         timeout=timeout,
         max_time=max_time,
         name=name,
-        as_root=as_root,
     )
     files = [*request.file, *([words[0]] if is_own(words[0]) and PLACE not in words[0] else [])]
     adhoc_study(request, known, parse_kernel=parse_spec)

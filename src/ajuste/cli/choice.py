@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ajuste.catalogue.loader import Catalogue
+from ajuste.cli.options import AcceptRisk, ClusterAddress, ClusterKeys, Insecure, Wait, Workers, wait_seconds
 from ajuste.design.search.goal import Search
 from ajuste.kernel.spec import KernelToBuild, parse_source, parse_spec, parse_study_spec, read_options, specs_to_build
 from ajuste.machine.home import home
@@ -103,32 +104,45 @@ def _named(text: str) -> tuple[str, str]:
 # What a person says about where trials are carried out, if not in this process.
 
 
-def chosen_cluster(
-    study: Study, address: str | None, workers: int | None, *, keys: Path | None = None, insecure: bool = False
-) -> Cluster | None:
-    """Return the cluster that was asked for, or None.
+@dataclass(frozen=True)
+class Machines:
+    """Where trials are carried out, and what they may do to this machine."""
 
-    Raises:
-        RequestError: The options conflict with each other or with the study.
-    """
-    if address is not None and workers is not None:
-        raise RequestError("--cluster and --workers are mutually exclusive")
-    if workers is not None and study.target.clock == "wall":
-        raise RequestError(
-            "--workers conflicts with the wall clock: trials on one machine would disturb each other",
-            hint="share blocks among machines with --cluster (ajuste cluster worker --bench)",
-        )
-    if address is None:
-        if keys is not None or insecure:
-            raise RequestError("--cluster-keys and --insecure require --cluster")
-        return None
-    cluster = cluster_of("--cluster", address, keys, insecure=insecure)
-    if study.target.clock == "wall" and not study.target.on_host:
-        raise RequestError(
-            "--cluster does not support guests under the wall clock",
-            hint='remove --cluster, or set clock = "virtual"',
-        )
-    return cluster
+    workers: Workers = None
+    cluster: ClusterAddress = None
+    cluster_keys: ClusterKeys = None
+    insecure: Insecure = False
+    accept_risk: AcceptRisk = False
+    wait: Wait = None
+
+    def means(self) -> RunOptions:
+        """Return the same for an experiment, without a cluster. Raises RequestError."""
+        return RunOptions(home(), jobs=self.workers, accept_risk=self.accept_risk, wait_s=wait_seconds(self.wait))
+
+    def cluster_for(self, study: Study) -> Cluster | None:
+        """Return the cluster that was asked for, or None.
+
+        Raises:
+            RequestError: The options conflict with each other or with the study.
+        """
+        if self.cluster is not None and self.workers is not None:
+            raise RequestError("--cluster and --workers are mutually exclusive")
+        if self.workers is not None and study.target.clock == "wall":
+            raise RequestError(
+                "--workers conflicts with the wall clock: trials on one machine would disturb each other",
+                hint="share blocks among machines with --cluster (ajuste cluster worker --bench)",
+            )
+        if self.cluster is None:
+            if self.cluster_keys is not None or self.insecure:
+                raise RequestError("--cluster-keys and --insecure require --cluster")
+            return None
+        cluster = cluster_of("--cluster", self.cluster, self.cluster_keys, insecure=self.insecure)
+        if study.target.clock == "wall" and not study.target.on_host:
+            raise RequestError(
+                "--cluster does not support guests under the wall clock",
+                hint='remove --cluster, or set clock = "virtual"',
+            )
+        return cluster
 
 
 def cluster_of(option: str, address: str, keys: Path | None, *, insecure: bool) -> Cluster:
@@ -174,32 +188,28 @@ def _require_named(specs: Sequence[str]) -> None:
 # Kernels that are built before a study is carried out: once all else of the request is known to be right.
 
 
-def kernels_of_source(
-    source: str | None, patches: Sequence[Path], options: Sequence[str], kernel: str | None
-) -> tuple[str | None, str]:
-    """What ``--kernel`` is to be, with the options that said it: ``kernel`` as it was given, or else the kernels of
-    ``source`` to be built, without and with the changes. Raises RequestError.
+def with_kernels_of_source(request: Request) -> Request:
+    """``request`` with a ``kernel`` as ``--source`` says it: to be built without and with the changes. Raises
+    RequestError.
     """
-    if source is None:
-        if patches or options:
+    if request.source is None:
+        if request.patch or request.kernel_option:
             raise RequestError("--patch and --option require --source", hint="give one, such as --source debian:6.1")
-        return kernel, ""
-    if not (patches or options):
+        return request
+    said = f"--source {request.source}"
+    if not (request.patch or request.kernel_option):
         raise RequestError(
-            f"--source {source} requires --patch or --option, to compare the kernel with and without it",
+            f"{said} requires --patch or --option, to compare the kernel with and without it",
             hint="add --patch FILE or --option NAME=VALUE; build a single kernel with ajuste kernel build",
         )
-    if kernel is not None:
-        raise RequestError(f"--source {source} conflicts with --kernel {kernel}; remove one of them")
+    if request.kernel is not None:
+        raise RequestError(f"{said} conflicts with --kernel {request.kernel}; remove one of them")
     try:
-        base = KernelToBuild(source=parse_source(source))
+        base = KernelToBuild(source=parse_source(request.source))
     except RequestError as failure:
-        raise failure.at(Place(f"--source {source}")) from None
-    changed = base.model_copy(update={"options": read_options(options, "--option"), "patches": tuple(patches)})
-    words = ["--source", source]
-    words += [word for patch in patches for word in ("--patch", str(patch))]
-    words += [word for text in options for word in ("--option", text)]
-    return f"{base},{changed}", " ".join(words)
+        raise failure.at(Place(said)) from None
+    options = read_options(request.kernel_option, "--option")
+    return replace(request, kernel=f"{base},{base.model_copy(update={'options': options, 'patches': request.patch})}")
 
 
 def built_for(

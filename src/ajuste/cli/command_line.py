@@ -18,7 +18,8 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ajuste.cli.options import PROMPT, RARE_PANELS, F, panel_order
+from ajuste.cli.options import PROMPT, F
+from ajuste.study.command_line.option import RARE_PANELS, panel_order
 
 FILE: Final = Path(__file__).with_name("command-line.json")
 HELP_ALL: Final = "--help-all"

@@ -16,12 +16,15 @@ import typer
 
 from ajuste.cli import options
 from ajuste.cli.command_line import Commands
-from ajuste.cli.options import example, examples, option
-from ajuste.cli.showing import command_line, show_results
+from ajuste.cli.options import Only, example, examples, option, spread
+from ajuste.cli.showing import Showing, command_line
 from ajuste.machine.home import WATCH, Home, home, native_program
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.wording import block_name, visible_line
 from ajuste.report.console import Console
+from ajuste.study.command_line.live import LiveRequest
+from ajuste.study.command_line.option import Option
+from ajuste.study.command_line.request import Request
 
 if TYPE_CHECKING:
     from ajuste.model.live import LiveDesign
@@ -37,57 +40,18 @@ RunName = Annotated[
 ]
 
 
+@spread
 def live(
     context: typer.Context,
-    set_: options.SetLevels = None,
-    slice_: Annotated[
-        str | None, option("Length of a slice, in which one configuration is tried: 60s.", "DURATION", "--slice")
-    ] = None,
-    washout: Annotated[
-        str | None,
-        option("Do not count this much of each slice (default: as long as the metrics respond).", "DURATION"),
-    ] = None,
-    for_: Annotated[str, option("Stop after this time, decided or not (default: 1h).", "DURATION", "--for")] = "1h",
-    order: Annotated[
-        str,
-        option(
-            "Of the configurations in a block: random; mirrored (there and back); latin (each follows every other).",
-            "ORDER",
+    *,
+    live_request: LiveRequest,
+    request: Annotated[
+        Request,
+        Only(
+            "set baseline one_at_a_time min_effect confidence seed",
+            name=Option("Name for `ajuste report` (default: live).", "NAME"),
         ),
-    ] = "random",
-    metric: Annotated[
-        list[str] | None,
-        option(
-            "Metric that decides, and where it is: NAME,UNIT,lower=prometheus:URL#SERIES; also promql:, command:, "
-            "regex:FILE#PATTERN, json:FILE#/POINTER, psi:, proc:, cgroup:, process: (repeatable).",
-            "METRIC",
-        ),
-    ] = None,
-    watch: Annotated[
-        list[str] | None, option("Also read this metric, for guards and the report (repeatable).", "METRIC")
-    ] = None,
-    control: Annotated[
-        str | None, option("Metric of the load that no setting changes, such as requests per second.", "METRIC")
-    ] = None,
-    guard: Annotated[
-        list[str] | None,
-        option(
-            "Restore at once when this does not hold: 'METRIC < LIMIT' or 'METRIC not worse than SHARE' (repeatable).",
-            "GUARD",
-        ),
-    ] = None,
-    max_load: Annotated[
-        float | None, option("Pause while the load average of one minute exceeds this.", "NUMBER")
-    ] = None,
-    max_pressure: Annotated[
-        str | None, option("Pause while tasks wait for CPU, I/O or memory for more of the time (PSI): 40%.", "SHARE")
-    ] = None,
-    baseline: options.Baseline = None,
-    one_at_a_time: options.OneAtATime = False,
-    min_effect: options.MinEffect = None,
-    confidence: options.Confidence = None,
-    seed: options.SeedOfOrder = None,
-    name: Annotated[str | None, option("Name for `ajuste report` (default: live).", "NAME")] = None,
+    ],
     keep_winner: Annotated[
         Path | None, option("At the end, write the proved winner to this directory, for sysctl.d.", "DIRECTORY")
     ] = None,
@@ -101,16 +65,12 @@ def live(
     wait: options.Wait = None,
     dry_run: options.DryRun = False,
     fresh: options.Fresh = False,
-    report: options.Report = None,
-    open_: options.Open = False,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    as_json: options.Json = False,
+    showing: Showing,
 ) -> int:
     """Compare settings under the real load of a running service."""
     if context.invoked_subcommand is not None:
         return 0
-    if len(sys.argv) <= 2 and set_ is None:
+    if len(sys.argv) <= 2 and not request.set:
         print(context.get_help())
         return 0
     from ajuste.catalogue.loader import catalogue
@@ -120,39 +80,16 @@ def live(
     from ajuste.run.live.unit import PATIENCE_SECONDS, install_unit, is_unit, leave_unit, require_systemd
     from ajuste.run.outcome import results_of
     from ajuste.store.store import Store
-    from ajuste.study.command_line.live import LiveRequest, live_design, live_study
+    from ajuste.study.command_line.live import live_design, live_study
 
-    if slice_ is None:
-        raise RequestError(
-            "--slice is required: how long does each configuration run at a time?", hint="add --slice 60s"
-        )
-    check_report(report)
+    check_report(showing.report)
     wait_s = options.wait_seconds(wait)
-    request = LiveRequest(
-        set=tuple(set_ or ()),
-        slice=slice_,
-        metric=tuple(metric or ()),
-        watch=tuple(watch or ()),
-        control=control,
-        guard=tuple(guard or ()),
-        washout=washout,
-        for_=for_,
-        order=order,
-        max_load=max_load,
-        max_pressure=max_pressure,
-        baseline=tuple(baseline or ()),
-        one_at_a_time=one_at_a_time,
-        min_effect=min_effect,
-        confidence=confidence,
-        seed=seed,
-        name=name,
-    )
     if keep_winner is not None and not keep_winner.is_dir():
         raise RequestError(f"--keep-winner {keep_winner}: expected an existing directory")
     place, known = home(), catalogue()
-    activity = Activity(log=True, quiet=quiet or as_json)
+    activity = Activity(log=True, quiet=showing.silent)
     activity.beat_s = None  # Each block has a line.
-    design = live_design(request)
+    design = live_design(live_request)
     study = live_study(request, design, known, str(native_program(WATCH)))
     wanted = LiveOptions(
         place,
@@ -170,7 +107,7 @@ def live(
     if dry_run or install:
         predicted = _predictions(experiment, place)
     if dry_run:
-        _show_plan(experiment, design, predicted, as_json=as_json)
+        _show_plan(experiment, design, predicted, as_json=showing.as_json)
         return 0
     if install:
         require_free(place, wait_s=wait_s, say=activity.say)
@@ -184,9 +121,9 @@ def live(
             done = conduct_live(experiment, store, wanted, named=command_line())
         leave_unit(os.environ)
         results = results_of(done, store)
-    show_results(results, report or place.reports / f"{done.id}.html", as_json=as_json, verbose=verbose, browser=open_)
+    showing.show(results)
     if keep_winner is not None:
-        _keep(done.id, keep_winner, as_json=as_json)
+        _keep(done.id, keep_winner, as_json=showing.as_json)
     if done.stopped == "failed":
         raise RunError(f"the experiment ended: {done.stopped_because}", hint=f"ajuste report {done.id} shows it")
     return 0
@@ -279,7 +216,7 @@ def result(
     place = home()
     with Store(place.store_url) as store:
         results = results_of(_found(store, place, run), store)
-    show_results(results, report or place.reports / f"{results.run}.html", as_json=as_json, verbose=verbose)
+    Showing(report, verbose=verbose, as_json=as_json).show(results)
 
 
 def _found(store: Store, place: Home, named: str | None) -> Run:

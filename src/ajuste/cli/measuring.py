@@ -14,7 +14,7 @@ import typer
 from ajuste.analysis.condition import Checked, checked, expectations, renamed
 from ajuste.catalogue.loader import Catalogue
 from ajuste.cli.choice import built_for
-from ajuste.cli.showing import show_results
+from ajuste.cli.showing import Showing
 from ajuste.machine.files import require_no_foreign_link, write_text
 from ajuste.model.error import Place, RequestError
 from ajuste.model.kernel import KernelImage
@@ -70,17 +70,6 @@ def _named(verdicts: Sequence[Verdict]) -> str:
 
 def _interval(verdict: Verdict) -> str:
     return "no interval yet" if verdict.low is None and verdict.high is None else verdict.interval
-
-
-@dataclass(frozen=True)
-class Showing:
-    """How a person wants to see it: ``report`` is where the HTML report goes, if not to its usual place."""
-
-    report: Path | None = None
-    quiet: bool = False
-    as_json: bool = False
-    verbose: bool = False
-    browser: bool = False
 
 
 @dataclass(frozen=True)
@@ -185,7 +174,7 @@ def _shown(
     fail_on: Sequence[FailCondition],
     expected: Expected | None,
 ) -> int:
-    names = built_for(study, catalogue, means, quiet=showing.quiet or showing.as_json)
+    names = built_for(study, catalogue, means, quiet=showing.silent)
     study = with_kernels(study, names)
     with measured(
         study, catalogue, means, named=named, anew=anew, quiet=showing.quiet, name_chosen=name_chosen
@@ -193,15 +182,7 @@ def _shown(
         done, results = found.run, results_of(found.run, found.store)
     failed = done.stopped == "failed"
     if showing.as_json or results.answer or not failed:
-        path = showing.report or means.home.reports / f"{done.id}.html"
-        show_results(
-            results,
-            path,
-            as_json=showing.as_json,
-            verbose=showing.verbose,
-            browser=showing.browser,
-            again=done.created if found.again else "",
-        )
+        showing.show(results, again=done.created if found.again else "")
     expected = expected and expected.on(names, found.experiment.images)
     if failed and expected:
         typer.echo(visible_line(f"the study failed: {done.stopped_because}"), err=True)

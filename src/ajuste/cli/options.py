@@ -4,34 +4,18 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 
 from ajuste.model.error import RequestError
+from ajuste.study.command_line.option import MACHINES, OPTION, OUTPUT, RARE, REBOOTS, SETTINGS, VERDICT, WHERE, Option
 
-# The panels of the help, in its order.
-
-SETTINGS: Final = "Settings"
-COMMAND: Final = "Command"
-WHERE: Final = "Kernel and machine"
-VERDICT: Final = "Verdict"
-OUTPUT: Final = "Output"
-GUEST: Final = "Guest"
-REBOOTS: Final = "Across reboots"
-BUILD: Final = "Kernels to build"
-MACHINES: Final = "Other machines"
-RARE: Final = "Rarely needed"
-RARE_PANELS: Final = frozenset({GUEST, REBOOTS, BUILD, MACHINES, RARE})
-_PANELS: Final = (SETTINGS, COMMAND, WHERE, VERDICT, OUTPUT, GUEST, REBOOTS, BUILD, MACHINES, RARE)
-
-
-def panel_order(panel: str) -> int:
-    """Return the place of ``panel`` in the help."""
-    return _PANELS.index(panel) if panel in _PANELS else 0
-
+T = TypeVar("T")
 
 StudyName = Annotated[
     str, typer.Argument(metavar="STUDY", help="A built-in study (see `ajuste studies`) or a study file.")
@@ -164,75 +148,6 @@ def option(help_text: str, metavar: str | None = None, *names: str, panel: str |
     return typer.Option(*names, help=help_text, metavar=metavar, show_default=False, rich_help_panel=panel)
 
 
-Vm = Annotated[bool, option("Run in a guest.", None, "--vm", panel=WHERE)]
-Clock = Annotated[str | None, option("The guest's clock: virtual or wall (default: virtual).", "CLOCK", panel=GUEST)]
-Memory = Annotated[str | None, option("Memory of the guest.", "SIZE", panel=GUEST)]
-Machine = Annotated[
-    str | None,
-    option(
-        "Model this machine's caches and TLBs: zen4-8c, skylake-server, textbook, or a TOML file.",
-        "NAME|FILE",
-        panel=GUEST,
-    ),
-]
-Topology = Annotated[
-    str | None,
-    option(
-        "Sockets of the guest, cores of each, threads of each core: sockets=2,cores=4,threads=2; also dies and "
-        "llc_groups of each socket.",
-        "NAME=NUMBER,...",
-        panel=GUEST,
-    ),
-]
-SetLevels = Annotated[
-    list[str] | None,
-    option(
-        "A tunable and its levels, or a range such as 1ms..30ms:6:log (repeatable).",
-        "NAME=LEVEL,...",
-        "--set",
-        panel=SETTINGS,
-    ),
-]
-Nice = Annotated[str | None, option("Nice levels of the command.", "N,...", panel=SETTINGS)]
-PolicyLevels = Annotated[str | None, option("Scheduling policies of the command.", "POLICY,...", panel=SETTINGS)]
-CpuLevels = Annotated[
-    str | None, option("CPUs the command may run on: 0,0-1; join a list with +: 0+2.", "CPUS,...", panel=SETTINGS)
-]
-CgroupWeight = Annotated[str | None, option("cpu.weight of the command's control group.", "N,...", panel=SETTINGS)]
-BootWords = Annotated[
-    list[str] | None,
-    option(
-        "A word of this machine's kernel command line and its values; default: as it boots by itself, set: a word "
-        "without a value (repeatable). Requires --reboots.",
-        "WORD=LEVEL,...",
-        "--boot",
-        panel=REBOOTS,
-    ),
-]
-BootKernels = Annotated[
-    str | None,
-    option(
-        "Kernels installed on this machine, such as 6.1.0-50-amd64, 6.12 or default. Requires --reboots.",
-        "RELEASE,...",
-        "--boot-kernel",
-        panel=REBOOTS,
-    ),
-]
-Reboots = Annotated[
-    bool,
-    option("Allow to reboot this machine, again and again: boots are replicates.", None, "--reboots", panel=REBOOTS),
-]
-RebootEach = Annotated[
-    int | None,
-    typer.Option(
-        "--reboot-each",
-        min=1,
-        metavar="N",
-        help="Blocks in each boot (default: 3). Requires --reboots.",
-        show_default=False,
-        rich_help_panel=REBOOTS,
-    ),
-]
 Loader = Annotated[
     str | None,
     option(
@@ -240,79 +155,6 @@ Loader = Annotated[
         "NAME",
         "--loader",
         panel=REBOOTS,
-    ),
-]
-KernelLevels = Annotated[
-    str | None,
-    option(
-        "Run in a guest with these kernels: debian:6.1, mine:NAME, or build:SOURCE[+NAME=VALUE][+PATCH]... to "
-        "build one.",
-        "KERNEL,...",
-        panel=WHERE,
-    ),
-]
-SourceOfKernels = Annotated[
-    str | None,
-    option(
-        "Short for --kernel build:SOURCE,build:SOURCE with the options and patches after it.", "SOURCE", panel=BUILD
-    ),
-]
-Patches = Annotated[
-    list[Path] | None,
-    option("Compare the kernel without and with this patch (repeatable; a series).", "FILE", panel=BUILD),
-]
-KernelOptions = Annotated[
-    list[str] | None,
-    option(
-        "Compare the kernel without and with this option, such as NUMA=n (repeatable).",
-        "NAME=VALUE",
-        "--option",
-        panel=BUILD,
-    ),
-]
-OneAtATime = Annotated[
-    bool, option("Vary one thing at a time, not every combination.", None, "--one-at-a-time", panel=RARE)
-]
-Baseline = Annotated[list[str] | None, option("Baseline level (default: the first).", "[NAME=]LEVEL", panel=SETTINGS)]
-Blocks = Annotated[
-    str | None, option("Number of blocks: one run of each configuration per block.", "N or MIN..MAX", panel=VERDICT)
-]
-Setup = Annotated[str | None, option("Run this once before all trials.", "COMMAND", panel=RARE)]
-Prepare = Annotated[str | None, option("Run this before each trial.", "COMMAND", panel=COMMAND)]
-Cleanup = Annotated[str | None, option("Run this once after all trials.", "COMMAND", panel=RARE)]
-Files = Annotated[list[str] | None, option("Copy this file into the guest (repeatable).", "FILE", panel=GUEST)]
-Packages = Annotated[
-    list[str] | None,
-    option(
-        "Debian packages that the guest has, with all that they require (repeatable); NAME/trixie for another release.",
-        "NAME,...",
-        "--package",
-        panel=GUEST,
-    ),
-]
-MinEffect = Annotated[str | None, option("Smallest effect that matters (default: 2%).", "SHARE", panel=VERDICT)]
-Precision = Annotated[
-    str | None,
-    option(
-        "Go on until each interval is at most this wide to each side, though it is decided: 1%.", "SHARE", panel=RARE
-    ),
-]
-Confidence = Annotated[str | None, option("Confidence of all verdicts together (default: 95%).", "SHARE", panel=RARE)]
-Timeout = Annotated[str | None, option("Time limit of one trial.", "DURATION", panel=RARE)]
-SeedOfOrder = Annotated[
-    int | None, typer.Option(min=0, help="Seed of the order (default: 1).", show_default=False, rich_help_panel=RARE)
-]
-AsRoot = Annotated[
-    bool, option("Run the command as root, not as the user who called sudo.", None, "--as-root", panel=RARE)
-]
-IgnoreFailure = Annotated[bool, option("Also measure trials that fail.", None, "--ignore-failure", panel=RARE)]
-KeepOutput = Annotated[
-    bool,
-    option(
-        "Keep all output of the trials; otherwise long output and binary data are cut.",
-        None,
-        "--keep-output",
-        panel=RARE,
     ),
 ]
 FailOn = Annotated[
@@ -328,6 +170,68 @@ FailOn = Annotated[
 Save = Annotated[Path | None, option("Write an equivalent study file.", "FILE", panel=OUTPUT)]
 DryRun = Annotated[bool, option("Show the plan; change and measure nothing.", None, "--dry-run", panel=OUTPUT)]
 Fresh = Annotated[bool, option("Start a new run; do not resume an interrupted one.", None, "--fresh", panel=OUTPUT)]
+
+
+# Options that several commands have together are the fields of one dataclass.
+
+
+class Only:
+    """Of a dataclass that ``spread`` takes apart: the ``names`` of its options, and those that are ``other`` here."""
+
+    def __init__(self, names: str, **other: Option) -> None:
+        self.names = (*names.split(), *other)
+        self.other = other
+
+
+def spread(function: Callable[..., T]) -> Callable[..., T]:
+    """Give Typer an option for each field of the dataclasses that ``function`` takes."""
+    own = inspect.signature(function, eval_str=True)
+    made: list[inspect.Parameter] = []
+    bundles: dict[str, tuple[Any, list[str]]] = {}
+    for name, parameter in own.parameters.items():
+        hint = parameter.annotation
+        hint, *notes = get_args(hint) if get_origin(hint) is Annotated else [hint]
+        if is_dataclass(hint):
+            options = list(_options_of(hint, next((note for note in notes if isinstance(note, Only)), None)))
+            bundles[name] = hint, [one.name for one in options]
+            made += options
+        else:
+            made.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @wraps(function)
+    def command(**given: Any) -> T:
+        for name, (bundle, names) in bundles.items():
+            asked = {one: value for one in names if (value := given.pop(one)) is not None}
+            lists = {one: tuple(value) for one, value in asked.items() if isinstance(value, list)}
+            given[name] = bundle(**asked | lists)
+        return function(**given)
+
+    command.__signature__ = own.replace(parameters=made)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in made}
+    return command
+
+
+def _options_of(bundle: Any, only: Only | None) -> Iterator[inspect.Parameter]:
+    hints = get_type_hints(bundle, include_extras=True)
+    for field in fields(bundle):
+        hint, default = hints[field.name], field.default
+        option = only.other.get(field.name) if only else None
+        option = option or field.metadata.get(OPTION)
+        if option is not None:
+            if default == ():
+                hint, default = list[get_args(hint)[0]] | None, None  # type: ignore[misc]
+            words = option.name or f"--{field.name.strip('_').replace('_', '-')}"
+            info = typer.Option(
+                words,
+                help=option.help,
+                metavar=option.metavar,
+                min=option.least,
+                show_default=False,
+                rich_help_panel=option.panel,
+            )
+            hint = Annotated[hint, info]
+        if get_origin(hint) is Annotated and (only is None or field.name in only.names):
+            yield inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
 # Examples in the help of every command. A test runs them all, so that none is wrong.

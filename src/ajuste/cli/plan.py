@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from typing import Annotated
 
 import typer
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.cli import options
 from ajuste.cli.choice import chosen_study, require_disk_wanted
-from ajuste.cli.options import example
+from ajuste.cli.options import Only, example, spread
 from ajuste.executor.host.availability import current_values
 from ajuste.executor.host.caller import user_here
 from ajuste.executor.host.host import HostExecutor
@@ -24,6 +25,7 @@ from ajuste.run.experiment import resolved_study
 from ajuste.run.planning import planned_study
 from ajuste.run.relevance import chances_before
 from ajuste.run.testbed import RunOptions
+from ajuste.study.command_line.request import Request
 from ajuste.study.overrides import with_packages, with_topology
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
@@ -35,6 +37,7 @@ from ajuste.study.schema import Study
     "ajuste plan hackbench-granularity --parameter transport=pipes",
     "ajuste plan linpack-isolation --without 'isolation=in the kernel, interrupts off'",
 )
+@spread
 def plan(
     study: options.StudyName,
     kernel: options.Kernel = None,
@@ -43,8 +46,8 @@ def plan(
     set_: options.FactorLevels = None,
     parameter: options.Parameter = None,
     without: options.Without = None,
-    topology: options.Topology = None,
-    package: options.Packages = None,
+    *,
+    request: Annotated[Request, Only("topology package")],
     disk: options.Disk = None,
     as_json: options.Json = False,
 ) -> None:
@@ -55,10 +58,10 @@ def plan(
         study, known, kernel, seed, target, parameter, lambda _: disk_in_plan(disk), without, set_, asked
     )
     require_disk_wanted(chosen, disk)
-    if package:
-        chosen = with_packages(chosen, package)
-    if topology is not None:
-        chosen = with_topology(chosen, topology, known)
+    if request.package:
+        chosen = with_packages(chosen, request.package)
+    if request.topology is not None:
+        chosen = with_topology(chosen, request.topology, known)
     show_plan(chosen, known, RunOptions(home()), as_json=as_json)
 
 

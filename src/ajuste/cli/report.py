@@ -107,6 +107,9 @@ def report(
         _refuse_without_run({**only_of_one, "--format": form, "--trials": trials, "--open": open_})
         show_list(_listed(place.store_url), RunNotes(place).all(), wanted, as_json=as_json)
         return
+    from ajuste.cli.showing import Showing
+
+    showing = Showing(html, browser=open_, verbose=verbose, as_json=as_json)
     if len(runs) == 1 and (record := _suite(place, runs[0])) is not None:
         if pictures is not None or metric or trials:
             raise RequestError(
@@ -114,21 +117,18 @@ def report(
             )
         from ajuste.cli.suite import show_stored  # few runs are suites
 
-        show_stored(record, place, html, markdown, lkml=form == "lkml", verbose=verbose, as_json=as_json, browser=open_)
+        show_stored(record, place, showing, markdown, lkml=form == "lkml")
         return
     results = _results(place.store_url, runs, trials=trials, as_json=as_json)
     if results is None:
         return
-    from ajuste.cli.showing import show_results
-
     _check_metrics(results, metric or [])
     if markdown is not None:
         _write_markdown(results, markdown, metric or [])
     if form == "lkml":
         _print_mail(results, metric or [], mechanism, place.store_url)
         return
-    path = html or place.reports / f"{results.run}.html"
-    show_results(results, path, as_json=as_json, verbose=verbose, metrics=metric or (), browser=open_)
+    showing.show(results, metrics=metric or ())
     if not as_json and (note := RunNotes(place).of(results.run)):
         typer.echo(f"note {visible(note.rstrip())}")
     if pictures is not None:

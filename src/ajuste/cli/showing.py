@@ -6,12 +6,13 @@ import hashlib
 import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Final
 
 import typer
 
 from ajuste.cli.log import without_log
+from ajuste.cli.options import Json, Open, Quiet, Report, Verbose
 from ajuste.machine.cache import REPORTS, make_room
 from ajuste.machine.home import home
 from ajuste.machine.installation import ajuste_version
@@ -23,39 +24,46 @@ from ajuste.report.results import report_of
 from ajuste.report.terminal import print_report
 
 
-def show_results(
-    results: Results,
-    path: Path,
-    *,
-    as_json: bool,
-    verbose: bool = False,
-    metrics: Sequence[str] = (),
-    browser: bool = False,
-    again: str = "",
-) -> None:
-    """Print the results, the answer first, the details if ``verbose``; then write the report to ``path``.
+@dataclass(frozen=True)
+class Showing:
+    """How a person wants to see results: ``report`` is where the HTML report goes, if not to its usual place."""
 
-    ``metrics`` are those whose figures are printed: those that decide if none is named. With ``browser`` the report is
-    opened. ``again`` is when results were measured that are shown once more.
-    """
-    report = report_of(results)
-    if as_json:
-        typer.echo(results.model_dump_json(indent=2))
-    else:
-        printed = report_of(results, metrics) if metrics else report
-        print_report(printed, Console(file=sys.stdout), verbose=verbose, path=path)
-        if again:
-            print(f"Measured {ago(again)}; --fresh measures again.")
-    sys.stdout.flush()
-    from ajuste.report.html import write_report  # not before the answer is shown
+    report: Report = None
+    browser: Open = False
+    quiet: Quiet = False
+    verbose: Verbose = False
+    as_json: Json = False
 
-    write_report(report, path, contents_of(results))
-    if path.parent == (place := home()).reports:
-        make_room(REPORTS, place)
-    if browser:
-        from ajuste.cli.browser import open_report  # few ask for it
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is shown while something is prepared or measured."""
+        return self.quiet or self.as_json
 
-        open_report(path)
+    def show(self, results: Results, *, metrics: Sequence[str] = (), again: str = "") -> None:
+        """Print the results, the answer first; then write the report.
+
+        ``metrics`` are those whose figures are printed: those that decide if none is named. ``again`` is when results
+        were measured that are shown once more.
+        """
+        report = report_of(results)
+        path = self.report or home().reports / f"{results.run}.html"
+        if self.as_json:
+            typer.echo(results.model_dump_json(indent=2))
+        else:
+            printed = report_of(results, metrics) if metrics else report
+            print_report(printed, Console(file=sys.stdout), verbose=self.verbose, path=path)
+            if again:
+                print(f"Measured {ago(again)}; --fresh measures again.")
+        sys.stdout.flush()
+        from ajuste.report.html import write_report  # not before the answer is shown
+
+        write_report(report, path, contents_of(results))
+        if path.parent == (place := home()).reports:
+            make_room(REPORTS, place)
+        if self.browser:
+            from ajuste.cli.browser import open_report  # few ask for it
+
+            open_report(path)
 
 
 def contents_of(document: BaseModel) -> str:

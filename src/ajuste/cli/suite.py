@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,12 +12,12 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli import options
-from ajuste.cli.choice import built_for, kernels_of_source
+from ajuste.cli.choice import built_for, with_kernels_of_source
 from ajuste.cli.measuring import check_report
-from ajuste.cli.options import example, option
+from ajuste.cli.options import Only, example, option, spread
 from ajuste.cli.plan import plan_of, show_plan
 from ajuste.cli.saving import study_text
-from ajuste.cli.showing import command_line, contents_of
+from ajuste.cli.showing import Showing, command_line, contents_of
 from ajuste.machine.cache import REPORTS, make_room
 from ajuste.machine.files import write_text
 from ajuste.machine.home import Home, home
@@ -34,6 +33,7 @@ from ajuste.report.terminal import print_report
 from ajuste.run.outcome import results_of
 from ajuste.run.suite import SuiteRequest, SuiteRun, stored_result
 from ajuste.run.testbed import RunOptions
+from ajuste.study.command_line.option import Option
 from ajuste.study.command_line.request import Request
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
@@ -44,6 +44,7 @@ from ajuste.study.suite import builtin_suites, find_suite
     "ajuste suite",
     "ajuste suite scheduler --kernel debian:6.1,debian:6.12 --dry-run",
 )
+@spread
 def suite(
     name: Annotated[
         str | None,
@@ -54,29 +55,17 @@ def suite(
     members: Annotated[
         list[str] | None, typer.Argument(metavar="[MEMBER]...", help="The members to measure (default: all).")
     ] = None,
-    set_: options.SetLevels = None,
-    nice: options.Nice = None,
-    policy: options.PolicyLevels = None,
-    cpus: options.CpuLevels = None,
-    cgroup_weight: options.CgroupWeight = None,
-    kernel: options.KernelLevels = None,
-    source: options.SourceOfKernels = None,
-    patch: options.Patches = None,
-    kernel_option: options.KernelOptions = None,
-    vm: options.Vm = False,
-    clock: options.Clock = None,
-    memory: options.Memory = None,
-    topology: options.Topology = None,
-    one_at_a_time: options.OneAtATime = False,
-    baseline: options.Baseline = None,
-    min_effect: options.MinEffect = None,
-    confidence: options.Confidence = None,
-    max_time: Annotated[
-        str | None,
-        option("Stop after this time, decided or not; members get equal parts (default: the suite's).", "DURATION"),
-    ] = None,
-    blocks: options.Blocks = None,
-    seed: options.SeedOfOrder = None,
+    *,
+    request: Annotated[
+        Request,
+        Only(
+            "set nice policy cpus cgroup_weight kernel source patch kernel_option vm clock memory topology "
+            "one_at_a_time baseline min_effect confidence blocks seed",
+            max_time=Option(
+                "Stop after this time, decided or not; members get equal parts (default: the suite's).", "DURATION"
+            ),
+        ),
+    ],
     keep_going: Annotated[
         bool, option("Leave out members that cannot be measured or that fail.", None, "--keep-going")
     ] = False,
@@ -84,70 +73,43 @@ def suite(
     wait: options.Wait = None,
     dry_run: options.DryRun = False,
     fresh: options.Fresh = False,
-    report: options.Report = None,
-    open_: options.Open = False,
     form: Annotated[
         Literal["lkml"] | None, option("lkml: print plain-text tables for a mail.", None, "--format")
     ] = None,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    as_json: options.Json = False,
+    showing: Showing,
 ) -> int:
     """Measure several workloads as one experiment.
 
     Measures each member of a suite under the same configurations, one after the other, and shows one table. All
     verdicts hold together with the confidence of the suite.
     """
-    if form is not None and as_json:
+    if form is not None and showing.as_json:
         raise RequestError("--format lkml conflicts with --json", hint="remove one of them")
     if name is None:
-        _list_suites(as_json=as_json)
+        _list_suites(as_json=showing.as_json)
         return 0
-    check_report(report)
-    kernel, kernel_said = kernels_of_source(source, patch or (), kernel_option or (), kernel)
-    chosen = find_suite(name)
-    request = Request(
-        commands=(),
-        set=tuple(set_ or ()),
-        nice=nice,
-        policy=policy,
-        cpus=cpus,
-        cgroup_weight=cgroup_weight,
-        kernel=kernel,
-        kernel_said=kernel_said,
-        vm=vm,
-        clock=clock,
-        memory=memory,
-        topology=topology,
-        one_at_a_time=one_at_a_time,
-        baseline=tuple(baseline or ()),
-        min_effect=min_effect,
-        confidence=confidence,
-        max_time=max_time,
-        blocks=blocks,
-        seed=seed,
-    )
-    place, silent = home(), quiet or as_json
-    activity = Activity(log=True, quiet=silent)
+    check_report(showing.report)
+    chosen, place = find_suite(name), home()
+    request = with_kernels_of_source(request)
+    activity = Activity(log=True, quiet=showing.silent)
     means = RunOptions(place, accept_risk=accept_risk, wait_s=options.wait_seconds(wait), say=activity.say)
     wanted = SuiteRequest(chosen, chosen.chosen(tuple(members or ())), request, keep_going=keep_going, fresh=fresh)
-    run = SuiteRun(wanted, catalogue(), means, command_line(), quiet=silent)
+    run = SuiteRun(wanted, catalogue(), means, command_line(), quiet=showing.silent)
     if dry_run:
-        _show_plans(chosen.table.name, run.studies, means, as_json=as_json)
+        _show_plans(chosen.table.name, run.studies, means, as_json=showing.as_json)
         return 0
     first = next(iter(run.studies.values()))
-    if names := built_for(first, catalogue(), means, quiet=silent):
+    if names := built_for(first, catalogue(), means, quiet=showing.silent):
         run = run.on_kernels(names)
     with activity:  # The measurement of each member has its own display.
         run.check()
-    showing = SuiteShowing(report, form == "lkml", verbose, as_json, open_)
     try:
         result = run.carry_out()
     except BaseException:
         if (partial := run.so_far()) is not None:
-            showing.show(partial, place)
+            show_suite(partial, place, showing, lkml=form == "lkml")
         raise
-    showing.show(result, place)
+    show_suite(result, place, showing, lkml=form == "lkml")
     return 1 if run.failed else 0
 
 
@@ -187,52 +149,39 @@ def _studies_of(result: SuiteResult, place: Home) -> dict[str, str]:
     return {name: study_text(study.document(), f"{command} (member {name})") for name, study in studies.items()}
 
 
-@dataclass(frozen=True)
-class SuiteShowing:
-    """How a person wants to see a suite: ``report`` is where its page goes, if not to its usual place."""
+def show_suite(result: SuiteResult, place: Home, showing: Showing, *, lkml: bool) -> None:
+    """Print a suite, the answer first; then write its page, and those of its members."""
+    from ajuste.store.store import Store
 
-    report: Path | None = None
-    lkml: bool = False
-    verbose: bool = False
-    as_json: bool = False
-    browser: bool = False
+    path = showing.report or place.reports / f"{result.id}.html"
+    page = suite_report(result, place.reports, path)
+    if showing.as_json:
+        typer.echo(result.model_dump_json(indent=2))
+    elif lkml:
+        typer.echo(suite_mail(result, _studies_of(result, place)), nl=False)
+    else:
+        print_report(page, Console(file=sys.stdout), verbose=showing.verbose, path=path)
+    sys.stdout.flush()
+    write_report(page, path, contents_of(result))
+    with Store(place.store_url) as store:
+        for member in result.members:
+            if member.metrics:
+                found = results_of(store.find_run(member.run), store)
+                write_report(report_of(found), place.reports / f"{member.run}.html", contents_of(found))
+    make_room(REPORTS, place)
+    if showing.browser:
+        from ajuste.cli.browser import open_report
 
-    def show(self, result: SuiteResult, place: Home) -> None:
-        """Print it, the answer first; then write its page, and those of its members."""
-        from ajuste.store.store import Store
-
-        path = self.report or place.reports / f"{result.id}.html"
-        page = suite_report(result, place.reports, path)
-        if self.as_json:
-            typer.echo(result.model_dump_json(indent=2))
-        elif self.lkml:
-            typer.echo(suite_mail(result, _studies_of(result, place)), nl=False)
-        else:
-            print_report(page, Console(file=sys.stdout), verbose=self.verbose, path=path)
-        sys.stdout.flush()
-        write_report(page, path, contents_of(result))
-        with Store(place.store_url) as store:
-            for member in result.members:
-                if member.metrics:
-                    found = results_of(store.find_run(member.run), store)
-                    write_report(report_of(found), place.reports / f"{member.run}.html", contents_of(found))
-        make_room(REPORTS, place)
-        if self.browser:
-            from ajuste.cli.browser import open_report
-
-            open_report(path)
+        open_report(path)
 
 
 def show_stored(
     record: SuiteRecord,
     place: Home,
-    html: Path | None,
+    showing: Showing,
     markdown: Path | None,
     *,
     lkml: bool,
-    verbose: bool,
-    as_json: bool,
-    browser: bool,
 ) -> None:
     """Show a suite again, as ``ajuste report`` does."""
     from ajuste.store.store import Store
@@ -241,4 +190,4 @@ def show_stored(
         result = stored_result(record, store)
     if markdown is not None:
         write_text(markdown, markdown_of(suite_report(result)))
-    SuiteShowing(html, lkml, verbose, as_json, browser).show(result, place)
+    show_suite(result, place, showing, lkml=lkml)

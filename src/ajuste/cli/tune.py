@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli import options
-from ajuste.cli.choice import built_for, chosen_cluster, chosen_study
+from ajuste.cli.choice import Machines, built_for, chosen_study
 from ajuste.cli.measuring import check_report
-from ajuste.cli.options import example
-from ajuste.cli.showing import command_line, show_results
+from ajuste.cli.options import example, spread
+from ajuste.cli.showing import Showing, command_line
 from ajuste.design.search.goal import Search
 from ajuste.design.search.sampler import SamplerName
-from ajuste.machine.home import home
 from ajuste.machine.installation import require_extra
 from ajuste.model.error import RequestError
 from ajuste.run.experiment import goes_on, measured
 from ajuste.run.outcome import results_of
-from ajuste.run.testbed import Experiment, RunOptions
+from ajuste.run.testbed import Experiment
 from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import Study
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     "ajuste tune my-study.toml --objective involuntary-switches=lower",
     "ajuste tune my-study.toml --objective elapsed --constraint 'involuntary-switches <= 200' --trials 30",
 )
+@spread
 def tune(
     study: options.StudyName,
     objective: Annotated[
@@ -62,17 +63,9 @@ def tune(
     seed: options.Seed = None,
     target: options.Target = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Search again; do not use the store's search.")] = False,
-    report: options.Report = None,
-    open_: options.Open = False,
-    workers: options.Workers = None,
-    cluster: options.ClusterAddress = None,
-    cluster_keys: options.ClusterKeys = None,
-    insecure: options.Insecure = False,
-    accept_risk: options.AcceptRisk = False,
-    wait: options.Wait = None,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    as_json: options.Json = False,
+    *,
+    machines: Machines,
+    showing: Showing,
 ) -> None:
     """Find a good configuration of STUDY in few trials.
 
@@ -81,20 +74,20 @@ def tune(
 
     All measurements are kept. Run the same command again to resume, or to show a finished search.
     """
-    check_report(report)
+    check_report(showing.report)
     known = catalogue()
     chosen = chosen_study(study, known, kernel, seed, target)
     require_extra("search")
     search = _search(chosen, objective, constraint, trials, sampler)
-    where = chosen_cluster(chosen, cluster, workers, keys=cluster_keys, insecure=insecure)
+    where = machines.cluster_for(chosen)
     if where is not None and chosen.target.on_host:
         raise RequestError(
             "--cluster does not support a search under the wall clock: each block depends on the last",
             hint="remove --cluster; check the result on many machines with `ajuste compare --cluster`",
         )
-    means = RunOptions(home(), jobs=workers, accept_risk=accept_risk, wait_s=options.wait_seconds(wait), cluster=where)
+    means = replace(machines.means(), cluster=where)
     named = command_line()
-    names = built_for(chosen, known, means, quiet=quiet or as_json, search=search)
+    names = built_for(chosen, known, means, quiet=showing.silent, search=search)
     chosen = with_kernels(chosen, names)
 
     def anew(experiment: Experiment, store: Store) -> bool:
@@ -103,11 +96,9 @@ def tune(
         finished = kept is not None and kept.stopped in ("decided", "budget")
         return fresh or not (finished or goes_on(experiment, store))
 
-    with measured(chosen, known, means, named=named, anew=anew, quiet=quiet, search=search) as found:
+    with measured(chosen, known, means, named=named, anew=anew, quiet=showing.quiet, search=search) as found:
         done, results = found.run, results_of(found.run, found.store)
-    path = report or means.home.reports / f"{done.id}.html"
-    again = done.created if found.again else ""
-    show_results(results, path, as_json=as_json, verbose=verbose, browser=open_, again=again)
+    showing.show(results, again=done.created if found.again else "")
     if done.stopped == "failed":
         raise found.failure("the search")
 

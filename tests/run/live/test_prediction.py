@@ -20,6 +20,7 @@ from ajuste.run.live.prediction import OWN_BLOCKS, known_before, longest, predic
 from ajuste.run.live.reading import NothingShownError, Past, Source, level
 from ajuste.store.store import Store
 from ajuste.study.command_line.live import LiveRequest, live_design, live_study
+from ajuste.study.command_line.request import Request
 from ajuste.study.resolved import ResolvedStudy
 from tiers import slow
 
@@ -31,15 +32,14 @@ MACHINE = {"processor": "one"}
 def resolved(monkeypatch: pytest.MonkeyPatch, directory: Path, **changed: str) -> ResolvedStudy:
     monkeypatch.setenv("AJUSTE_HOME", str(directory))
     request = LiveRequest(
-        set=("net.ipv4.tcp_retries2=15,8",),
         slice=changed.get("slice", "60s"),
         metric=(f"took,s,lower=command:{changed.get('command', 'echo 1')}",),
         for_=changed.get("for_", "6h"),
-        min_effect=f"{100 * PLANTED:g}%",
         order=changed.get("order", "random"),
     )
     design = live_design(request)
-    study = live_study(request, design, catalogue(), "/bin/true")
+    asked = Request(set=("net.ipv4.tcp_retries2=15,8",), min_effect=f"{100 * PLANTED:g}%")
+    study = live_study(asked, design, catalogue(), "/bin/true")
     return prepare_live(study, design, catalogue(), LiveOptions(home())).resolved
 
 

@@ -325,7 +325,7 @@ def test_what_is_not_there_yet_is_waited_for_as_long_as_is_patient(tmp_path: Pat
 
 
 def test_a_counter_of_a_command_is_a_rate(tmp_path: Path) -> None:
-    request = LiveRequest(set=(), slice="5s", metric=("commits,1/s,higher,counter=command:echo 5",))
+    request = LiveRequest(slice="5s", metric=("commits,1/s,higher,counter=command:echo 5",))
     (metric,) = live_design(request).metrics
     assert (metric.metric.unit, metric.metric.direction) == ("1/s", "higher")
     assert open_metric(metric).fold([Reading(0, (5.0,)), Reading(2, (9.0,))]) == 2.0

@@ -11,7 +11,6 @@ from ajuste.study.command_line.live import LiveRequest, live_design
 
 URL = "http://127.0.0.1:1/metrics"
 REQUEST = LiveRequest(
-    set=("vm.swappiness=10,60",),
     slice="60s",
     metric=(f"latency,s,lower=prometheus:{URL}#took",),
     watch=("errors,1/s,lower=proc:vmstat.pgfault",),

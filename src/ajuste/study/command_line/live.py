@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, cast, get_args
 
 from ajuste.catalogue.loader import Catalogue
@@ -14,6 +14,7 @@ from ajuste.model.live import Guard, GuardSign, LiveDesign, LiveMetric, Switchba
 from ajuste.model.wording import listed
 from ajuste.outputs.base import ParseError, amount
 from ajuste.study.command_line.job import read_metric
+from ajuste.study.command_line.option import option, texts
 from ajuste.study.command_line.request import Request, seconds, share, wrong
 from ajuste.study.command_line.study import adhoc_study
 from ajuste.study.job import PatternTable
@@ -34,29 +35,41 @@ _DIRECTIONS: Final = frozenset({"lower", "higher", "none"})
 
 @dataclass(frozen=True)
 class LiveRequest:
-    """Each field is the option of that name, as it was given."""
+    """Each field is an option, as it was given."""
 
-    set: tuple[str, ...]
-    slice: str
-    metric: tuple[str, ...]
-    watch: tuple[str, ...] = ()
-    control: str | None = None
-    guard: tuple[str, ...] = ()
-    washout: str | None = None
-    for_: str = "1h"
-    order: str = "random"
-    max_load: float | None = None
-    max_pressure: str | None = None
-    baseline: tuple[str, ...] = ()
-    one_at_a_time: bool = False
-    min_effect: str | None = None
-    confidence: str | None = None
-    seed: int | None = None
-    name: str | None = None
+    slice: str = option("Length of a slice, in which one configuration is tried: 60s.", "DURATION", default="")
+    washout: str | None = option(
+        "Do not count this much of each slice (default: as long as the metrics respond).", "DURATION"
+    )
+    for_: str = option("Stop after this time, decided or not (default: 1h).", "DURATION", default="1h")
+    order: str = option(
+        "Of the configurations in a block: random; mirrored (there and back); latin (each follows every other).",
+        "ORDER",
+        default="random",
+    )
+    metric: tuple[str, ...] = texts(
+        "Metric that decides, and where it is: NAME,UNIT,lower=prometheus:URL#SERIES; also promql:, command:, "
+        "regex:FILE#PATTERN, json:FILE#/POINTER, psi:, proc:, cgroup:, process: (repeatable).",
+        "METRIC",
+    )
+    watch: tuple[str, ...] = texts("Also read this metric, for guards and the report (repeatable).", "METRIC")
+    control: str | None = option("Metric of the load that no setting changes, such as requests per second.", "METRIC")
+    guard: tuple[str, ...] = texts(
+        "Restore at once when this does not hold: 'METRIC < LIMIT' or 'METRIC not worse than SHARE' (repeatable).",
+        "GUARD",
+    )
+    max_load: float | None = option("Pause while the load average of one minute exceeds this.", "NUMBER")
+    max_pressure: str | None = option(
+        "Pause while tasks wait for CPU, I/O or memory for more of the time (PSI): 40%.", "SHARE"
+    )
 
 
 def live_design(request: LiveRequest) -> LiveDesign:
     """What is read and when. Raises RequestError."""
+    if not request.slice:
+        raise RequestError(
+            "--slice is required: how long does each configuration run at a time?", hint="add --slice 60s"
+        )
     metrics = tuple(_metric("--metric", text) for text in request.metric)
     if not metrics:
         raise RequestError("--metric is required: what should get better?", hint=_EXAMPLE)
@@ -86,21 +99,16 @@ def live_design(request: LiveRequest) -> LiveDesign:
     )
 
 
-def live_study(request: LiveRequest, design: LiveDesign, catalogue: Catalogue, program: str) -> Study:
-    """The study: what varies, and what is to be known. ``program`` is what lasts as long as a slice."""
+def live_study(request: Request, design: LiveDesign, catalogue: Catalogue, program: str) -> Study:
+    """The study of what varies by ``request``. ``program`` is what lasts as long as a slice. Raises RequestError."""
     if not request.set:
         raise RequestError("--set is required: what should vary?", hint="add --set vm.dirty_background_ratio=10,2")
     study = adhoc_study(
-        Request(
+        replace(
+            request,
             commands=((program,),),
-            set=request.set,
-            baseline=request.baseline,
-            one_at_a_time=request.one_at_a_time,
             metric=tuple(_as_pattern(one) for one in design.metrics),
-            min_effect=request.min_effect,
-            confidence=request.confidence,
             warm_up=0,
-            seed=request.seed,
             name=request.name or "live",
         ),
         catalogue,

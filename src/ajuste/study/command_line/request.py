@@ -13,6 +13,20 @@ from ajuste.model.error import Place, RequestError
 from ajuste.model.topology import parse_topology
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.wording import split_at
+from ajuste.study.command_line.option import (
+    BUILD,
+    COMMAND,
+    GUEST,
+    OUTPUT,
+    RARE,
+    REBOOTS,
+    SETTINGS,
+    VERDICT,
+    WHERE,
+    flag,
+    option,
+    texts,
+)
 from ajuste.study.location import KeyPath as Keys
 from ajuste.study.target import PACKAGE_PATTERN
 
@@ -23,52 +37,108 @@ TOPOLOGY_HINT: Final = "give numbers such as --topology sockets=2,cores=4,thread
 
 @dataclass(frozen=True)
 class Request:
-    """``commands`` are those between the ``--``; every other field is the option of that name, as it was given.
-    ``kernel_said`` are the options that were given instead of ``--kernel``, if any.
-    """
+    """``commands`` are those between the ``--``; every other field is an option, as it was given."""
 
-    commands: tuple[tuple[str, ...], ...]
-    set: tuple[str, ...] = ()
-    profile: str | None = None
-    nice: str | None = None
-    policy: str | None = None
-    cpus: str | None = None
-    cgroup_weight: str | None = None
-    boot: tuple[str, ...] = ()
-    boot_kernel: str | None = None
-    reboots: bool = False
-    reboot_each: int | None = None
-    kernel: str | None = None
-    kernel_said: str = ""
-    vm: bool = False
-    clock: str | None = None
-    memory: str | None = None
-    machine: str | None = None
-    topology: str | None = None
-    one_at_a_time: bool = False
-    screen: bool = False
-    baseline: tuple[str, ...] = ()
-    background: tuple[str, ...] = ()
-    service: tuple[str, ...] = ()
-    ready: tuple[str, ...] = ()
-    setup: str | None = None
-    prepare: str | None = None
-    cleanup: str | None = None
-    file: tuple[str, ...] = ()
-    package: tuple[str, ...] = ()
-    metric: tuple[str, ...] = ()
-    min_effect: str | None = None
-    precision: str | None = None
-    confidence: str | None = None
-    max_time: str | None = None
-    blocks: str | None = None
-    warm_up: int | None = None
-    timeout: str | None = None
-    seed: int | None = None
-    name: str | None = None
-    as_root: bool = False
-    ignore_failure: bool = False
-    keep_output: bool = False
+    commands: tuple[tuple[str, ...], ...] = ()
+    set: tuple[str, ...] = texts(
+        "A tunable and its levels, or a range such as 1ms..30ms:6:log (repeatable).", "NAME=LEVEL,...", SETTINGS
+    )
+    profile: str | None = option(
+        "Compare profiles with current settings: tuned:NAME, sysctl:FILE or a path.", "PROFILE,...", SETTINGS
+    )
+    nice: str | None = option("Nice levels of the command.", "N,...", SETTINGS)
+    policy: str | None = option("Scheduling policies of the command.", "POLICY,...", SETTINGS)
+    cpus: str | None = option("CPUs the command may run on: 0,0-1; join a list with +: 0+2.", "CPUS,...", SETTINGS)
+    cgroup_weight: str | None = option("cpu.weight of the command's control group.", "N,...", SETTINGS)
+    boot: tuple[str, ...] = texts(
+        "A word of this machine's kernel command line and its values; default: as it boots by itself, set: a word "
+        "without a value (repeatable). Requires --reboots.",
+        "WORD=LEVEL,...",
+        REBOOTS,
+    )
+    boot_kernel: str | None = option(
+        "Kernels installed on this machine, such as 6.1.0-50-amd64, 6.12 or default. Requires --reboots.",
+        "RELEASE,...",
+        REBOOTS,
+    )
+    reboots: bool = flag("Allow to reboot this machine, again and again: boots are replicates.", REBOOTS)
+    reboot_each: int | None = option("Blocks in each boot (default: 3). Requires --reboots.", "N", REBOOTS, least=1)
+    kernel: str | None = option(
+        "Run in a guest with these kernels: debian:6.1, mine:NAME, or build:SOURCE[+NAME=VALUE][+PATCH]... to "
+        "build one.",
+        "KERNEL,...",
+        WHERE,
+    )
+    source: str | None = option(
+        "Short for --kernel build:SOURCE,build:SOURCE with the options and patches after it.", "SOURCE", BUILD
+    )
+    patch: tuple[Path, ...] = texts(
+        "Compare the kernel without and with this patch (repeatable; a series).", "FILE", BUILD
+    )
+    kernel_option: tuple[str, ...] = texts(
+        "Compare the kernel without and with this option, such as NUMA=n (repeatable).",
+        "NAME=VALUE",
+        BUILD,
+        name="--option",
+    )
+    vm: bool = flag("Run in a guest.", WHERE)
+    clock: str | None = option("The guest's clock: virtual or wall (default: virtual).", "CLOCK", GUEST)
+    memory: str | None = option("Memory of the guest.", "SIZE", GUEST)
+    machine: str | None = option(
+        "Model this machine's caches and TLBs: zen4-8c, skylake-server, textbook, or a TOML file.", "NAME|FILE", GUEST
+    )
+    topology: str | None = option(
+        "Sockets of the guest, cores of each, threads of each core: sockets=2,cores=4,threads=2; also dies and "
+        "llc_groups of each socket.",
+        "NAME=NUMBER,...",
+        GUEST,
+    )
+    one_at_a_time: bool = flag("Vary one thing at a time, not every combination.", RARE)
+    screen: bool = flag("Find which of many settings matter, from few combinations.", RARE)
+    baseline: tuple[str, ...] = texts("Baseline level (default: the first).", "[NAME=]LEVEL", SETTINGS)
+    background: tuple[str, ...] = texts(
+        "Run this background load: a command, or spin (repeatable).", "COMMAND", COMMAND
+    )
+    service: tuple[str, ...] = texts(
+        "Start this server before each run, and stop it after; {port} is a free port (repeatable).", "COMMAND", COMMAND
+    )
+    ready: tuple[str, ...] = texts(
+        "When the --service before it is ready: port (default with {port}), port:N, socket:PATH, log:PATTERN, "
+        "command:COMMAND or none (repeatable).",
+        "WHEN",
+        COMMAND,
+    )
+    setup: str | None = option("Run this once before all trials.", "COMMAND", RARE)
+    prepare: str | None = option("Run this before each trial.", "COMMAND", COMMAND)
+    cleanup: str | None = option("Run this once after all trials.", "COMMAND", RARE)
+    file: tuple[str, ...] = texts("Copy this file into the guest (repeatable).", "FILE", GUEST)
+    package: tuple[str, ...] = texts(
+        "Debian packages that the guest has, with all that they require (repeatable); NAME/trixie for another release.",
+        "NAME,...",
+        GUEST,
+    )
+    metric: tuple[str, ...] = texts(
+        "Metric that decides: a known one, or one read from the output, such as NAME,UNIT,lower=regex:PATTERN or "
+        "NAME,higher=json:/POINTER (repeatable).",
+        "METRIC",
+        VERDICT,
+    )
+    min_effect: str | None = option("Smallest effect that matters (default: 2%).", "SHARE", VERDICT)
+    precision: str | None = option(
+        "Go on until each interval is at most this wide to each side, though it is decided: 1%.", "SHARE", RARE
+    )
+    confidence: str | None = option("Confidence of all verdicts together (default: 95%).", "SHARE", RARE)
+    max_time: str | None = option("Stop after this time, decided or not (default: 5m).", "DURATION", VERDICT)
+    blocks: str | None = option("Number of blocks: one run of each configuration per block.", "N or MIN..MAX", VERDICT)
+    warm_up: int | None = option(
+        "Number of warm-up blocks, which do not count (default: 1, in a guest 0).", None, RARE, least=0
+    )
+    timeout: str | None = option("Time limit of one trial.", "DURATION", RARE)
+    seed: int | None = option("Seed of the order (default: 1).", None, RARE, least=0)
+    name: str | None = option("Name for `ajuste report` (default: compare).", "NAME", OUTPUT)
+    as_root: bool = flag("Run the command as root, not as the user who called sudo.", RARE)
+    ignore_failure: bool = flag("Also measure trials that fail.", RARE)
+    keep_output: bool = flag("Keep all output of the trials; otherwise long output and binary data are cut.", RARE)
 
     @property
     def blocks_per_boot(self) -> int | None:
@@ -83,7 +153,10 @@ class Request:
     @property
     def kernel_words(self) -> str:
         """The options that name the kernels."""
-        return self.kernel_said or f"--kernel {self.kernel}"
+        if self.source is None:
+            return f"--kernel {self.kernel}"
+        words = [f"--source {self.source}", *(f"--patch {patch}" for patch in self.patch)]
+        return " ".join([*words, *(f"--option {text}" for text in self.kernel_option)])
 
     @property
     def kernels(self) -> tuple[str, ...]:
