@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.choice import chosen_study
+from ajuste.cli.choice import Choices, chosen_study
 from ajuste.model.error import RequestError
 
 
 def test_parameters_of_the_workload_can_be_chosen() -> None:
-    study = chosen_study("hackbench-granularity", catalogue(), None, None, None, ["transport=pipes", "mode=processes"])
+    study = chosen_study("hackbench-granularity", catalogue(), Choices(parameter=["transport=pipes", "mode=processes"]))
     assert study.workload.parameters["transport"] == "pipes"
     assert study.workload.parameters["mode"] == "processes"
     assert study.workload.parameters["groups"] == "5"
@@ -19,12 +19,12 @@ def test_parameters_of_the_workload_can_be_chosen() -> None:
 @pytest.mark.parametrize("wrong", ["transport", "=pipes", "transport=", "transport=smoke", "smoke=pipes"])
 def test_a_wrong_parameter_names_the_option(wrong: str) -> None:
     with pytest.raises(RequestError) as caught:
-        chosen_study("hackbench-granularity", catalogue(), None, None, None, [wrong])
+        chosen_study("hackbench-granularity", catalogue(), Choices(parameter=[wrong]))
     assert str(caught.value.place).startswith("--parameter")
 
 
 def test_several_kernels_are_a_factor_of_which_the_first_is_the_baseline() -> None:
-    study = chosen_study("numa-kernel", catalogue(), "mine:base, mine:non-numa", None, without=["nodes=off"])
+    study = chosen_study("numa-kernel", catalogue(), Choices("mine:base, mine:non-numa", without=["nodes=off"]))
     first, nodes = study.factors
     assert (first.name, first.levels, first.baseline_level) == ("kernel", ("mine:base", "mine:non-numa"), "mine:base")
     assert nodes.levels == ("known",)
@@ -35,4 +35,4 @@ def test_several_kernels_are_a_factor_of_which_the_first_is_the_baseline() -> No
 def test_kernels_that_cannot_be_compared_are_refused(wrong: str) -> None:
     name = "kernel-history" if wrong == "debian:5.10,debian:7" else "granularity"  # which compares kernels already
     with pytest.raises(RequestError):
-        chosen_study(name, catalogue(), wrong, None)
+        chosen_study(name, catalogue(), Choices(wrong))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.choice import built_for, chosen_study, savable, with_kernels_of_source
+from ajuste.cli.choice import Choices, built_for, chosen_study, savable, with_kernels_of_source
 from ajuste.kernel.spec import parse_spec
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError
@@ -72,11 +72,11 @@ def test_a_study_has_the_names_wherever_it_speaks_of_its_kernels(tmp_path: Path)
     (tmp_path / "small.toml").write_text(
         SMALL.replace('"sched_min_granularity_ns"\nlevels = [750000, 75000000]', '"nice"\nlevels = [0, 10]')
     )
-    study = chosen_study("small.toml", catalogue(), "build:linux+HZ=100,build:linux", None)
+    study = chosen_study("small.toml", catalogue(), Choices("build:linux+HZ=100,build:linux"))
     named = with_kernels(study, built(study))
     levels = (f"mine:{RELEASE}-lab-hz-100", f"mine:{RELEASE}-lab")
     assert (named.factors[0].levels, named.factors[0].baseline_level) == (levels, levels[0])
-    alone = chosen_study("small.toml", catalogue(), "build:linux", None)
+    alone = chosen_study("small.toml", catalogue(), Choices("build:linux"))
     assert with_kernels(alone, built(alone)).target.kernel == f"mine:{RELEASE}-lab"
 
 

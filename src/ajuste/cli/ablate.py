@@ -10,7 +10,7 @@ import typer
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.cli import options
-from ajuste.cli.choice import Machines, built_for_profiles, chosen_study, placed
+from ajuste.cli.choice import Choices, Machines, built_for_profiles, chosen_study, placed
 from ajuste.cli.measuring import check_report, measure
 from ajuste.cli.options import Only, example, option, spread
 from ajuste.cli.plan import show_plan
@@ -139,7 +139,7 @@ def _without_profile(request: Request, study: str | None, known: Catalogue, save
             "--study conflicts with COMMAND and --save: the study has its own command",
             hint="remove the command and --save, or remove --study",
         )
-    found = chosen_study(study, known, request.kernel, request.seed)
+    found = chosen_study(study, known, Choices(request.kernel, request.seed))
     return with_machine(found, request.machine, known) if request.machine else found
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.cli.options import AcceptRisk, ClusterAddress, ClusterKeys, Insecure, Wait, Workers, wait_seconds
+from ajuste.cli import options
 from ajuste.design.search.goal import Search
 from ajuste.kernel.spec import KernelToBuild, parse_source, parse_spec, parse_study_spec, read_options, specs_to_build
 from ajuste.machine.home import home
@@ -25,7 +25,7 @@ from ajuste.run.testbed import RunOptions
 from ajuste.study.builtin import find_study
 from ajuste.study.command_line.request import Request, kernels_between_commas
 from ajuste.study.job import DiskTable
-from ajuste.study.overrides import Where, relocated, with_factor_levels, with_parameters, without_levels
+from ajuste.study.overrides import relocated, with_factor_levels, with_parameters, without_levels
 from ajuste.study.read import read_study
 from ajuste.study.schema import Study
 from ajuste.study.target import TargetTable
@@ -35,29 +35,37 @@ if TYPE_CHECKING:
     from ajuste.profile.placing import Placed
 
 
+@dataclass(frozen=True)
+class Choices:
+    """What a command line says otherwise than the study does."""
+
+    kernel: options.Kernel = None
+    seed: options.Seed = None
+    target: options.Target = None
+    set: options.FactorLevels = None
+    parameter: options.Parameter = None
+    without: options.Without = None
+
+
 def chosen_study(
     name: str,
     catalogue: Catalogue,
-    kernel: str | None,
-    seed: int | None,
-    target: Where | None = None,
-    parameter: Sequence[str] | None = None,
+    choices: Choices,
     disk: Callable[[DiskTable], str] | None = None,
-    without: Sequence[str] | None = None,
-    levels: Sequence[str] | None = None,
     asked: Asked = Asked("study file"),  # noqa: B008
 ) -> Study:
     """The study of that name or file, with the choices of the command line. ``disk`` gives the name of one on this
     machine to a study that is about a disk, ``asked`` what the file may build. Raises RequestError.
     """
+    kernel, target = choices.kernel, choices.target
     kernels = None if kernel is None else _kernels(kernel)
     study = read_study(find_study(name), catalogue, parse_kernel=partial(parse_study_spec, asked=asked))
     if study.patches:
         from ajuste.run.contained import with_patches  # few studies contain any
 
         study = with_patches(study, home())
-    study = with_factor_levels(study, levels or (), catalogue, parse_study_spec)
-    study = without_levels(study, without or ())
+    study = with_factor_levels(study, choices.set or (), catalogue, parse_study_spec)
+    study = without_levels(study, choices.without or ())
     if kernel is not None and any(factor.kernels for factor in study.factors):
         raise RequestError(f"--kernel {kernel}: the kernel is a factor of {name}; change its levels in the study")
     if target is not None:
@@ -68,8 +76,8 @@ def chosen_study(
         raise RequestError(
             f"--kernel {kernel}: conflicts with --target host, which runs the running kernel", hint="add --target vm"
         )
-    study = study.with_choices(kernel=kernels, seed=seed)
-    return with_parameters(study, dict(_named(text) for text in parameter), catalogue) if parameter else study
+    study = study.with_choices(kernel=kernels, seed=choices.seed)
+    return with_parameters(study, dict(map(_named, choices.parameter)), catalogue) if choices.parameter else study
 
 
 def require_disk_wanted(study: Study, disk: str | None) -> None:
@@ -108,16 +116,18 @@ def _named(text: str) -> tuple[str, str]:
 class Machines:
     """Where trials are carried out, and what they may do to this machine."""
 
-    workers: Workers = None
-    cluster: ClusterAddress = None
-    cluster_keys: ClusterKeys = None
-    insecure: Insecure = False
-    accept_risk: AcceptRisk = False
-    wait: Wait = None
+    workers: options.Workers = None
+    cluster: options.ClusterAddress = None
+    cluster_keys: options.ClusterKeys = None
+    insecure: options.Insecure = False
+    accept_risk: options.AcceptRisk = False
+    wait: options.Wait = None
 
     def means(self) -> RunOptions:
         """Return the same for an experiment, without a cluster. Raises RequestError."""
-        return RunOptions(home(), jobs=self.workers, accept_risk=self.accept_risk, wait_s=wait_seconds(self.wait))
+        return RunOptions(
+            home(), jobs=self.workers, accept_risk=self.accept_risk, wait_s=options.wait_seconds(self.wait)
+        )
 
     def cluster_for(self, study: Study) -> Cluster | None:
         """Return the cluster that was asked for, or None.
@@ -208,8 +218,8 @@ def with_kernels_of_source(request: Request) -> Request:
         base = KernelToBuild(source=parse_source(request.source))
     except RequestError as failure:
         raise failure.at(Place(said)) from None
-    options = read_options(request.kernel_option, "--option")
-    return replace(request, kernel=f"{base},{base.model_copy(update={'options': options, 'patches': request.patch})}")
+    changes = {"options": read_options(request.kernel_option, "--option"), "patches": request.patch}
+    return replace(request, kernel=f"{base},{base.model_copy(update=changes)}")
 
 
 def built_for(

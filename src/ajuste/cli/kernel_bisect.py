@@ -85,7 +85,7 @@ def bisect(
     resume.
     """
     from ajuste.catalogue.loader import catalogue
-    from ajuste.cli.choice import chosen_study
+    from ajuste.cli.choice import Choices, chosen_study
     from ajuste.run.bisection.bisect import Ask, Workshop
     from ajuste.run.bisection.bisect import bisect as carry_out
     from ajuste.run.bisection.session import Measuring, step_study
@@ -97,7 +97,7 @@ def bisect(
     place, say = home(), Activity(log=True, quiet=quiet).say  # Each step has its own display.
     watching = partial(BuildProgress, quiet=quiet)
     known = catalogue()
-    chosen = chosen_study(study, known, None, seed, None, parameter)
+    chosen = chosen_study(study, known, Choices(seed=seed, parameter=parameter))
     if kernel is not None:  # Factors are left out, also one of kernels.
         chosen = chosen.model_copy(update={"factors": ()}).with_choices(kernel=kernel)
     stalls = metric == STALLS

@@ -10,7 +10,7 @@ import typer
 
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.cli import options
-from ajuste.cli.choice import chosen_study, require_disk_wanted
+from ajuste.cli.choice import Choices, chosen_study, require_disk_wanted
 from ajuste.cli.options import Only, example, spread
 from ajuste.executor.host.availability import current_values
 from ajuste.executor.host.caller import user_here
@@ -26,7 +26,7 @@ from ajuste.run.planning import planned_study
 from ajuste.run.relevance import chances_before
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.request import Request
-from ajuste.study.overrides import with_packages, with_topology
+from ajuste.study.overrides import overridden
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
 
@@ -40,13 +40,8 @@ from ajuste.study.schema import Study
 @spread
 def plan(
     study: options.StudyName,
-    kernel: options.Kernel = None,
-    seed: options.Seed = None,
-    target: options.Target = None,
-    set_: options.FactorLevels = None,
-    parameter: options.Parameter = None,
-    without: options.Without = None,
     *,
+    choices: Choices,
     request: Annotated[Request, Only("topology package")],
     disk: options.Disk = None,
     as_json: options.Json = False,
@@ -54,15 +49,9 @@ def plan(
     """Show every write, command and trial of STUDY, and do nothing."""
     known = catalogue()
     asked = Asked("study file").planning
-    chosen = chosen_study(
-        study, known, kernel, seed, target, parameter, lambda _: disk_in_plan(disk), without, set_, asked
-    )
+    chosen = chosen_study(study, known, choices, lambda _: disk_in_plan(disk), asked)
     require_disk_wanted(chosen, disk)
-    if request.package:
-        chosen = with_packages(chosen, request.package)
-    if request.topology is not None:
-        chosen = with_topology(chosen, request.topology, known)
-    show_plan(chosen, known, RunOptions(home()), as_json=as_json)
+    show_plan(overridden(chosen, request, known), known, RunOptions(home()), as_json=as_json)
 
 
 # Showing what a study would do; for ``plan`` and ``compare --dry-run``.

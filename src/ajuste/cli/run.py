@@ -13,7 +13,7 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli import options
-from ajuste.cli.choice import Machines, chosen_study, require_disk_wanted
+from ajuste.cli.choice import Choices, Machines, chosen_study, require_disk_wanted
 from ajuste.cli.measuring import Expected, check_report, means_of_boots, measure
 from ajuste.cli.options import Only, example, option, spread
 from ajuste.cli.showing import Showing
@@ -25,17 +25,9 @@ from ajuste.model.error import Place, RequestError
 from ajuste.report.display import Activity
 from ajuste.study.command_line.condition import fail_conditions
 from ajuste.study.command_line.option import OUTPUT, RARE, VERDICT, Option
-from ajuste.study.command_line.request import Request, block_range, seconds
+from ajuste.study.command_line.request import Request
 from ajuste.study.job import DiskTable
-from ajuste.study.overrides import (
-    with_blocks,
-    with_boots,
-    with_machine,
-    with_packages,
-    with_precision,
-    with_time,
-    with_topology,
-)
+from ajuste.study.overrides import overridden
 from ajuste.study.schema import Study
 
 if TYPE_CHECKING:
@@ -50,13 +42,8 @@ if TYPE_CHECKING:
 @spread
 def run(
     study: options.StudyName,
-    kernel: options.Kernel = None,
-    seed: options.Seed = None,
-    target: options.Target = None,
-    set_: options.FactorLevels = None,
-    parameter: options.Parameter = None,
-    without: options.Without = None,
     *,
+    choices: Choices,
     request: Annotated[
         Request,
         Only(
@@ -106,10 +93,10 @@ def run(
         check_report(path, f"--{form}")
     known = catalogue()
     given: dict[str, Sequence[str] | None] = {
-        "--kernel": _several(kernel),
-        "--set": set_,
-        "--parameter": parameter,
-        "--without": without,
+        "--kernel": _several(choices.kernel),
+        "--set": choices.set,
+        "--parameter": choices.parameter,
+        "--without": choices.without,
         "--package": request.package,
     }
     for name in ("machine", "topology", "precision", "blocks", "max_time", "reboot_each"):
@@ -121,23 +108,10 @@ def run(
             return stack.enter_context(disk_for_run(disk, table.size_mib, accept_risk=machines.accept_risk))
 
         asked = Asked("study file", options=frozenset({"--build"} if build else ()))
-        chosen = chosen_study(study, known, kernel, seed, target, parameter, opened, without, set_, asked)
+        chosen = chosen_study(study, known, choices, opened, asked)
         require_disk_wanted(chosen, disk)
-        if request.machine is not None:
-            chosen = with_machine(chosen, request.machine, known)
-        if request.package:
-            chosen = with_packages(chosen, request.package)
-        if request.topology is not None:
-            chosen = with_topology(chosen, request.topology, known)
-        if request.precision is not None:
-            chosen = with_precision(chosen, request.precision)
-        if request.blocks is not None:
-            chosen = with_blocks(chosen, *block_range("--blocks", request.blocks))
-        if request.max_time is not None:
-            chosen = with_time(chosen, seconds("--max-time", request.max_time))
-        if request.reboots or request.reboot_each is not None:
-            chosen = with_boots(chosen, request.reboot_each)
-        changed = any(given.values()) or (kernel, seed, target) != (None, None, None)
+        chosen = overridden(chosen, request, known)
+        changed = choices != Choices() or any(given.values())
         notes: tuple[str, ...] = ()
         if chosen.schedulers or scheduler:
             from ajuste.run.contained import with_schedulers  # few studies contain any

@@ -9,9 +9,9 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli import options
-from ajuste.cli.choice import Machines, built_for, chosen_study
+from ajuste.cli.choice import Choices, Machines, built_for, chosen_study
 from ajuste.cli.measuring import check_report
-from ajuste.cli.options import example, spread
+from ajuste.cli.options import Only, example, spread
 from ajuste.cli.showing import Showing, command_line
 from ajuste.design.search.goal import Search
 from ajuste.design.search.sampler import SamplerName
@@ -59,11 +59,9 @@ def tune(
         SamplerName | None,
         typer.Option(help="Search method (default: gp, a Gaussian process).", show_default=False),
     ] = None,
-    kernel: options.Kernel = None,
-    seed: options.Seed = None,
-    target: options.Target = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Search again; do not use the store's search.")] = False,
     *,
+    choices: Annotated[Choices, Only("kernel seed target")],
+    fresh: Annotated[bool, typer.Option("--fresh", help="Search again; do not use the store's search.")] = False,
     machines: Machines,
     showing: Showing,
 ) -> None:
@@ -76,7 +74,7 @@ def tune(
     """
     check_report(showing.report)
     known = catalogue()
-    chosen = chosen_study(study, known, kernel, seed, target)
+    chosen = chosen_study(study, known, choices)
     require_extra("search")
     search = _search(chosen, objective, constraint, trials, sampler)
     where = machines.cluster_for(chosen)

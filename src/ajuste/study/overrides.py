@@ -21,8 +21,11 @@ from ajuste.study.check import check
 from ajuste.study.command_line.factors import varied
 from ajuste.study.command_line.request import (
     TOPOLOGY_HINT,
+    Request,
+    block_range,
     package_names,
     read_topology,
+    seconds,
     share,
     wrong,
 )
@@ -33,6 +36,27 @@ from ajuste.study.problem import nearest
 from ajuste.study.schema import AnalysisTable, FactorTable, Study
 from ajuste.study.settings import KERNEL_ARGUMENTS, WORKLOAD_PREFIX, canonical, names_set, varies
 from ajuste.study.target import MachineTable, TargetTable
+
+
+def overridden(study: Study, request: Request, catalogue: Catalogue) -> Study:
+    """``study`` with what ``request`` says of its guests, blocks, boots and limits. Raises RequestError."""
+    if request.machine is not None:
+        study = with_machine(study, request.machine, catalogue)
+    if request.package:
+        study = with_packages(study, request.package)
+    if request.topology is not None:
+        study = with_topology(study, request.topology, catalogue)
+    if request.precision is not None:
+        study = with_precision(study, request.precision)
+    if request.blocks is not None:
+        fewest, most = block_range("--blocks", request.blocks)
+        limits = {"min_blocks": fewest, "max_blocks": most}
+        study = study.model_copy(update={"budget": study.budget.model_copy(update=limits)})
+    if request.max_time is not None:
+        study = with_time(study, seconds("--max-time", request.max_time))
+    if request.reboots or request.reboot_each is not None:
+        study = _with_boots(study, request.reboot_each)
+    return study
 
 
 def with_parameters(study: Study, parameters: Mapping[str, str], catalogue: Catalogue) -> Study:
@@ -64,13 +88,7 @@ def with_time(study: Study, most_s: float) -> Study:
     return study.model_copy(update={"budget": study.budget.model_copy(update={"max_minutes": most_s / 60})})
 
 
-def with_blocks(study: Study, fewest: int, most: int) -> Study:
-    """Return ``study`` with so many blocks, instead of its own limits."""
-    changed = {"min_blocks": fewest, "max_blocks": most}
-    return study.model_copy(update={"budget": study.budget.model_copy(update=changed)})
-
-
-def with_boots(study: Study, each: int | None) -> Study:
+def _with_boots(study: Study, each: int | None) -> Study:
     """``study`` with so many blocks in each boot of this machine, or as many as it says itself. Raises RequestError."""
     blocks = each or study.blocks_per_boot or DEFAULT_PER_BOOT
     changed = study.model_copy(update={"design": study.design.model_copy(update={"blocks_per_boot": blocks})})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.choice import chosen_study
+from ajuste.cli.choice import Choices, chosen_study
 from ajuste.kernel.building.built import find_built
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
@@ -54,7 +54,7 @@ class Lab:
 
 @pytest.fixture
 def session_in() -> Callable[[Lab], Callable[[str, int], BisectionSession]]:
-    study = chosen_study("granularity", catalogue(), None, None)
+    study = chosen_study("granularity", catalogue(), Choices())
     return lambda lab: lambda good, tests: BisectionSession(study, "elapsed", good, lab, tests, lambda _: None)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.cli.choice import chosen_study
+from ajuste.cli.choice import Choices, chosen_study
 from ajuste.model.error import RequestError, RunError
 from ajuste.run.bisection.session import BisectionSession, step_study
 
@@ -77,7 +77,7 @@ def test_an_end_that_does_not_boot_is_an_error(session_in: In, lab: type[Lab]) -
 
 
 def test_a_step_asks_about_two_kernels_and_nothing_else() -> None:
-    study = chosen_study("granularity", catalogue(), None, None)
+    study = chosen_study("granularity", catalogue(), Choices())
     step = step_study(study, "elapsed", "debian:5.10", "debian:6.1", 5)
     assert [(factor.name, factor.levels) for factor in step.factors] == [("kernel", ("debian:5.10", "debian:6.1"))]
     assert (step.analysis.metrics, step.target.kernel) == (("elapsed",), None)
@@ -87,7 +87,7 @@ def test_a_step_asks_about_two_kernels_and_nothing_else() -> None:
 
 
 def test_this_machine_has_no_kernels_to_choose_from() -> None:
-    study = chosen_study("granularity", catalogue(), None, None)
+    study = chosen_study("granularity", catalogue(), Choices())
     here = study.model_copy(update={"target": study.target.model_copy(update={"kind": "host"})})
     with pytest.raises(RequestError, match="a bisection requires guests"):
         step_study(here, "elapsed", "a", "b", 1)
