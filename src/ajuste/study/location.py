@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 import tomllib
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from ajuste.model.error import Place
 
+T = TypeVar("T")
 KeyPath = tuple[str | int, ...]
 """Keys and indices from the top, such as ``("factor", 0, "levels", 2)``."""
 
@@ -37,12 +39,9 @@ def locate(text: str) -> dict[KeyPath, int]:
     return _Scanner(text).scan()
 
 
-def line_of(lines: dict[KeyPath, int], path: KeyPath) -> int | None:
-    """The line of ``path``, or of the nearest table around it that is written down."""
-    for end in range(len(path), 0, -1):
-        if path[:end] in lines:
-            return lines[path[:end]]
-    return None
+def at_or_around(known: Mapping[KeyPath, T], path: KeyPath) -> T | None:
+    """What is ``known`` of ``path``, or of the nearest table around it."""
+    return next((known[path[:end]] for end in range(len(path), 0, -1) if path[:end] in known), None)
 
 
 class _Scanner:
@@ -197,7 +196,7 @@ class StudySource:
 
     def place(self, keys: KeyPath) -> Place:
         """Return where ``keys`` are written down, or the table around them."""
-        return Place(self.file, line_of(self._lines, keys), dotted(keys))
+        return Place(self.file, at_or_around(self._lines, keys), dotted(keys))
 
     @property
     def directory(self) -> Path:

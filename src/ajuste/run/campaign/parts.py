@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,14 +13,15 @@ from ajuste.kernel.spec import kernel_kind, parse_spec
 from ajuste.machine.home import find_program
 from ajuste.model.campaign import CANDIDATE, Campaign
 from ajuste.model.capability import Asked
-from ajuste.model.error import Place, RequestError
+from ajuste.model.error import RequestError
 from ajuste.model.metric import Metric
 from ajuste.model.plan import Command, Write
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR, SETTINGS_FACTOR
 from ajuste.model.tunable import SERVICE_PREFIX
 from ajuste.outputs.base import BASE_METRICS
 from ajuste.run.campaign.candidates import PLACE, Candidates
-from ajuste.study.location import HINT, KeyPath
+from ajuste.study.command_line.request import CommandLine
+from ajuste.study.location import HINT
 from ajuste.study.measures import find_metric
 from ajuste.study.problem import nearest
 from ajuste.study.read import checked_study
@@ -34,18 +34,6 @@ PROPOSAL: Final = "proposal"
 
 LONGEST_LEVEL: Final = 500
 MOST_SETTINGS: Final = 50
-
-
-@dataclass(frozen=True)
-class ProposedOrigin:
-    """Where a study of a campaign comes from: its file, and what was proposed."""
-
-    directory: Path
-    said: str
-    hint: str = HINT
-
-    def place(self, keys: KeyPath) -> Place:
-        return Place(self.said)
 
 
 def check_campaign(campaign: Campaign, studies: tuple[Study, ...], known: Catalogue) -> Campaign:
@@ -178,7 +166,7 @@ def proposed_study(
     }
     document["design"] = {"warm_up": study.design.warm_up, "combine": "all", "allocation": "all"}
     document["budget"] = {"min_blocks": blocks, "max_blocks": blocks, "max_minutes": study.budget.max_minutes}
-    return checked_study(document, ProposedOrigin(directory, said), known, parse_kernel=parse_spec)
+    return checked_study(document, CommandLine({}, HINT, said, directory), known, parse_kernel=parse_spec)
 
 
 def _both_candidates(study: Study, kept: Candidates, both: Mapping[str, str]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from ajuste.study.command_line.option import (
     texts,
 )
 from ajuste.study.location import KeyPath as Keys
+from ajuste.study.location import at_or_around
 from ajuste.study.target import PACKAGE_PATTERN
 
 PACKAGE_EXPECTED: Final = "expected the name of a Debian package, such as redis-server or redis-server/trixie"
@@ -195,24 +196,17 @@ HINT = "see `ajuste compare --help` for examples"
 @dataclass(frozen=True)
 class CommandLine:
     """``said`` has the words for keys of the study, such as ``--nice 0,10`` for ``("factor", 0)``; ``command`` is what
-    stands for the rest.
+    stands for the rest. Programs and files are relative to ``directory``: where the command was given.
     """
 
     said: Mapping[Keys, str]
     hint: str = HINT
     command: str = "ajuste compare"
+    directory: Path = Path()
 
     def place(self, keys: Keys) -> Place:
         """The option that said it, or what is around it."""
-        for end in range(len(keys), 0, -1):
-            if keys[:end] in self.said:
-                return Place(self.said[keys[:end]])
-        return Place(self.command)
-
-    @property
-    def directory(self) -> Path:
-        """Programs and files are relative to where the command was given."""
-        return Path()
+        return Place(at_or_around(self.said, keys) or self.command)
 
 
 # Amounts as people write them on a command line: shares, durations, sizes and numbers of blocks.
