@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ajuste.cli.browser import open_report
+from ajuste.cli.showing import open_report
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
 

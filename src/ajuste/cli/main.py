@@ -85,6 +85,7 @@ _MODULES: Final = {
     "import": "bundle",
     "verify": "bundle",
     "mcp": "serve",
+    "reproduce": "saving",
     "schema": "studies",
 }
 """Of the commands that share one, or whose name is a keyword."""

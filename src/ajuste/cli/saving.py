@@ -1,16 +1,24 @@
-"""A study from a command line as a study file."""
+"""A study as a study file: for ``--save``, and ``ajuste reproduce``, which makes a regression test for others."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tomlkit
+import typer
 from tomlkit.items import Table
 
+from ajuste.cli.options import example, option
 from ajuste.machine.files import write_text
+from ajuste.machine.home import home
 from ajuste.model.error import RequestError
+from ajuste.model.wording import count_of, listed, visible_line
+from ajuste.run.outcome import reproducer, results_of
+from ajuste.store.store import Store
+from ajuste.study.command_line.request import share
+from ajuste.study.schema import ExpectTable
 from ajuste.study.site import is_own
 
 
@@ -81,3 +89,31 @@ def _absolute(document: Mapping[str, Any]) -> dict[str, Any]:
             for table in workload["service"]
         ]
     return {**document, "workload": workload}
+
+
+@example("ajuste reproduce slices -o slices.toml")
+def reproduce(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run, or a study (its newest run).")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The study file to write.")],
+    within: Annotated[
+        str | None,
+        option("Also expect the means of deciding metrics, give or take this share.", "SHARE"),
+    ] = None,
+) -> None:
+    """Write RUN as a study file that expects its verdicts, and its digest under the virtual clock.
+
+    `ajuste run FILE` measures it again: exit code 0 if all comes out as expected, 3 if not. With --kernel it tests
+    another kernel: then only verdicts and means are compared.
+    """
+    check_save(output, "--output")
+    limit = None if within is None else share("--within", within)
+    with Store(home().store_url) as store:
+        found = store.find_run(run)
+        results = results_of(found, store)
+        study, notes = reproducer(found, results, home(), limit)
+    save_study(study.document(), output, results.reproduce[0] if results.reproduce else "", "--output")
+    expected = study.expect or ExpectTable()
+    words = [count_of(len(expected.figures), "figure"), *(["the digest"] if expected.digest else [])]
+    typer.echo(f"{output} expects {listed(words)}")
+    for note in notes:
+        typer.echo(visible_line(note))

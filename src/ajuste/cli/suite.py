@@ -17,7 +17,7 @@ from ajuste.cli.measuring import check_report
 from ajuste.cli.options import Only, example, option, spread
 from ajuste.cli.plan import plan_of, show_plan
 from ajuste.cli.saving import study_text
-from ajuste.cli.showing import Showing, command_line, contents_of
+from ajuste.cli.showing import Showing, command_line, contents_of, open_report
 from ajuste.machine.cache import REPORTS, make_room
 from ajuste.machine.files import write_text
 from ajuste.machine.home import Home, home
@@ -170,8 +170,6 @@ def show_suite(result: SuiteResult, place: Home, showing: Showing, *, lkml: bool
                 write_report(report_of(found), place.reports / f"{member.run}.html", contents_of(found))
     make_room(REPORTS, place)
     if showing.browser:
-        from ajuste.cli.browser import open_report
-
         open_report(path)
 
 

@@ -20,6 +20,7 @@ from ajuste.run.schedule import (
     AblationSchedule,
     BestSchedule,
     BlockWatcher,
+    BootSchedule,
     FixedSchedule,
     NarrowingSchedule,
     RefinedSchedule,
@@ -302,8 +303,6 @@ def schedule_of(study: ResolvedStudy, history: TrialHistory, resolver: Resolver 
 
         return SearchSchedule(study, history, resolver)
     if study.study.across_boots:
-        from ajuste.run.boots import BootSchedule
-
         return BootSchedule(study, history)
     if study.study.design.combine == "ablation":
         return AblationSchedule(study, history)
