@@ -147,7 +147,8 @@ def gate(
     request.check()
     result = RevisionGate(request, of_base, of_head, bisect=bisect).carry_out()
     _show(result, annotations, undecided, as_json=as_json)
-    for path, text in ((junit, junit_of(result, undecided)), (markdown, _page(result)), (badge, badge_of(result))):
+    comment = f"### Performance\n\n{markdown_of(gate_report(result))}"  # A title, for a pull request.
+    for path, text in ((junit, junit_of(result, undecided)), (markdown, comment), (badge, badge_of(result))):
         if path is not None:
             write_text(path, text)
     return result.exit_code(undecided)
@@ -191,8 +192,3 @@ def _show(result: GateResult, annotations: str | None, undecided: Literal["pass"
     elif annotations == "github":
         for line in github(result, undecided):
             typer.echo(line)
-
-
-def _page(result: GateResult) -> str:
-    """Markdown with a title, as a comment on a pull request shows it."""
-    return f"### Performance\n\n{markdown_of(gate_report(result))}"

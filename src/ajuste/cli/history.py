@@ -134,7 +134,8 @@ def headline(result: HistoryResult) -> str:
 def _found(result: HistoryResult, *, whole: bool) -> str:
     """What changed; that nothing did only where the ``whole`` was measured."""
     if changes := [(one, found) for one in result.histories for found in one.changes]:
-        named = [f"{commit} ({_signs(changes, commit)})" for commit in _changed(changes)]
+        commits = dict.fromkeys(found.after.short for _, found in changes)
+        named = [f"{commit} ({_signs(changes, commit)})" for commit in commits]
         more = len(named) - _MOST_NAMED
         also = f" and {count_of(more, 'more commit')}" if more > 0 else ""
         return f"{count_of(len(named), 'change')} beyond the limit: {', '.join(named[:_MOST_NAMED])}{also}."
@@ -143,11 +144,6 @@ def _found(result: HistoryResult, *, whole: bool) -> str:
     if unknown := [one.name for one in result.histories if not one.known]:
         return f"Not precise enough yet to locate a change: {listed(list(dict.fromkeys(unknown)))}."
     return "No metric changed by more than its limit."
-
-
-def _changed(changes: Sequence[tuple[CommitHistory, CommitChange]]) -> list[str]:
-    """The commits at which something changed, in their order for each metric."""
-    return list(dict.fromkeys(found.after.short for _, found in changes))
 
 
 def _signs(changes: Sequence[tuple[CommitHistory, CommitChange]], commit: str) -> str:
@@ -176,16 +172,14 @@ def _row(history: CommitHistory, point: CommitPoint) -> Row:
     subject = shortened(visible_line(commit.subject))
     if point.value is None:
         return Row((commit.short, commit.date, Cell("", missing=point.reason), "", "", subject))
-    bounds = "" if point.low is None or point.high is None else _interval(history, point.low, point.high)
+    bounds = ""
+    if point.low is not None and point.high is not None:
+        bounds = f"{amount(point.low, history.unit)} to {amount(point.high, history.unit)}"
     found = next((one for one in history.changes if one.after == commit), None)
     badge: Badge | str = ""
     if found is not None:
         badge = Badge("worsens" if found.worse else "improves", "✗" if found.worse else "✓", _by(history, found))
     return Row((commit.short, commit.date, amount(point.value, history.unit), bounds, badge, subject))
-
-
-def _interval(history: CommitHistory, low: float, high: float) -> str:
-    return f"{amount(low, history.unit)} to {amount(high, history.unit)}"
 
 
 def _said(history: CommitHistory) -> Iterator[str]:

@@ -58,13 +58,10 @@ def inventory(
     a, b = diff
     found = compare(_inventory(a), _inventory(b))
     if as_json:
-        typer.echo(json.dumps(_document(a, b, found), indent=2, ensure_ascii=False))
+        document = {"a": a, "b": b, **found.model_dump(mode="json")}
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
         print_report(comparison_report(found, a, b), console)
-
-
-def _document(a: str, b: str, found: InventoryComparison) -> dict[str, Any]:
-    return {"a": a, "b": b, **found.model_dump(mode="json")}
 
 
 def _inventory(name: str) -> Inventory:

@@ -20,9 +20,9 @@ from ajuste.kernel.building.built import BuiltKernel, built_kernels, remove_buil
 from ajuste.kernel.fetch import AvailableKernel, available_kernels, fetch_kernel
 from ajuste.kernel.qemu import QemuImage, cached_qemu, fetch_qemu
 from ajuste.kernel.spec import BUILT, parse_spec, specs_to_build
-from ajuste.machine.home import Home, home
+from ajuste.machine.home import home
 from ajuste.model.kernel import KernelImage, Proof, Shown
-from ajuste.model.wording import Say, visible_line
+from ajuste.model.wording import visible_line
 from ajuste.report.console import Console
 from ajuste.report.display import Activity
 from ajuste.report.document import Fact, Facts, Paragraph, Report, Section
@@ -223,7 +223,7 @@ def list_kernels(
         for kernel in kernels:
             print("\t".join(_fields(kernel)))
         for own in mine:
-            print("\t".join(_built_fields(own)))
+            print("\t".join((own.image.spec, own.image.release, "", "", "built", str(own.size_bytes))))
         return
     for knob, group in groupby(kernels, key=lambda k: (k.scheduler, k.granularity)):
         console.print(f"{knob[0]}, granularity in {knob[1]}", style="bold", soft_wrap=True)
@@ -253,18 +253,16 @@ def fetch(
     fetched = []
     for spec in specs:
         with Activity(log=True) as activity:
-            image = _fetch_one(spec, home(), activity.say, refresh)
+            image: KernelImage | QemuImage
+            if spec == QEMU:
+                image = fetch_qemu(home(), activity.say, refresh=refresh)
+            else:
+                image = fetch_kernel(spec, home(), say=activity.say, refresh=refresh, thoroughly=True)
         fetched.append({"spec": spec, **image.model_dump(mode="json")})
         if not as_json:
             print(f"{spec}: {_described(image)}")
     if as_json:
         print(json.dumps({"fetched": fetched}, indent=2))
-
-
-def _fetch_one(spec: str, place: Home, say: Say, refresh: bool) -> KernelImage | QemuImage:
-    if spec == QEMU:
-        return fetch_qemu(place, say, refresh=refresh)
-    return fetch_kernel(spec, place, say=say, refresh=refresh, thoroughly=True)
 
 
 def _described(image: KernelImage | QemuImage) -> str:
@@ -301,11 +299,6 @@ def _built_table(kernels: Iterable[BuiltKernel]) -> Table:
             kernel.image.spec, visible_line(made.source), visible_line(" ".join(asked)), _mb(kernel.size_bytes)
         )
     return table
-
-
-def _built_fields(kernel: BuiltKernel) -> tuple[str, ...]:
-    """As ``_fields``, where there is something to say."""
-    return (kernel.image.spec, kernel.image.release, "", "", "built", str(kernel.size_bytes))
 
 
 def _mb(size_bytes: int) -> str:

@@ -139,7 +139,8 @@ _COLUMNS: Final = (
 
 def bisection_report(found: BisectionResult) -> Report:
     """The answer, then every step with its verdict and where its report is."""
-    styles = effect_style([one.verdict for one in found.steps if one.verdict], _unit(found))
+    verdicts = [step.verdict for step in found.steps if step.verdict]
+    styles = effect_style(verdicts, verdicts[0].unit if verdicts else "")
     rows = tuple(Row(_cells(number, step, styles)) for number, step in enumerate(found.steps))
     what = "scheduler" if found.steps and found.steps[0].kernel.startswith("scx_") else "kernel"
     title = f"{found.metric} in the study {found.study}, each {what} against the good one"
@@ -162,7 +163,3 @@ def _cells(number: int, step: Step, styles: Mapping[Scale, EffectStyle]) -> tupl
     style = styles[step.verdict.scale]
     effect = (style.estimate(step.verdict), style.interval(step.verdict), str(step.verdict.blocks))
     return (step.candidate, name, *effect, _SAID[step.outcome])
-
-
-def _unit(found: BisectionResult) -> str:
-    return next((step.verdict.unit for step in found.steps if step.verdict), "")

@@ -68,7 +68,7 @@ def restore(
             return
         if not places:
             _end_reboots(dry_run=dry_run)
-        scope = _scope(places)
+        scope = Scope(tuple(places), registered=False) if places else scope_of(home().journals)
         journals = journals_at_rest(scope)
         require_readable(Path(journal.path) for journal in journals if Path(journal.path).exists())
         allowed = permitted(value for journal in journals for value in journal.old_values)
@@ -101,12 +101,6 @@ def _end_reboots(*, dry_run: bool) -> None:
     from ajuste.cli.reboots import end
 
     end(session)
-
-
-def _scope(places: list[Path] | None) -> Scope:
-    if not places:
-        return scope_of(home().journals)
-    return Scope(tuple(places), registered=False)
 
 
 def _discard(places: list[Path], *, dry_run: bool) -> None:

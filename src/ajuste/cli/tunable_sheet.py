@@ -171,9 +171,11 @@ def _lines(sheet: TunableSheet) -> list[tuple[str, RenderableType]]:
     ]
     lines += [("Where" if not number else "", _place(where)) for number, where in enumerate(tunable.where)]
     if tunable.matters_if:
-        lines.append(("Matters", Text(_matters(tunable))))
+        met = [condition.met for condition in catalogue().conditions_of(tunable)]
+        lines.append(("Matters", Text(f"if {', and '.join(met)}")))
     if tunable.instances:
-        lines.append(("Several", Text(_several(tunable))))
+        each, example = kind(catalogue().parts, tunable), catalogue().example(tunable).name
+        lines.append(("Several", Text(f"one for each {each}, such as {example}")))
     if tunable.risk != "none":
         words = {"performance": "can slow the machine down", "hang": "can hang the machine"}[tunable.risk]
         lines.append(("Risk", Text(f"{words}. {tunable.risk_note}".rstrip(), style="yellow")))
@@ -215,20 +217,10 @@ def _instead(tunable: Tunable, other: Tunable, current: Current) -> Text:
     )
 
 
-def _matters(tunable: Tunable) -> str:
-    """``if swap is on, and pages are swapped``."""
-    return f"if {', and '.join(condition.met for condition in catalogue().conditions_of(tunable))}"
-
-
 def _counters(tunable: Tunable) -> str:
     """The kernel's counters that show whether it can matter."""
     conditions = catalogue().conditions_of(tunable)
     return ", ".join(dict.fromkeys(name for condition in conditions for name in condition.counters))
-
-
-def _several(tunable: Tunable) -> str:
-    parts = catalogue().parts
-    return f"one for each {kind(parts, tunable)}, such as {catalogue().example(tunable).name}"
 
 
 def _place(where: Where) -> RenderableType:

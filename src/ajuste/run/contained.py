@@ -95,7 +95,8 @@ def with_schedulers(
             digest = table.sha256
         elif table.build is not None:
             say(f"building {table.name}")
-            digest = _built(table, home)
+            with scheduler_workplace(home) as workplace:
+                digest = workplace.build(table)
         else:
             digest = _of_file(table, directory or study_directory(study), home, place)
         if table.sha256 not in (None, digest):
@@ -195,12 +196,6 @@ def _inside(directory: Path, name: str, place: Place | None) -> Path:
 def _require_program(file: Path, name: str, place: Place | None) -> None:
     if not is_program(file):
         raise RequestError(f"{file.name} is not an ELF file; expected the program of {name}", place=place)
-
-
-def _built(table: SchedulerTable, home: Home) -> str:
-    """Build it in a directory of its own, which is removed."""
-    with scheduler_workplace(home) as workplace:
-        return workplace.build(table)
 
 
 @dataclass(frozen=True)

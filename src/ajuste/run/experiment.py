@@ -297,16 +297,12 @@ def require_free_name(experiment: Experiment, store: Store) -> None:
     """
     resolved = experiment.resolved
     taken = store.runs_named(resolved.study.name)
-    same = (is_same_question(run, resolved) or _can_go_on(run, experiment) for run in taken)
-    if taken and not any(same):
+    going_on = (not run.stopped and run.fingerprint == experiment.fingerprint for run in taken)
+    if taken and not any(going_on) and not any(is_same_question(run, resolved) for run in taken):
         raise RequestError(
             f"--name {resolved.study.name}: run {taken[0].id} has this name and another question or command",
             hint=f"choose another name, or remove that run with ajuste store delete {taken[0].id}",
         )
-
-
-def _can_go_on(run: Run, experiment: Experiment) -> bool:
-    return not run.stopped and run.fingerprint == experiment.fingerprint
 
 
 def is_same_question(run: Run, resolved: ResolvedStudy) -> bool:

@@ -165,7 +165,9 @@ class GuestObserver(ActivityObserver):
         try:
             if self._counts:
                 observed = request.executor.count(plan, "functions")
-                return _activity(observed, self._ran(observed.costs, request), self._has(request))
+                machine = self.resolved.find(request.slot.configuration).machine
+                has = self.functions & self._names_of(machine)
+                return _activity(observed, self._ran(observed.costs, request), has)
         except AjusteError as failure:  # No QEMU with plugins, or no symbols.
             _LOG.info("functions not counted", extra={"reason": failure.message})
             if not samplers:
@@ -184,9 +186,6 @@ class GuestObserver(ActivityObserver):
             return None
         named = request.executor.named(costs)
         return self.functions.intersection(one.name for one in named.functions if one.space == "kernel")
-
-    def _has(self, request: TrialRequest) -> frozenset[str]:
-        return self.functions & self._names_of(self.resolved.find(request.slot.configuration).machine)
 
 
 def probed(resolved: ResolvedStudy) -> tuple[tuple[str, ...], frozenset[str]]:

@@ -91,7 +91,7 @@ def verify(
             hint="run ajuste verify where its study and programs are",
         ) from error
     again = _measured(
-        resolved, trials, Executors(lambda one: bed.executor(experiment, one, lambda _: None), _ready), watcher
+        resolved, trials, Executors(lambda one: bed.executor(experiment, one, lambda _: None), lambda *_: None), watcher
     )
     different = [
         f"block {one.slot.block}, trial {one.slot.position}, {one.slot.configuration}"
@@ -108,10 +108,6 @@ def verify(
         same_parts=experiment.fingerprint == run.fingerprint.removeprefix(IMPORTED),
         kernels=_other_kernels(run, experiment),
     )
-
-
-def _ready(*_: object) -> None:
-    """Nothing is kept of what the executors are."""
 
 
 def _measured(resolved: ResolvedStudy, trials: Sequence[Trial], executors: Executors, watcher: Watcher) -> list[Trial]:

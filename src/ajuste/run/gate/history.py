@@ -87,12 +87,8 @@ class ProjectHistory:
                 after=after,
                 change=one.change,
                 worse=(one.change > neutral) == (metric.direction == "lower"),
-                between=self._between(before, after),
+                between=self.every[self.every.index(before) + 1 : self.every.index(after) + 1],
             )
-
-    def _between(self, before: ProjectCommit, after: ProjectCommit) -> tuple[ProjectCommit, ...]:
-        """The commits after one up to another."""
-        return self.every[self.every.index(before) + 1 : self.every.index(after) + 1]
 
 
 def spread(commits: Sequence[ProjectCommit], most: int) -> tuple[ProjectCommit, ...]:

@@ -27,11 +27,8 @@ def _cpu(process: psutil.Process) -> float:
 
 def _run_delay(process: psutil.Process) -> float:
     """Source: Documentation/scheduler/sched-stats.rst, /proc/<pid>/schedstat."""
-    return sum(float(file.read_text().split()[1]) for file in _schedstats(process.pid)) / 1e7
-
-
-def _schedstats(pid: int) -> list[Path]:
-    return list(Path(f"/proc/{pid}/task").glob("*/schedstat"))
+    files = list(Path(f"/proc/{process.pid}/task").glob("*/schedstat"))
+    return sum(float(file.read_text().split()[1]) for file in files) / 1e7
 
 
 _FIELDS: Final[dict[str, tuple[Callable[[psutil.Process], float], Fold]]] = {
