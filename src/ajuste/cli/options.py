@@ -13,7 +13,17 @@ from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin
 import typer
 
 from ajuste.model.error import RequestError
-from ajuste.study.command_line.option import MACHINES, OPTION, OUTPUT, RARE, REBOOTS, SETTINGS, VERDICT, WHERE, Option
+from ajuste.study.command_line.option import (
+    MACHINES,
+    OUTPUT,
+    RARE,
+    REBOOTS,
+    SETTINGS,
+    VERDICT,
+    WHERE,
+    Option,
+    options_of,
+)
 
 T = TypeVar("T")
 
@@ -212,22 +222,20 @@ def spread(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def _options_of(bundle: Any, only: Only | None) -> Iterator[inspect.Parameter]:
-    hints = get_type_hints(bundle, include_extras=True)
+    hints, options = get_type_hints(bundle, include_extras=True), options_of(bundle)
     for field in fields(bundle):
         hint, default = hints[field.name], field.default
-        option = only.other.get(field.name) if only else None
-        option = option or field.metadata.get(OPTION)
-        if option is not None:
+        if (option := options.get(field.name)) is not None:
+            shown = only.other.get(field.name, option) if only else option
             if default == ():
                 hint, default = list[get_args(hint)[0]] | None, None  # type: ignore[misc]
-            words = option.name or f"--{field.name.strip('_').replace('_', '-')}"
             info = typer.Option(
-                words,
-                help=option.help,
-                metavar=option.metavar,
+                option.name,
+                help=shown.help,
+                metavar=shown.metavar,
                 min=option.least,
                 show_default=False,
-                rich_help_panel=option.panel,
+                rich_help_panel=shown.panel,
             )
             hint = Annotated[hint, info]
         if get_origin(hint) is Annotated and (only is None or field.name in only.names):

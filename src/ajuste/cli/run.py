@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from ajuste.model.capability import Asked
 from ajuste.model.error import Place, RequestError
 from ajuste.report.display import Activity
 from ajuste.study.command_line.condition import fail_conditions
-from ajuste.study.command_line.option import OUTPUT, RARE, VERDICT, Option
+from ajuste.study.command_line.option import OUTPUT, RARE, VERDICT, Option, words_of
 from ajuste.study.command_line.request import Request
 from ajuste.study.job import DiskTable
 from ajuste.study.overrides import overridden
@@ -92,16 +92,11 @@ def run(
     for form, path in tests.items():
         check_report(path, f"--{form}")
     known = catalogue()
-    given: dict[str, Sequence[str] | None] = {
-        "--kernel": _several(choices.kernel),
-        "--set": choices.set,
-        "--parameter": choices.parameter,
-        "--without": choices.without,
-        "--package": request.package,
-    }
-    for name in ("machine", "topology", "precision", "blocks", "max_time", "reboot_each"):
-        value = getattr(request, name)
-        given[f"--{name.replace('_', '-')}"] = None if value is None else [str(value)]
+    kernel = choices.kernel  # One that need not be built the study says by itself.
+    words = ["--kernel", kernel] if kernel is not None and ("," in kernel or is_to_build(kernel)) else []
+    for name, texts in (("--set", choices.set), ("--parameter", choices.parameter), ("--without", choices.without)):
+        words += [word for text in texts or () for word in (name, text)]
+    words += words_of(request)
     with ExitStack() as stack:
 
         def opened(table: DiskTable) -> str:
@@ -111,7 +106,7 @@ def run(
         chosen = chosen_study(study, known, choices, opened, asked)
         require_disk_wanted(chosen, disk)
         chosen = overridden(chosen, request, known)
-        changed = choices != Choices() or any(given.values())
+        changed = choices != Choices() or bool(words)
         notes: tuple[str, ...] = ()
         if chosen.schedulers or scheduler:
             from ajuste.run.contained import with_schedulers  # few studies contain any
@@ -125,7 +120,7 @@ def run(
             chosen,
             known,
             showing,
-            named=_named(study, given),
+            named=shlex.join([study, *words]),
             means=means_of_boots(
                 replace(machines.means(), snapshot=snapshot, cluster=machines.cluster_for(chosen)),
                 loader,
@@ -135,18 +130,6 @@ def run(
             fail_on=fail_conditions(fail_on or (), chosen, known),
             expected=expected,
         )
-
-
-def _several(kernel: str | None) -> list[str] | None:
-    """Kernels that the study says by no more than their names: several, and those to be built."""
-    return [kernel] if kernel is not None and ("," in kernel or is_to_build(kernel)) else None
-
-
-def _named(study: str, given: Mapping[str, Sequence[str] | None]) -> str:
-    """How the study was named, with what was said about it, quoted for a shell."""
-    return shlex.join(
-        [study, *(word for option, texts in given.items() for text in texts or () for word in (option, text))]
-    )
 
 
 def _expected(study: Study, tests: Mapping[Form, Path], *, changed: bool, notes: tuple[str, ...]) -> Expected | None:

@@ -31,6 +31,7 @@ from ajuste.run.testbed import RunOptions
 from ajuste.store.record import KeptRecord
 from ajuste.store.store import Run, Store
 from ajuste.study.builtin import find_study
+from ajuste.study.command_line.option import words_of
 from ajuste.study.command_line.request import Request, seconds
 from ajuste.study.command_line.study import adhoc_study
 from ajuste.study.overrides import relocated, with_parameters, with_time, without_levels
@@ -218,18 +219,8 @@ def _levels(levels: Levels) -> str:
 
 def _command_line(request: Request) -> str:
     """The same for a terminal: how the run is named, and what repeats it."""
-    words: list[str] = []
-    for name in ("nice", "kernel", "blocks", "max_time", "seed", "name"):
-        if (value := getattr(request, name)) is not None:
-            words += [_option(name), str(value)]
-    for name in ("set", "background", "metric"):
-        words += [word for value in getattr(request, name) for word in (_option(name), value)]
     commands = [word for command in request.commands for word in ("--", *command)]
-    return shlex.join(["ajuste", "compare", *words, *commands])
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    return shlex.join(["ajuste", "compare", *words_of(request), *commands])
 
 
 def _measured(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 # The panels of the help, in its order.
@@ -20,8 +21,7 @@ RARE: Final = "Rarely needed"
 RARE_PANELS: Final = frozenset({GUEST, REBOOTS, BUILD, MACHINES, RARE})
 _PANELS: Final = (SETTINGS, COMMAND, WHERE, VERDICT, OUTPUT, GUEST, REBOOTS, BUILD, MACHINES, RARE)
 
-OPTION: Final = "option"
-"""The key of an ``Option`` in the metadata of a field."""
+_KEY: Final = "option"
 
 
 def panel_order(panel: str) -> int:
@@ -50,7 +50,7 @@ def option(
     name: str = "",
 ) -> Any:
     """A field that is an option."""
-    return field(default=default, metadata={OPTION: Option(what, metavar, panel, least, name)})
+    return field(default=default, metadata={_KEY: Option(what, metavar, panel, least, name)})
 
 
 def texts(what: str, metavar: str | None = None, panel: str | None = None, *, name: str = "") -> Any:
@@ -61,3 +61,26 @@ def texts(what: str, metavar: str | None = None, panel: str | None = None, *, na
 def flag(what: str, panel: str | None = None) -> Any:
     """A field that is an option without a value."""
     return option(what, None, panel, default=False)
+
+
+def options_of(bundle: Any) -> dict[str, Option]:
+    """The options of a dataclass, by field."""
+    found = {one.name: one.metadata[_KEY] for one in fields(bundle) if _KEY in one.metadata}
+    return {
+        name: replace(one, name=one.name or f"--{name.strip('_').replace('_', '-')}") for name, one in found.items()
+    }
+
+
+def given(bundle: Any) -> Iterator[tuple[str, Option, Any]]:
+    """Those that have a value: its field, the option and the value."""
+    for name, one in options_of(bundle).items():
+        value = getattr(bundle, name)
+        if value is not None and value is not False and value != ():
+            yield name, one, value
+
+
+def words_of(bundle: Any) -> list[str]:
+    """Those that have a value, without flags, as words of a command line."""
+    valued = [(one.name, value) for _, one, value in given(bundle) if value is not True]
+    lists = [(name, value if isinstance(value, tuple) else (value,)) for name, value in valued]
+    return [word for name, values in lists for value in values for word in (name, str(value))]

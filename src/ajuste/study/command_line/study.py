@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +15,7 @@ from ajuste.outputs.base import MODELLED_TIME
 from ajuste.study.answerable import FEWEST_ROUNDS, MOST_ROUNDS
 from ajuste.study.command_line.factors import AS_IT_IS, Factors, factors
 from ajuste.study.command_line.job import argv, job, names, read_metric, split
+from ajuste.study.command_line.option import given
 from ajuste.study.command_line.request import (
     HINT,
     CommandLine,
@@ -66,10 +67,10 @@ def adhoc_document(
     _check_commands(request, catalogue)
     texts = names(request.commands)
     found = factors(request, texts, catalogue, profiles)
-    said: dict[Keys, str] = {("factor", index): words for index, words in enumerate(found.said)}
     own = [read_metric(text) for text in request.metric]
+    said: dict[Keys, str] = {("factor", index): words for index, words in enumerate(found.said)}
     workload = _workload(request, own, texts, catalogue, said)
-    document = {
+    document: dict[str, Any] = {
         "schema": 1,
         "name": request.name or DEFAULT_NAME,
         "title": _title(found, texts, workload),
@@ -81,6 +82,12 @@ def adhoc_document(
         "design": _design(request, said),
         "budget": _budget(request, compared=bool(found.tables), said=said),
     }
+    for name, option, value in given(request):
+        if name in _FIELDS:
+            table, field, read = _FIELDS[name]
+            document[table][field] = read(option.name, value)
+            values = value if isinstance(value, tuple) else (value,)
+            said[table, field] = " ".join(option.name if one is True else f"{option.name} {one}" for one in values)
     if profiles:
         from ajuste.profile.placing import notes_of  # few comparisons have profiles
 
@@ -88,6 +95,37 @@ def adhoc_document(
     if request.name is not None:
         said["name",] = f"--name {request.name}"
     return document, CommandLine(said)
+
+
+def _as_given(_: str, value: Any) -> Any:
+    return value
+
+
+def _command(option: str, text: str) -> list[str]:
+    return argv(split(option, text))
+
+
+_FIELDS: Final[Mapping[str, tuple[str, str, Callable[[str, Any], Any]]]] = {
+    "clock": ("target", "clock", _as_given),
+    "memory": ("target", "memory_mib", mebibytes),
+    "machine": ("target", "machine", lambda _, name: {"model": absolute_machine(name)}),
+    "topology": ("target", "topology", lambda _, text: read_topology(text)),
+    "package": ("target", "packages", lambda _, texts: package_names(texts)),
+    "setup": ("workload", "setup", _command),
+    "prepare": ("workload", "prepare", _command),
+    "cleanup": ("workload", "cleanup", _command),
+    "timeout": ("workload", "timeout_s", seconds),
+    "as_root": ("workload", "as_root", _as_given),
+    "ignore_failure": ("workload", "ignore_failure", _as_given),
+    "keep_output": ("workload", "keep_output", _as_given),
+    "min_effect": ("analysis", "smallest_effect", share),
+    "precision": ("analysis", "precision", share),
+    "confidence": ("analysis", "confidence", share),
+    "warm_up": ("design", "warm_up", _as_given),
+    "seed": ("design", "seed", _as_given),
+    "max_time": ("budget", "max_minutes", lambda option, text: seconds(option, text) / 60),
+}
+"""The options of which each is a field of the study: its table, its name there, and what reads the value."""
 
 
 def study_without_profiles(request: Request, catalogue: Catalogue, *, parse_kernel: ParseKernel = str) -> Study:
@@ -135,10 +173,7 @@ def _workload(
     catalogue: Catalogue,
     said: dict[Keys, str],
 ) -> dict[str, Any]:
-    defaults = IN_GUEST if request.in_guest else ON_HOST
-    workload: dict[str, Any] = {
-        "timeout_s": seconds("--timeout", request.timeout) if request.timeout else defaults.timeout_s
-    }
+    workload: dict[str, Any] = {"timeout_s": (IN_GUEST if request.in_guest else ON_HOST).timeout_s}
     if len(request.commands) == 1:
         workload |= job(request.commands[0], catalogue)
         said["workload",] = said["workload", "command"] = texts[0]
@@ -146,11 +181,6 @@ def _workload(
         variants = enumerate(zip(texts, request.commands, strict=True))
         workload["variant"] = [{"name": name, "command": argv(words)} for _, (name, words) in variants]
         said |= {("workload", "variant", index): text for index, text in enumerate(texts)}
-    for name in ("setup", "prepare", "cleanup"):
-        text = getattr(request, name)
-        if text is not None:
-            workload[name] = argv(split(f"--{name}", text))
-            said["workload", name] = f"--{name} {text}"
     tables = [table for table in own if isinstance(table, dict)]
     if tables:
         workload["metric"] = tables
@@ -166,7 +196,7 @@ def _workload(
     if request.file:
         workload["files"] = list(request.file)
         said |= {("workload", "files", index): f"--file {name}" for index, name in enumerate(request.file)}
-    return workload | {name: True for name in ("as_root", "ignore_failure", "keep_output") if getattr(request, name)}
+    return workload
 
 
 def _services(request: Request, said: dict[Keys, str]) -> list[dict[str, Any]]:
@@ -190,33 +220,20 @@ def _services(request: Request, said: dict[Keys, str]) -> list[dict[str, Any]]:
 
 def _target(request: Request, found: Factors, said: dict[Keys, str]) -> dict[str, Any]:
     if not request.in_guest:
-        for name in ("clock", "memory", "machine", "topology", "package"):
-            if getattr(request, name):
+        for name, option, _ in given(request):
+            if name in _FIELDS and _FIELDS[name][0] == "target":
                 raise RequestError(
                     "applies only to guests",
                     hint="add --vm to measure in a guest, or remove the option",
-                    place=Place(f"--{name}"),
+                    place=Place(option.name),
                 )
         return {"kind": "host"}
     said["target", "kernel"] = request.kernel_words if request.kernel else "--vm"
-    target: dict[str, Any] = {"kind": "vm", "clock": request.clock or "virtual"}
-    said["target", "clock"] = f"--clock {request.clock}"
+    target: dict[str, Any] = {"kind": "vm", "clock": "virtual"}
     if all(table["name"] != KERNEL_FACTOR for table in found.tables):
         target["kernel"] = found.kernel or DEFAULT_KERNEL
-    if request.memory is not None:
-        target["memory_mib"] = mebibytes("--memory", request.memory)
-        said["target", "memory_mib"] = f"--memory {request.memory}"
-    if request.package:
-        target["packages"] = package_names(request.package)
-        said["target", "packages"] = " ".join(f"--package {text}" for text in request.package)
-    if request.machine is not None:
-        target["machine"] = {"model": absolute_machine(request.machine)}
-        said["target", "machine"] = f"--machine {request.machine}"
-    if request.topology is not None:
-        said["target", "topology"] = f"--topology {request.topology}"
-        return target | {"topology": read_topology(request.topology)}
     needed = _last_cpu(found.tables) + 1
-    return target | ({"cpus": needed} if needed > 1 else {})
+    return target | ({"cpus": needed} if needed > 1 and request.topology is None else {})
 
 
 def _last_cpu(tables: Sequence[Mapping[str, Any]]) -> int:
@@ -239,29 +256,16 @@ def _analysis(
     catalogue: Catalogue,
     said: dict[Keys, str],
 ) -> dict[str, Any]:
-    metrics = [metric if isinstance(metric, str) else metric["name"] for metric in own]
     said |= {("analysis", "metrics", index): f"--metric {text}" for index, text in enumerate(request.metric)}
+    metrics = [metric if isinstance(metric, str) else metric["name"] for metric in own]
     if not metrics:
         kind = catalogue.workloads.get(workload.get("kind", ""))
         metrics = [*([kind.main] if kind and kind.main else []), "elapsed"]
         metrics += [MODELLED_TIME] if request.machine else []
-    analysis: dict[str, Any] = {"metrics": metrics, "smallest_effect": DEFAULT_MIN_EFFECT}
-    if request.min_effect is not None:
-        analysis["smallest_effect"] = share("--min-effect", request.min_effect)
-        said["analysis", "smallest_effect"] = f"--min-effect {request.min_effect}"
-    if request.precision is not None:
-        analysis["precision"] = share("--precision", request.precision)
-        said["analysis", "precision"] = f"--precision {request.precision}"
-    if request.confidence is not None:
-        analysis["confidence"] = share("--confidence", request.confidence)
-        said["analysis", "confidence"] = f"--confidence {request.confidence}"
-    return analysis
+    return {"metrics": metrics, "smallest_effect": DEFAULT_MIN_EFFECT}
 
 
 def _design(request: Request, said: dict[Keys, str]) -> dict[str, Any]:
-    defaults = IN_GUEST if request.in_guest else ON_HOST
-    said["design", "warm_up"] = f"--warm-up {request.warm_up}"
-    said["design", "seed"] = f"--seed {request.seed}"
     said["design", "combine"] = "--screen"
     if request.screen and request.one_at_a_time:
         raise RequestError(
@@ -270,8 +274,8 @@ def _design(request: Request, said: dict[Keys, str]) -> dict[str, Any]:
     said["design", "blocks_per_boot"] = "--reboots" if request.reboot_each is None else "--reboot-each"
     per_boot = request.blocks_per_boot
     return {
-        "seed": 1 if request.seed is None else request.seed,
-        "warm_up": defaults.warm_up if request.warm_up is None else request.warm_up,
+        "seed": 1,
+        "warm_up": (IN_GUEST if request.in_guest else ON_HOST).warm_up,
         "combine": "screening" if request.screen else "one-at-a-time" if request.one_at_a_time else "all",
     } | ({} if per_boot is None else {"blocks_per_boot": per_boot})
 
@@ -291,9 +295,6 @@ def _budget(request: Request, *, compared: bool, said: dict[Keys, str]) -> dict[
         said["budget",] = f"--blocks {request.blocks}"
     elif detailed:
         budget["min_seconds"] = DETAILED_SECONDS
-    if request.max_time is not None:
-        budget["max_minutes"] = seconds("--max-time", request.max_time) / 60
-        said["budget", "max_minutes"] = f"--max-time {request.max_time}"
     return budget
 
 
