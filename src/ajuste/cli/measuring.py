@@ -22,7 +22,6 @@ from ajuste.model.results import Results
 from ajuste.model.verdict import FailCondition, Verdict
 from ajuste.model.wording import count_of, percent, visible_line
 from ajuste.run.experiment import Anew, measured
-from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.condition import OPTION
 from ajuste.study.overrides import with_kernels
@@ -179,7 +178,7 @@ def _shown(
     with measured(
         study, catalogue, means, named=named, anew=anew, quiet=showing.quiet, name_chosen=name_chosen
     ) as found:
-        done, results = found.run, results_of(found.run, found.store)
+        done, results = found.run, found.results()
     failed = done.stopped == "failed"
     if showing.as_json or results.answer or not failed:
         showing.show(results, again=done.created if found.again else "")

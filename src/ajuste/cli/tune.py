@@ -18,7 +18,6 @@ from ajuste.design.search.sampler import SamplerName
 from ajuste.machine.installation import require_extra
 from ajuste.model.error import RequestError
 from ajuste.run.experiment import goes_on, measured
-from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment
 from ajuste.study.overrides import with_kernels
 from ajuste.study.schema import Study
@@ -95,7 +94,7 @@ def tune(
         return fresh or not (finished or goes_on(experiment, store))
 
     with measured(chosen, known, means, named=named, anew=anew, quiet=showing.quiet, search=search) as found:
-        done, results = found.run, results_of(found.run, found.store)
+        done, results = found.run, found.results()
     showing.show(results, again=done.created if found.again else "")
     if done.stopped == "failed":
         raise found.failure("the search")

@@ -25,6 +25,7 @@ from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KERNEL_OPTIONS, PACKAGES, PROOFS
 from ajuste.model.relevance import RELEVANCE, NoChance, kept_of
 from ajuste.model.trial import KERNEL_FACTOR
+from ajuste.run.outcome import results_of
 from ajuste.run.relevance import ActivityObserver, RelevanceLook
 from ajuste.run.runner import Executors, Runner, Watcher
 from ajuste.run.testbed import Experiment, RunOptions, testbed_for
@@ -36,6 +37,7 @@ from ajuste.study.tune import first_study, searched_study
 
 if TYPE_CHECKING:
     from ajuste.kernel.building.build import BuildWatcher
+    from ajuste.model.results import Results
     from ajuste.report.progress import Progress, SearchProgress
     from ajuste.store.store import Run, Store
 
@@ -176,6 +178,10 @@ class Measured:
     experiment: Experiment
     means: RunOptions
     again: bool
+
+    def results(self) -> Results:
+        """What is known of it by now."""
+        return results_of(self.store.find_run(self.run.id), self.store)
 
     def failure(self, what: str = "the study") -> RunError:
         """What to raise for a run that stopped because it failed."""

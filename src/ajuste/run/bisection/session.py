@@ -20,7 +20,6 @@ from ajuste.report.format import duration
 from ajuste.report.html import write_report
 from ajuste.report.results import report_of
 from ajuste.run.experiment import measured
-from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
 from ajuste.study.measures import deciding_metrics
 from ajuste.study.schema import FactorTable, SchedulerTable, Study
@@ -377,7 +376,7 @@ class Measuring:
         """
         metric = deciding_metrics(study, self.catalogue)[0]
         with measured(study, self.catalogue, self.means, named=self.named, quiet=self.quiet) as found:
-            run, results, trials = found.run, results_of(found.run, found.store), found.store.trials(found.run)
+            run, results, trials = found.run, found.results(), found.store.trials(found.run)
         good, candidate = (
             _failures(trials, f"{factor.name}={level}") for factor in study.factors for level in factor.levels
         )

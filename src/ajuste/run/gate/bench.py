@@ -20,7 +20,6 @@ from ajuste.report.display import Activity
 from ajuste.run.contained import with_schedulers
 from ajuste.run.experiment import Measured, measured, record
 from ajuste.run.gate.checkout import Checkouts, ProjectRepository, checked_out
-from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
 from ajuste.study.named import require_allowed
 from ajuste.study.project import CONFIDENCE, BenchmarkTable, Project, ReproducerTable, Trees, missing
@@ -218,7 +217,7 @@ class RevisionBench:
         with measured(
             study, asked.catalogue, asked.options, named=asked.named, anew=lambda *_: fresh, quiet=asked.quiet
         ) as found:
-            results = results_of(found.run, found.store)
+            results = found.results()
             if found.run.stopped == "failed" and not failed_too:
                 raise found.failure("measuring")
             beyond = any(one.against_limit == "beyond" for one in results.verdicts)
@@ -234,4 +233,4 @@ class RevisionBench:
             record(found.run, side, found.store, self.request.catalogue, found.means, fresh=False)
         except AjusteError as failure:
             return results, f"its instructions could not be counted by function: {failure.message}"
-        return results_of(found.store.find_run(found.run.id), found.store), ""
+        return found.results(), ""
