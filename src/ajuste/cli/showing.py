@@ -19,7 +19,7 @@ from ajuste.model.base import BaseModel
 from ajuste.model.results import Results
 from ajuste.report.console import Console
 from ajuste.report.format import ago
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 
 
@@ -38,11 +38,11 @@ def show_results(
     ``metrics`` are those whose figures are printed: those that decide if none is named. With ``browser`` the report is
     opened. ``again`` is when results were measured that are shown once more.
     """
-    report = report_of(results)
+    report = results_report(results)
     if as_json:
         typer.echo(results.model_dump_json(indent=2))
     else:
-        printed = report_of(results, metrics) if metrics else report
+        printed = results_report(results, metrics) if metrics else report
         print_report(printed, Console(file=sys.stdout), verbose=verbose, path=path)
         if again:
             print(f"Measured {ago(again)}; --fresh measures again.")

@@ -24,7 +24,7 @@ from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import visible
 from ajuste.report.html import write_report
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.run.experiment import conduct, goes_on, prepare, progress_of, require_free_name
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
@@ -112,7 +112,7 @@ class MeasuredRun:
     def write_html(self, path: str | Path) -> Path:
         """Write the whole report, one file."""
         file = Path(path)
-        write_report(report_of(self.results), file)
+        write_report(results_report(self.results), file)
         return file
 
     def __str__(self) -> str:

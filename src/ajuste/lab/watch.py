@@ -27,7 +27,7 @@ from ajuste.model.error import AjusteError
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.verdict import Finding, Verdict
-from ajuste.report.format import duration, labels_of
+from ajuste.report.format import duration, result_labels
 from ajuste.report.metric_table import deciding_metrics
 from ajuste.report.verdicts import LOOKS, effect_style
 from ajuste.store.following import NewTrial, RunFollower
@@ -295,7 +295,7 @@ class Watches:
 
 def verdict_rows(results: Results) -> dict[str, Any]:
     """The effects so far, in words and figures, for the deciding metrics."""
-    labels = labels_of(results)
+    labels = result_labels(results)
     metrics = {metric.name: metric for metric in results.metrics}
     deciding = [metrics[name] for name in deciding_metrics(results) if name in metrics]
     names = labels.by_name(results)

@@ -126,18 +126,18 @@ class Sheet:
     def __init__(self, console: rich.console.Console) -> None:
         self.console = console
         self.width = console.width
-        self._begun = False
+        self._started = False
 
     def say(self, text: str | Text, style: str = "", indent: int = 0) -> None:
         """A paragraph, wrapped at words; a longer word is broken, never cut."""
-        self._begun = True
-        said = joined(Text(text, style=style) if isinstance(text, str) else text)
-        for line in said.wrap(self.console, max(1, self.width - indent), overflow="fold"):
+        self._started = True
+        paragraph = joined(Text(text, style=style) if isinstance(text, str) else text)
+        for line in paragraph.wrap(self.console, max(1, self.width - indent), overflow="fold"):
             self.console.print(Text(" " * indent) + line, soft_wrap=True)
 
     def line(self, text: str) -> None:
         """One line whatever its length, for what people copy: paths and commands."""
-        self._begun = True
+        self._started = True
         self.console.print(Text(text), soft_wrap=True)
 
     def heading(self, text: str) -> None:
@@ -146,11 +146,11 @@ class Sheet:
 
     def blank(self) -> None:
         """An empty line, but not as the first one."""
-        if self._begun:
+        if self._started:
             self.console.print()
 
     def table(self, table: Table, indent: int = INDENT) -> None:
-        self._begun = True
+        self._started = True
         self.console.print(Padding(table, (0, 0, 0, indent), expand=False))
 
     def fits(self, table: Table, indent: int = INDENT) -> bool:

@@ -50,8 +50,8 @@ def _plot(costs: CostComparison, graph: CostGraph, called: tuple[str, ...], name
     """A frame is as wide as both trials together."""
     wholes = [_wholes(graph, trial) for trial in (graph.baseline, graph.own)]
     depths = _depths(graph)
-    shades = [_shade(before, own) for before, own in zip(*wholes, strict=True)]
-    values = [before + own for before, own in zip(*wholes, strict=True)]
+    shades = [_shade(before, after) for before, after in zip(*wholes, strict=True)]
+    values = [before + after for before, after in zip(*wholes, strict=True)]
     rows = min(_MOST_ROWS, 1 + max(d for d, value in zip(depths, values, strict=True) if _SEEN * value >= values[0]))
     labels = [plain(_label(graph, place, depths[place])) for place in range(len(graph.parents))]
     both = plain(called[0]), plain(called[1])
@@ -70,7 +70,7 @@ def _plot(costs: CostComparison, graph: CostGraph, called: tuple[str, ...], name
         "textposition": "middle left",
         "textfont": {"color": [variable("card" if shade.endswith("3") else "ink") for shade in shades], "size": 11},
         "hoverinfo": "text",
-        "hovertext": [_hover(label, both, before, own) for label, before, own in zip(labels, *wholes, strict=True)],
+        "hovertext": [_hover(label, both, before, after) for label, before, after in zip(labels, *wholes, strict=True)],
     }
     return Plot(
         name=name,
@@ -86,21 +86,21 @@ def _plot(costs: CostComparison, graph: CostGraph, called: tuple[str, ...], name
 
 def _wholes(graph: CostGraph, itself: tuple[int, ...]) -> list[int]:
     """Of each frame with all below it."""
-    found = list(itself)
-    for place in range(len(found) - 1, 0, -1):
-        found[graph.parents[place]] += found[place]
-    return found
+    totals = list(itself)
+    for place in range(len(totals) - 1, 0, -1):
+        totals[graph.parents[place]] += totals[place]
+    return totals
 
 
 def _depths(graph: CostGraph) -> list[int]:
-    found: list[int] = []
+    depths: list[int] = []
     for parent in graph.parents:
-        found.append(found[parent] + 1 if parent >= 0 else 0)
-    return found
+        depths.append(depths[parent] + 1 if parent >= 0 else 0)
+    return depths
 
 
-def _shade(before: int, own: int) -> str:
-    share = (own - before) / max(before, own, 1)
+def _shade(before: int, after: int) -> str:
+    share = (after - before) / max(before, after, 1)
     step = next((step for least, step in _STEPS if abs(share) >= least), 0)
     return f"{'rise' if share > 0 else 'fall'}-{step}" if step else "still"
 
@@ -114,10 +114,10 @@ def _label(graph: CostGraph, place: int, depth: int) -> str:
     return name or "others"
 
 
-def _hover(label: str, called: tuple[str, str], before: int, own: int) -> str:
+def _hover(label: str, called: tuple[str, str], before: int, after: int) -> str:
     """Of texts that are plain already."""
-    figures = f"{called[0]}: {number(before, 0)}<br>{called[1]}: {number(own, 0)}"
-    return f"<b>{label}</b><br>{figures}<br>difference: {signed(own - before, 0)} instructions"
+    figures = f"{called[0]}: {number(before, 0)}<br>{called[1]}: {number(after, 0)}"
+    return f"<b>{label}</b><br>{figures}<br>difference: {signed(after - before, 0)} instructions"
 
 
 def _description(costs: CostComparison, called: tuple[str, ...]) -> str:
@@ -155,10 +155,11 @@ def costs_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
 def called_in(results: Results, explanation: Explanation, labels: Labels) -> tuple[str, str]:
     """How the baseline and the configuration are called."""
     names = labels.by_name(results)
-    baseline, own = (
-        names.get(one.configuration, visible_line(one.configuration)) for one in (explanation.baseline, explanation.own)
+    baseline, alternative = (
+        names.get(trial.configuration, visible_line(trial.configuration))
+        for trial in (explanation.baseline, explanation.own)
     )
-    return baseline, own
+    return baseline, alternative
 
 
 def _section(costs: CostComparison, called: tuple[str, str], place: int, *, several: bool) -> Section:

@@ -65,8 +65,8 @@ class Display:
         self._stack = ExitStack()
         self._left = threading.Event()
         self._lock = threading.RLock()
-        self._said = ""
-        self._said_s = 0.0
+        self._message = ""
+        self._message_s = 0.0
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -119,7 +119,7 @@ class Display:
         if not isinstance(text, Ongoing):
             _LOG.info("progress", extra={"text": text})
         with self._lock:
-            self._said, self._said_s = text, self._clock()
+            self._message, self._message_s = text, self._clock()
 
     def warn(self, text: str) -> None:
         """What a person should know before the end: a line that stays."""
@@ -136,11 +136,10 @@ class Display:
         """What runs, or else what was said last."""
         if running:
             return f"Running {running}"
-        seconds = self._clock() - self._said_s
-        took = (
-            "" if isinstance(self._said, Ongoing) or seconds < _NOTICED_SECONDS else f"{SEPARATOR}{duration(seconds)}"
-        )
-        return f"{visible_line(self._said)}{took}" if self._said else _UNKNOWN
+        seconds = self._clock() - self._message_s
+        untimed = isinstance(self._message, Ongoing) or seconds < _NOTICED_SECONDS
+        took = "" if untimed else f"{SEPARATOR}{duration(seconds)}"
+        return f"{visible_line(self._message)}{took}" if self._message else _UNKNOWN
 
 
 class Activity(Display):
@@ -159,5 +158,5 @@ class Activity(Display):
 
     def lines(self) -> Sequence[str]:
         now = self._now()
-        stands_above = self._log and not isinstance(self._said, Ongoing) and now in (visible_line(self._said), _UNKNOWN)
-        return [] if stands_above else [now]
+        is_logged = now in (visible_line(self._message), _UNKNOWN) and not isinstance(self._message, Ongoing)
+        return [] if self._log and is_logged else [now]

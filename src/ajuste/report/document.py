@@ -123,9 +123,9 @@ class Facts:
     name: str = ""
 
 
-def facts_of(*said: tuple[str, str]) -> tuple[Fact, ...]:
+def to_facts(*pairs: tuple[str, str]) -> tuple[Fact, ...]:
     """Names with their texts, as far as there are any."""
-    return tuple(Fact(name, text) for name, text in said if text)
+    return tuple(Fact(name, text) for name, text in pairs if text)
 
 
 @dataclass(frozen=True)
@@ -290,7 +290,7 @@ class Report:
 
     def section(self, name: str) -> Section | None:
         """The section of that name, if there is one."""
-        return next((one for one in self.sections if one.name == name), None)
+        return next((section for section in self.sections if section.name == name), None)
 
 
 def every(blocks: Iterable[Block]) -> Iterator[Block]:

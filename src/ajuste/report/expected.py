@@ -17,24 +17,24 @@ from ajuste.report.gate import junit_text
 Form = Literal["junit", "tap", "ktap"]
 
 
-def as_tests(form: Form, study: str, found: Sequence[Expectation]) -> str:
+def as_tests(form: Form, study: str, expectations: Sequence[Expectation]) -> str:
     """Return what was ``found`` for ``study``, a test for each expectation."""
     if form == "junit":
-        return _junit(study, found)
-    lines = ["TAP version 14" if form == "tap" else "KTAP version 1", f"1..{len(found)}"]
-    for number, one in enumerate(found, start=1):
-        what = visible_line(one.what).replace("#", "\\#")
-        lines.append(f"{'ok' if one.holds else 'not ok'} {number}{' - ' if form == 'tap' else ' '}{what}")
-        if not one.holds:
-            lines.append(f"# found {visible_line(one.found)}")
+        return _expectations_junit(study, expectations)
+    lines = ["TAP version 14" if form == "tap" else "KTAP version 1", f"1..{len(expectations)}"]
+    for number, expectation in enumerate(expectations, start=1):
+        what = visible_line(expectation.what).replace("#", "\\#")
+        lines.append(f"{'ok' if expectation.holds else 'not ok'} {number}{' - ' if form == 'tap' else ' '}{what}")
+        if not expectation.holds:
+            lines.append(f"# found {visible_line(expectation.found)}")
     return "\n".join(lines) + "\n"
 
 
-def _junit(study: str, found: Sequence[Expectation]) -> str:
-    failures = sum(not one.holds for one in found)
-    suite = Element("testsuite", name=visible_line(study), tests=str(len(found)), failures=str(failures))
-    for one in found:
-        case = SubElement(suite, "testcase", classname=visible_line(study), name=visible_line(one.what))
-        if not one.holds:
-            SubElement(case, "failure", message=visible_line(f"found {one.found}"))
+def _expectations_junit(study: str, expectations: Sequence[Expectation]) -> str:
+    failures = sum(not expectation.holds for expectation in expectations)
+    suite = Element("testsuite", name=visible_line(study), tests=str(len(expectations)), failures=str(failures))
+    for expectation in expectations:
+        case = SubElement(suite, "testcase", classname=visible_line(study), name=visible_line(expectation.what))
+        if not expectation.holds:
+            SubElement(case, "failure", message=visible_line(f"found {expectation.found}"))
     return junit_text(suite)

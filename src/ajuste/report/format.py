@@ -22,7 +22,7 @@ MINUS: Final = "−"
 NOTHING: Final = "–"
 
 _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "centisecs": 1e-2, "s": 1.0}
-_SECONDS_SHOWN: Final = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
+_TIME_STEPS: Final = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
 _BYTES: Final = {
     "B": 1.0,
     "byte": 1.0,
@@ -32,8 +32,8 @@ _BYTES: Final = {
     "GiB": 2.0**30,
     "TiB": 2.0**40,
 }
-_BYTES_SHOWN: Final = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40))
-_COUNTS_SHOWN: Final = (("", 1.0), ("million", 1e6), ("billion", 1e9))
+_BYTE_STEPS: Final = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40))
+_COUNT_STEPS: Final = (("", 1.0), ("million", 1e6), ("billion", 1e9))
 _SHORTEST_PLURAL: Final = 3  # letters: ``requests``, ``pages``, not ``ms``
 _SAME: Final = 1e-12  # relative: what is left of equal values after floating-point means
 
@@ -43,7 +43,7 @@ _MOST_DIGITS_OF_LARGEST: Final = 6
 
 
 @dataclass(frozen=True)
-class ShownNumber:
+class NumberFormat:
     """How the figures of one row are shown: divided by ``divisor`` they are in ``unit``, with ``decimals``."""
 
     unit: str
@@ -98,7 +98,7 @@ def significant(value: float, digits: int) -> str:
     return number(value, _clamp(digits - 1 - _exponent(value), 15))
 
 
-def shown_as(values: Iterable[float], unit: str, spreads: Iterable[float] = ()) -> ShownNumber:
+def common_format(values: Iterable[float], unit: str, spreads: Iterable[float] = ()) -> NumberFormat:
     """One unit and one number of decimals for figures that stand beside each other.
 
     ``values`` are in ``unit``: times, bytes and large counts get the unit in which the largest is easiest to read.
@@ -109,7 +109,7 @@ def shown_as(values: Iterable[float], unit: str, spreads: Iterable[float] = ()) 
     scaled = [value / divisor for value in finite]
     noise = _SAME * max((abs(value) for value in scaled), default=0.0)
     kept = [s / divisor for s in spreads if math.isfinite(s) and s / divisor > noise]
-    return ShownNumber(name, divisor, decimals_for(scaled, kept))
+    return NumberFormat(name, divisor, decimals_for(scaled, kept))
 
 
 def decimals_for(values: Iterable[float], spreads: Iterable[float] = ()) -> int:
@@ -193,22 +193,22 @@ def ago(text: str) -> str:
 def _unit_for(largest: float, unit: str) -> tuple[str, float]:
     """The name of the unit to show and how many of ``unit`` it is."""
     if unit in _SECONDS:
-        return _fitting(largest * _SECONDS[unit], _SECONDS_SHOWN, _SECONDS[unit], unit)
+        return _fitting(largest * _SECONDS[unit], _TIME_STEPS, _SECONDS[unit], unit)
     if unit in _BYTES:
-        return _fitting(largest * _BYTES[unit], _BYTES_SHOWN, _BYTES[unit], unit)
+        return _fitting(largest * _BYTES[unit], _BYTE_STEPS, _BYTES[unit], unit)
     if unit == "" and largest >= 1e7:
-        return _fitting(largest, _COUNTS_SHOWN, 1.0, unit)
+        return _fitting(largest, _COUNT_STEPS, 1.0, unit)
     return unit, 1.0
 
 
-def _fitting(size: float, steps: tuple[tuple[str, float], ...], own: float, unit: str) -> tuple[str, float]:
+def _fitting(size: float, steps: tuple[tuple[str, float], ...], unit_size: float, unit: str) -> tuple[str, float]:
     if size == 0:
         return unit, 1.0
     name, step = next(
         ((name, step) for name, step in reversed(steps) if size >= step * (1 - 1e-9)),
         steps[0],
     )
-    return name, step / own
+    return name, step / unit_size
 
 
 def _exponent(value: float) -> int:
@@ -236,8 +236,8 @@ class Labels:
 
     def of(self, configuration: Measured | Configuration) -> tuple[str, ...]:
         """The levels of a configuration, in the factors' order."""
-        shown = {factor.name for factor in self.factors}
-        return tuple(self.level(name, level) for name, level in configuration.levels.items() if name in shown)
+        varied = {factor.name for factor in self.factors}
+        return tuple(self.level(name, level) for name, level in configuration.levels.items() if name in varied)
 
     def short(self, configuration: Measured | Configuration) -> str:
         """All levels in one line; the configuration's name if it has none."""
@@ -249,18 +249,18 @@ class Labels:
 
     def setting(self, configuration: Measured | Configuration) -> str:
         """As it stands in a sentence: ``vm.swappiness = 10``; what speaks for itself without the factor's name."""
-        said = [
+        parts = [
             self.level(factor.name, configuration.levels[factor.name])
             if factor.speaks_for_itself
             else f"{visible_line(factor.name)} = {self.level(factor.name, configuration.levels[factor.name])}"
             for factor in self.factors
             if factor.name in configuration.levels
         ]
-        return ", ".join(said) or visible_line(configuration.name)
+        return ", ".join(parts) or visible_line(configuration.name)
 
     def by_name(self, results: Results) -> dict[str, str]:
         """``short`` of all configurations by their names."""
-        return {one.name: self.short(one) for one in results.configurations}
+        return {configuration.name: self.short(configuration) for configuration in results.configurations}
 
     @property
     def heading(self) -> str:
@@ -268,7 +268,7 @@ class Labels:
         return ", ".join(visible_line(factor.name) for factor in self.factors)
 
 
-def labels_of(results: Results) -> Labels:
+def result_labels(results: Results) -> Labels:
     """Labels for all factors of ``results``, with the units that the explanations give. Where a profile was taken apart
     configurations go by their names: which lines there are.
     """
@@ -277,7 +277,7 @@ def labels_of(results: Results) -> Labels:
 
 def labels_for(factors: tuple[Factor, ...], explained: Iterable[Explained], *, by_name: bool = False) -> Labels:
     """Labels for ``factors`` with the units of ``explained``; ``by_name`` configurations go by their names."""
-    units = {one.name: one.unit for one in explained}
+    units = {entry.name: entry.unit for entry in explained}
     varied = tuple(factor for factor in factors if len(factor.levels) > 1)
     return Labels(
         factors=() if by_name else varied or factors,
@@ -287,15 +287,18 @@ def labels_for(factors: tuple[Factor, ...], explained: Iterable[Explained], *, b
     )
 
 
-def labels_of_study(study: ResolvedStudy) -> Labels:
+def study_labels(study: ResolvedStudy) -> Labels:
     """Labels for what is measured now, as ``labels_of`` its results."""
     return labels_for(study.factors, study.explained, by_name=study.study.design.combine == "ablation")
 
 
-def settings_of(study: ResolvedStudy) -> dict[str, str]:
+def study_settings(study: ResolvedStudy) -> dict[str, str]:
     """What each configuration of ``study`` sets, by its name, as it stands in a sentence."""
-    labels = labels_of_study(study)
-    return {one.name: labels.setting(one) for one in (own.configuration for own in study.configurations)}
+    labels = study_labels(study)
+    return {
+        configuration.name: labels.setting(configuration)
+        for configuration in (resolved.configuration for resolved in study.configurations)
+    }
 
 
 def fixed_levels(labels: Labels) -> tuple[str, ...]:
@@ -313,7 +316,7 @@ def numeric_levels(factor: Factor) -> list[float] | None:
 
 def _levels(factor: Factor, unit: str) -> dict[str, str]:
     """Levels as people say them; as they were written where two would be said alike."""
-    said = {level: visible_line(level_text(level, unit)) for level in factor.levels}
-    if len(set(said.values())) < len(said):
+    texts = {level: visible_line(level_text(level, unit)) for level in factor.levels}
+    if len(set(texts.values())) < len(texts):
         return {level: visible_line(level) for level in factor.levels}
-    return said
+    return texts

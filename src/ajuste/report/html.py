@@ -76,10 +76,10 @@ def _contents(path: Path) -> str:
     """What a page says that it shows; empty if it cannot be read."""
     try:
         with open_kept(path) as file:  # A FIFO would make its reader wait.
-            found = _CONTENTS.search(file.read(_HEAD).decode(errors="replace"))
+            match = _CONTENTS.search(file.read(_HEAD).decode(errors="replace"))
     except OSError:
         return ""
-    return found[1] if found else ""
+    return match[1] if match else ""
 
 
 def _packed(text: str) -> Markup:
@@ -128,7 +128,7 @@ def _file(name: str) -> bytes:
     return resources.files("ajuste.report").joinpath("templates", name).read_bytes()
 
 
-def _shown(value: Any) -> Any:
+def _make_visible(value: Any) -> Any:
     """Strings of others get their control characters made visible; what is markup already stays."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
@@ -147,18 +147,18 @@ def _bare(cell: Entry) -> Markup:
     return escape(visible(cell)) if isinstance(cell, str) else Markup()
 
 
-def _figures_of(row: Row, columns: Sequence[Column]) -> Markup:
+def _figure_row(row: Row, columns: Sequence[Column]) -> Markup:
     """As ``_bare`` a whole row, which its first cell names; empty where one of them needs more."""
     cells = [_bare(cell) for cell in row.cells]
     if not all(cells):
         return Markup()
     named, *figures = cells
-    shown = (
+    data_cells = (
         f"<td>{cell}</td>" if column.figure else f'<td class="text">{cell}</td>'
         for cell, column in zip(figures, columns[1:], strict=True)
     )
     marked = ' class="marked"' if row.marked else ""
-    return Markup(f'<tr{marked}><th scope="row"><span>{named}</span></th>{"".join(shown)}</tr>')
+    return Markup(f'<tr{marked}><th scope="row"><span>{named}</span></th>{"".join(data_cells)}</tr>')
 
 
 def _breakable(name: str) -> Markup:
@@ -185,14 +185,14 @@ def page_environment(*packages: str) -> jinja2.Environment:
         bytecode_cache=Compiled(str(Path(__file__).with_name("__pycache__"))),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=_shown,
+        finalize=_make_visible,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters["bare"] = _bare
-    environment.filters["figures"] = _figures_of
+    environment.filters["figures"] = _figure_row
     environment.filters["breakable"] = _breakable
-    environment.filters["kind"] = lambda one: type(one).__name__
+    environment.filters["kind"] = lambda block: type(block).__name__
     environment.filters["unbroken"] = unbroken
     environment.filters["undrawn"] = _undrawn
     return environment

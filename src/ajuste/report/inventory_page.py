@@ -29,7 +29,7 @@ _TITLES: Final = {
     "software": "Software",
 }
 _UNITS: Final = {"bytes": "B", "kib": "KiB", "khz": "kHz", "us": "µs", "mbit_s": "Mbit/s"}
-_SPELT: Final = {
+_SPELLINGS: Final = {
     "cpu": "CPU",
     "cpus": "CPUs",
     "smt": "SMT",
@@ -164,8 +164,8 @@ def _by_value(mapping: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
 
 def _label(name: str) -> str:
     """``read_ahead_bytes`` is ``Read ahead``; names of the kernel's own stay as they are."""
-    said = _phrase(name)
-    return said if name in _AS_NAMED else said[:1].upper() + said[1:]
+    phrase = _phrase(name)
+    return phrase if name in _AS_NAMED else phrase[:1].upper() + phrase[1:]
 
 
 def _phrase(name: str) -> str:
@@ -174,7 +174,7 @@ def _phrase(name: str) -> str:
         return name
     unit = next((suffix for suffix in _UNITS if name.endswith(f"_{suffix}")), None)
     words = (name.removesuffix(f"_{unit}") if unit else name).split("_")
-    return " ".join(_SPELT.get(word, word) for word in words)
+    return " ".join(_SPELLINGS.get(word, word) for word in words)
 
 
 def _unit(field: str) -> str:

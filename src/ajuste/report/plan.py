@@ -14,7 +14,7 @@ from ajuste.model.plan import Sampler
 from ajuste.model.results import Clock
 from ajuste.model.trial import Factor, Slot
 from ajuste.model.wording import block_name, count_of, number
-from ajuste.report.document import Fact, Facts, Item, Listing, Notes, Paragraph, Report, Section, Subsection, facts_of
+from ajuste.report.document import Fact, Facts, Item, Listing, Notes, Paragraph, Report, Section, Subsection, to_facts
 from ajuste.report.format import duration, level_text
 from ajuste.report.method import VIRTUAL
 from ajuste.report.verdicts import effect_band
@@ -171,7 +171,7 @@ def _frame(plan: PlannedStudy) -> tuple[Fact, ...]:
         f"{budget.min_blocks} to {budget.max_blocks}{warm_up}, of {count_of(configurations, 'trial')} each: "
         f"at most {trials}, plus repeats of flagged ones{limit}"
     )
-    return facts_of(
+    return to_facts(
         ("Target", plan.target),
         ("Packages", _packages(plan.packages) if plan.packages else ""),
         ("Boots with", " ".join(plan.kernel_arguments)),
@@ -224,8 +224,8 @@ def _commands(plan: PlannedStudy) -> Iterator[Section]:
         settle = f"The background load runs {plan.settle_s:g} s before the workload starts."
         reading = f"Sampling continues for {plan.observe_s:g} s after the workload's end."
         samplers = (
-            Item(f"read every {one.interval_ns / 1e6:g} ms", f"{one.source} {', '.join(one.keys)}")
-            for one in plan.samplers
+            Item(f"read every {sampler.interval_ns / 1e6:g} ms", f"{sampler.source} {', '.join(sampler.keys)}")
+            for sampler in plan.samplers
         )
         yield Section(
             "Every trial runs",
@@ -287,7 +287,7 @@ def _short(configuration: PlannedConfiguration, plan: PlannedStudy) -> str:
 
 
 def _measured(plan: PlannedStudy) -> tuple[Fact, ...]:
-    return facts_of(
+    return to_facts(
         ("Decides", ", ".join(metric.name for metric in plan.deciding)),
         ("Described", ", ".join(metric.name for metric in plan.described)),
         ("Counters", ", ".join(plan.counters)),
@@ -306,9 +306,9 @@ def _precision(plan: PlannedStudy) -> str:
 
 def _needed(plan: PlannedStudy) -> str:
     """About how many blocks the smallest effect takes; empty where that cannot be told beforehand."""
-    told = [
+    texts = [
         f"{f'about {number(need.blocks)}' if need.blocks else 'very many'} if runs scatter by {need.run_percent:g} %"
         for need in plan.needed
     ]
     measure = "" if plan.clock == "virtual" else " (ajuste doctor measures it here)"
-    return f"{', '.join(told)}{measure}" if told else ""
+    return f"{', '.join(texts)}{measure}" if texts else ""

@@ -24,7 +24,7 @@ from ajuste.model.verdict import Finding
 from ajuste.model.wording import block_name, change, count_of, in_sentence, visible_line
 from ajuste.report.console import INDENT, WORD_STYLES, Console
 from ajuste.report.display import SEPARATOR, Display
-from ajuste.report.format import duration, labels_of_study, settings_of
+from ajuste.report.format import duration, study_labels, study_settings
 from ajuste.report.verdicts import effect_style
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _MOST_LINES: Final = 12  # configurations whose estimates are shown at once
 
 
-class _OfTrials(Display):
+class _TrialDisplay(Display):
     """Says configurations and blocks as people do."""
 
     _names: Mapping[str, str] = {}
@@ -43,10 +43,12 @@ class _OfTrials(Display):
 
     def study_begins(self, study: ResolvedStudy) -> None:
         """``study`` is measured from now on; a search says it again when it has grown."""
-        labels = labels_of_study(study)
+        labels = study_labels(study)
         with self._lock:
-            self._names = settings_of(study)
-            self._short = {one.configuration.name: labels.short(one.configuration) for one in study.configurations}
+            self._names = study_settings(study)
+            self._short = {
+                resolved.configuration.name: labels.short(resolved.configuration) for resolved in study.configurations
+            }
             self._heading = labels.heading
             self._warm_up = study.study.design.warm_up
 
@@ -57,7 +59,7 @@ class _OfTrials(Display):
         return f"{self._name(configuration)} ({block_name(block, self._warm_up)})"
 
 
-class Progress(_OfTrials):
+class Progress(_TrialDisplay):
     """A display on standard error, from entering to leaving. Safe to call from several threads.
 
     ``metric`` is the first deciding one: its estimates are shown. ``max_seconds`` is the budget of time, ``allocation``
@@ -96,7 +98,7 @@ class Progress(_OfTrials):
 
     def trial_started(self, configuration: str, block: int) -> None:
         with self._lock:
-            self._said = ""
+            self._message = ""
             if self._first_trial is None:
                 self._first_trial = self._clock()
             self._running[configuration, block] += 1
@@ -173,7 +175,7 @@ class Progress(_OfTrials):
             if self._statuses[status]
         ]
         left = self.seconds_left()
-        if left is not None and not self._said:  # What goes on outside trials has its own time.
+        if left is not None and not self._message:  # What goes on outside trials has its own time.
             most = self._remaining.at_most or left >= self._budget_left
             parts.append(f"{'at most' if most else 'about'} {duration(left)} left")
         return SEPARATOR.join(parts)
@@ -186,17 +188,17 @@ class Progress(_OfTrials):
         if not mine:
             return ()
         styles = effect_style(mine, self._metric.unit)
-        shown = mine
+        listed = mine
         if len(mine) > _MOST_LINES:
-            shown = sorted(mine, key=lambda verdict: not verdict.is_open)[:_MOST_LINES]
+            listed = sorted(mine, key=lambda verdict: not verdict.is_open)[:_MOST_LINES]
         rows = []
-        for verdict in shown:
+        for verdict in listed:
             style = styles[verdict.scale]
             more = ", not yet precise enough" if verdict.verdict != "undecided" and verdict.is_open else ""
             word = Text(f"{verdict.verdict}{more}", style=WORD_STYLES[verdict.verdict])
             name = Text(self._short.get(verdict.subject) or visible_line(verdict.subject))
             rows.append((name, Text(style.estimate(verdict)), Text(style.interval(verdict)), word))
-        rest = len(mine) - len(shown)
+        rest = len(mine) - len(listed)
         by = f", by {self._heading}" if self._heading else ""
         title = Text(f"{visible_line(self._metric.title)} so far{by}", style="dim")
         return title, _Estimates(rows), *([Text(f"and {rest} more", style="dim")] if rest else [])
@@ -281,7 +283,7 @@ _DOING: Final = {
 }
 
 
-class SearchProgress(_OfTrials):
+class SearchProgress(_TrialDisplay):
     """A display on standard error, from entering to leaving: what is tried, the best so far, how many trials are left.
 
     Safe to call from several threads. ``clock`` gives seconds that only grow.
@@ -304,7 +306,7 @@ class SearchProgress(_OfTrials):
 
     def trial_started(self, configuration: str, block: int) -> None:
         with self._lock:
-            self._said = ""
+            self._message = ""
             self._first = self._clock() if self._first is None else self._first
             self._running[configuration] += 1
 
@@ -342,8 +344,8 @@ class SearchProgress(_OfTrials):
         if stands.best is None or stands.change is None:
             return f"{tried}{SEPARATOR}none keeps the constraints yet" if stands.tried else tried
         value = -stands.change if stands.metric.direction == "higher" else stands.change
-        said = (
+        effect = (
             change(math.exp(value), "ratio", "") if stands.as_ratio else change(value, "difference", stands.metric.unit)
         )
         title = visible_line(in_sentence(stands.metric.title))
-        return f"{tried}{SEPARATOR}best so far {self._name(stands.best)}: {title} {said}, not checked yet"
+        return f"{tried}{SEPARATOR}best so far {self._name(stands.best)}: {title} {effect}, not checked yet"

@@ -107,14 +107,14 @@ class StaticSite:
                 raise ValueError("too large")
             document = json.loads(record.read_text(encoding="utf-8"))
             files = {str(name): str(checksum) for name, checksum in document["files"].items()}
-            if document["format"] != _FORMAT or document["version"] != 1 or not all(map(_is_own, files)):
+            if document["format"] != _FORMAT or document["version"] != 1 or not all(map(_is_site_file, files)):
                 raise ValueError("another format")
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise RequestError(f"{record} is not what ajuste site writes", hint=_ANOTHER) from error
         return files
 
 
-def _is_own(name: str) -> bool:
+def _is_site_file(name: str) -> bool:
     """Whether it is a name that a site gives to its files: nothing that leads elsewhere."""
     parts = name.split("/")
     return name == INDEX or (len(parts) == 2 and parts[0] == "runs" and parts[1].endswith(".html"))

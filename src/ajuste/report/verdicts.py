@@ -13,7 +13,7 @@ from ajuste.model.results import Results
 from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Role, Word
 from ajuste.model.wording import count_of, factor, is_percentage, visible_line
 from ajuste.report.document import Badge
-from ajuste.report.format import NOTHING, Labels, ShownNumber, number, shown_as, signed
+from ajuste.report.format import NOTHING, Labels, NumberFormat, common_format, number, signed
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,11 @@ class EffectStyle:
     """How all the effects of one metric are said."""
 
     kind: Kind
-    shown: ShownNumber
+    fmt: NumberFormat
 
     @property
     def unit(self) -> str:
-        return "%" if self.kind == "percent" else "" if self.kind == "factor" else self.shown.unit
+        return "%" if self.kind == "percent" else "" if self.kind == "factor" else self.fmt.unit
 
     def estimate(self, verdict: Finding) -> str:
         value = known(verdict.estimate)
@@ -112,8 +112,8 @@ class EffectStyle:
         if self.kind == "factor":
             return factor(value)
         if self.kind == "percent":
-            return signed(100 * (value - 1), self.shown.decimals)
-        return self.shown.signed(value)
+            return signed(100 * (value - 1), self.fmt.decimals)
+        return self.fmt.signed(value)
 
     def _at_most(self, high: float | None) -> str:
         return NOTHING if high is None else f"at most {self.figure(high)}"
@@ -143,11 +143,11 @@ def _style(scale: Scale, verdicts: Sequence[Finding], unit: str) -> EffectStyle:
         (high - low) / 2 for v in verdicts if (low := known(v.low)) is not None and (high := known(v.high)) is not None
     ]
     if scale == "difference":
-        return EffectStyle("difference", shown_as(figures, unit, widths))
+        return EffectStyle("difference", common_format(figures, unit, widths))
     estimates = [value for v in verdicts if (value := known(v.estimate)) is not None]
     if not all(map(is_percentage, estimates)):
-        return EffectStyle("factor", ShownNumber(""))
-    return EffectStyle("percent", ShownNumber("%", decimals=_percent_decimals(widths)))
+        return EffectStyle("factor", NumberFormat(""))
+    return EffectStyle("percent", NumberFormat("%", decimals=_percent_decimals(widths)))
 
 
 def _percent_decimals(widths: Sequence[float]) -> int:
@@ -168,16 +168,16 @@ def effect_name(effect: FactorEffect, labels: Labels) -> str:
     )
 
 
-def effects_of(results: Results, metric: str) -> tuple[FactorEffect, ...]:
+def metric_effects(results: Results, metric: str) -> tuple[FactorEffect, ...]:
     """The effects on one metric: main effects first, then interactions, each from the largest to the smallest."""
     mine = [effect for effect in results.effects if effect.metric == metric]
     return tuple(sorted(mine, key=lambda effect: (effect.kind != "main", -effect.size)))
 
 
-def lines_on(results: Results, metric: str) -> tuple[LineEffect, ...]:
+def metric_lines(results: Results, metric: str) -> tuple[LineEffect, ...]:
     """The whole, then the lines from the largest share to the smallest."""
-    mine = [one for one in results.lines if one.metric == metric]
-    return tuple(sorted(mine, key=lambda one: (one.kind != "whole", -one.size)))
+    mine = [line for line in results.lines if line.metric == metric]
+    return tuple(sorted(mine, key=lambda line: (line.kind != "whole", -line.size)))
 
 
 def role_text(line: LineEffect) -> str:
@@ -208,9 +208,9 @@ def counted(findings: Sequence[Finding]) -> tuple[Badge, ...]:
 
 def counted_lines(lines: Sequence[LineEffect]) -> tuple[Badge, ...]:
     """One badge a role, with how many of the lines have it."""
-    own = {role: [line for line in lines if line.role == role] for role in get_args(Role)}
+    by_role = {role: [line for line in lines if line.role == role] for role in get_args(Role)}
     return tuple(
         word_badge(having[0].verdict, f"{role}: {len(having)} of {len(lines)} lines")
-        for role, having in own.items()
+        for role, having in by_role.items()
         if having
     )

@@ -16,7 +16,7 @@ from ajuste.lab.watch import Laboratory
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
-from ajuste.report.format import labels_of
+from ajuste.report.format import result_labels
 from ajuste.store.head import Run
 from ajuste.study.resolved import ResolvedStudy
 
@@ -133,7 +133,7 @@ def analysed(request: Request) -> Response:
     """What plots need that only the analysis knows: levels and how they are shown, the best, what samplers read."""
     lab, run = run_of(request)
     results = lab.service.results(run)
-    labels = labels_of(results)
+    labels = result_labels(results)
     short = labels.by_name(results)
     found = {
         "levels": {one.name: one.levels for one in results.configurations},

@@ -26,7 +26,7 @@ from ajuste.lab.watch import Laboratory
 from ajuste.model.capability import Asked
 from ajuste.model.error import RequestError
 from ajuste.report.html import render_html
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.store.head import PINNED, Run
 from ajuste.study.resolved import ResolvedStudy
 
@@ -42,7 +42,7 @@ def show(request: Request) -> Response:
     shown = _around(lab, run)
     if shown["going_on"] or not lab.service.store.count(run):
         return page(request, "live.html.j2", **shown, **_asked(run))
-    return document_page(request, report_of(lab.service.results(run)), template="run.html.j2", **shown)
+    return document_page(request, results_report(lab.service.results(run)), template="run.html.j2", **shown)
 
 
 def _around(lab: Laboratory, run: Run) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def report_file(request: Request) -> Response:
     """The report as one file that needs nothing else, to keep or to send."""
     lab, run = run_of(request)
     name = f'attachment; filename="{run.id}.html"'
-    return HTMLResponse(render_html(report_of(lab.service.results(run))), headers={"content-disposition": name})
+    return HTMLResponse(render_html(results_report(lab.service.results(run))), headers={"content-disposition": name})
 
 
 def results_file(request: Request) -> Response:

@@ -52,8 +52,8 @@ def role(name: str) -> str:
 
 def colour(value: str) -> str:
     """``var(--ink)`` as that colour."""
-    found = _VARIABLE.fullmatch(value)
-    return role(found[1]) if found else value
+    match = _VARIABLE.fullmatch(value)
+    return role(match[1]) if match else value
 
 
 def words(text: str) -> str:
@@ -101,18 +101,18 @@ def _scatter(axes: Any, trace: dict[str, Any], order: int) -> None:
     mode, marker, line = trace["mode"], trace.get("marker", {}), trace.get("line", {})
     x, y = numbers(trace["x"]), numbers(trace["y"])
     shape, hollow = symbol(marker.get("symbol", "circle"))
-    own = colour(marker["color"]) if "markers" in mode else colour(line["color"])
+    shade = colour(marker["color"]) if "markers" in mode else colour(line["color"])
     edge = marker.get("line", {})
     axes.plot(
         x,
         y,
         linestyle=_DASHES.get(line.get("dash", ""), "-") if "lines" in mode else "none",
         linewidth=line.get("width", 1) * POINTS,
-        color=colour(line.get("color", own)),
+        color=colour(line.get("color", shade)),
         marker=shape if "markers" in mode else "none",
         markersize=marker.get("size", 6) * POINTS,
-        markerfacecolor="none" if hollow else own,
-        markeredgecolor=own if hollow or shape in "x|_" else colour(edge.get("color", own)),
+        markerfacecolor="none" if hollow else shade,
+        markeredgecolor=shade if hollow or shape in "x|_" else colour(edge.get("color", shade)),
         markeredgewidth=edge.get("width", 1.4 if shape in "x|_" else 0) * POINTS,
         alpha=trace.get("opacity", marker.get("opacity", 1)),
         solid_capstyle="butt",
@@ -158,7 +158,7 @@ def _heatmap(axes: Any, trace: dict[str, Any], order: int) -> Any:
 
 
 def _cell_texts(axes: Any, trace: dict[str, Any], z: Any, mesh: Any, edges: tuple[Any, Any], order: int) -> None:
-    across, up = ((one[1:] + one[:-1]) / 2 for one in edges)
+    across, up = ((bounds[1:] + bounds[:-1]) / 2 for bounds in edges)
     shaded = mesh.cmap(mesh.norm(z))
     for row, column in np.ndindex(z.shape):
         if np.isfinite(z[row, column]):
@@ -175,11 +175,11 @@ def _cell_texts(axes: Any, trace: dict[str, Any], z: Any, mesh: Any, edges: tupl
 
 
 def _edges(values: list[float], cells: int) -> Any:
-    found = np.array(values, dtype=np.float64)
-    if len(found) == cells + 1:
-        return found
-    middles = (found[1:] + found[:-1]) / 2
-    return np.concatenate([[2 * found[0] - middles[0]], middles, [2 * found[-1] - middles[-1]]])
+    bounds = np.array(values, dtype=np.float64)
+    if len(bounds) == cells + 1:
+        return bounds
+    middles = (bounds[1:] + bounds[:-1]) / 2
+    return np.concatenate([[2 * bounds[0] - middles[0]], middles, [2 * bounds[-1] - middles[-1]]])
 
 
 def _contour(axes: Any, trace: dict[str, Any], order: int) -> None:

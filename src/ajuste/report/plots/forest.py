@@ -12,7 +12,7 @@ from ajuste.model.results import Measured, Results
 from ajuste.model.verdict import Finding, LineEffect, Verdict
 from ajuste.model.wording import visible_line
 from ajuste.report.format import Labels
-from ajuste.report.metric_table import verdicts_of
+from ajuste.report.metric_table import metric_verdicts
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, level_axis, plain, plain_lines, scatter, variable
 from ajuste.report.plots.trials import MOST_MARKED, ROW_HEIGHT
 from ajuste.report.verdicts import (
@@ -20,7 +20,7 @@ from ajuste.report.verdicts import (
     effect_band,
     effect_style,
     known,
-    lines_on,
+    metric_lines,
     role_text,
     tally,
     verdict_text,
@@ -33,7 +33,7 @@ SYMBOLS: Final = {
     "equivalent": "square",
     "undecided": "circle-open",
 }
-Found = TypeVar("Found", bound=Finding)
+AnyFinding = TypeVar("AnyFinding", bound=Finding)
 BETTER: Final = {"lower": "← better", "higher": "better →"}
 _OPEN: Final = "dot"
 """How an interval is drawn towards a side on which nothing limits it yet."""
@@ -53,7 +53,7 @@ class EffectAxis:
         """Where a ratio or difference is on the axis (on a logarithmic one still the ratio itself)."""
         if self.style.kind == "percent":
             return 100 * (value - 1)
-        return value if self.style.kind == "factor" else self.style.shown.scaled(value)
+        return value if self.style.kind == "factor" else self.style.fmt.scaled(value)
 
     def interval(self, finding: Finding) -> tuple[float, float]:
         """Where it begins and ends, cut where it reaches beyond the axis."""
@@ -63,7 +63,7 @@ class EffectAxis:
             self.high if high is None else min(self.high, self.place(high)),
         )
 
-    def said(self, finding: Finding, name: str, word: str) -> str:
+    def hover_text(self, finding: Finding, name: str, word: str) -> str:
         """What a finding says of itself: ``name``, estimate, interval, verdict and reason."""
         return (
             f"<b>{plain_lines(name, 40)}</b><br>{plain(self.style.estimate(finding))} "
@@ -75,21 +75,21 @@ def forest_plots(results: Results, metric: Metric, labels: Labels, name: str) ->
     """A plot for each scale among the verdicts (some may have fallen back to differences) that has an estimate."""
     return tuple(
         _plot(results, metric, verdicts, labels, f"{name}-{scale}")
-        for scale, verdicts in by_scale(verdicts_of(results, metric.name)).items()
+        for scale, verdicts in by_scale(metric_verdicts(results, metric.name)).items()
     )
 
 
-def by_scale(findings: Iterable[Found]) -> dict[Scale, list[Found]]:
+def by_scale(findings: Iterable[AnyFinding]) -> dict[Scale, list[AnyFinding]]:
     """Those that have an estimate."""
-    found: dict[Scale, list[Found]] = {}
-    for one in findings:
-        if known(one.estimate) is not None:
-            found.setdefault(one.scale, []).append(one)
-    return found
+    groups: dict[Scale, list[AnyFinding]] = {}
+    for finding in findings:
+        if known(finding.estimate) is not None:
+            groups.setdefault(finding.scale, []).append(finding)
+    return groups
 
 
 def _plot(results: Results, metric: Metric, verdicts: list[Verdict], labels: Labels, name: str) -> Plot:
-    axis = axis_of(results, metric, verdicts)
+    axis = effect_axis(results, metric, verdicts)
     rows = _rows(results, verdicts)
     traces: list[dict[str, Any]] = []
     for place, (configuration, verdict) in enumerate(rows):
@@ -108,7 +108,7 @@ def _plot(results: Results, metric: Metric, verdicts: list[Verdict], labels: Lab
 
 
 def _open_legend(findings: Iterable[Finding]) -> tuple[LegendEntry, ...]:
-    unlimited = any(known(end) is None for one in findings for end in (one.low, one.high))
+    unlimited = any(known(end) is None for finding in findings for end in (finding.low, finding.high))
     return (LegendEntry("no limit yet on this side", "dash", "undecided"),) if unlimited else ()
 
 
@@ -123,7 +123,7 @@ def _row(
     if verdict is None:
         text = f"<b>{plain_lines(labels.short(configuration), 40)}</b><br>baseline"
         return [_point(axis.place(neutral(axis.style)), height, "circle", "series-0", text)]
-    text = axis.said(verdict, labels.short(configuration), verdict_text(verdict, results.smallest_effect))
+    text = axis.hover_text(verdict, labels.short(configuration), verdict_text(verdict, results.smallest_effect))
     low, high = axis.interval(verdict)
     estimate = known(verdict.estimate)
     middle = (low + high) / 2 if estimate is None else axis.place(estimate)
@@ -165,7 +165,7 @@ def _point(x: float, height: int, symbol: str, role: str, text: str) -> dict[str
     )
 
 
-def axis_of(results: Results, metric: Metric, findings: Sequence[Finding]) -> EffectAxis:
+def effect_axis(results: Results, metric: Metric, findings: Sequence[Finding]) -> EffectAxis:
     """For findings of one scale, wide enough for all estimates, and for intervals as far as they are not very much
     wider.
     """
@@ -198,7 +198,7 @@ def _band(results: Results, metric: Metric, style: EffectStyle) -> tuple[float, 
     delta = results.smallest_effect
     if style.kind == "difference":
         baseline = next((c.metrics.get(metric.name) for c in results.configurations if c.baseline), None)
-        width = style.shown.scaled(delta * abs(baseline.mean)) if baseline else 0.0
+        width = style.fmt.scaled(delta * abs(baseline.mean)) if baseline else 0.0
         return -width, width
     place = EffectAxis(style, 0, 0, (0, 0)).place
     return place(1 / (1 + delta)), place(1 + delta)
@@ -256,8 +256,8 @@ def in_words(style: EffectStyle) -> str:
 
 def words_legend(findings: Iterable[Finding], smallest_effect: float) -> tuple[LegendEntry, ...]:
     """The words of the findings, and the zone of what does not matter."""
-    said = tuple(LegendEntry(word, SYMBOLS[word], word) for word, _ in tally(findings))
-    return (*said, _zone_legend(smallest_effect))
+    entries = tuple(LegendEntry(word, SYMBOLS[word], word) for word, _ in tally(findings))
+    return (*entries, _zone_legend(smallest_effect))
 
 
 def _zone_legend(smallest_effect: float) -> LegendEntry:
@@ -274,14 +274,14 @@ _ROW: Final = 34
 
 def lines_plot(results: Results, metric: Metric, name: str) -> Plot | None:
     """``None`` where no profile was taken apart, or nothing is known yet."""
-    found = [one for one in lines_on(results, metric.name) if known(one.estimate) is not None][: _MOST + 1]
-    if len(found) < 2:
+    lines = [line for line in metric_lines(results, metric.name) if known(line.estimate) is not None][: _MOST + 1]
+    if len(lines) < 2:
         return None
-    found = [one for one in found if one.scale == found[0].scale]
-    axis = axis_of(results, metric, found)
-    traces = [trace for place, one in enumerate(found) for trace in _bar(len(found) - 1 - place, one, axis)]
-    names = ["the whole profile" if one.kind == "whole" else visible_line(one.line) for one in reversed(found)]
-    roles = {one.role: LegendEntry(one.role, "square", one.verdict) for one in found if one.kind == "line"}
+    lines = [line for line in lines if line.scale == lines[0].scale]
+    axis = effect_axis(results, metric, lines)
+    traces = [trace for place, line in enumerate(lines) for trace in _bar(len(lines) - 1 - place, line, axis)]
+    names = ["the whole profile" if line.kind == "whole" else visible_line(line.line) for line in reversed(lines)]
+    roles = {line.role: LegendEntry(line.role, "square", line.verdict) for line in lines if line.kind == "line"}
     return Plot(
         name=name,
         title=f"Effect of the whole profile, divided among its lines{in_words(axis.style)}",
@@ -295,7 +295,7 @@ def lines_plot(results: Results, metric: Metric, name: str) -> Plot | None:
             shapes=zone_shapes(axis),
             bargap=0.35,
         ),
-        height=max(240, 80 + _ROW * len(found)),
+        height=max(240, 80 + _ROW * len(lines)),
         legend=(*roles.values(), LegendEntry("interval", "line", "ink"), _zone_legend(results.smallest_effect)),
         wide=True,
     )
@@ -305,7 +305,7 @@ def _bar(height: int, line: LineEffect, axis: EffectAxis) -> list[dict[str, Any]
     estimate = known(line.estimate)
     if estimate is None:
         return []
-    text = axis.said(line, line.line, role_text(line))
+    text = axis.hover_text(line, line.line, role_text(line))
     start, end = sorted((axis.place(neutral(axis.style)), axis.place(estimate)))
     below, above = height - 0.3, height + 0.3
     return [

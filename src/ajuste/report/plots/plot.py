@@ -169,8 +169,8 @@ def scatter(
     """A trace of marks or lines. ``hover`` is what each point, or all of them, say of themselves; ``look`` is
     plotly's.
     """
-    said = {"hoverinfo": "skip"} if hover is None else {"hoverinfo": hoverinfo, "hovertext": hover}
-    return {"type": "scatter", "mode": mode, "x": x, "y": y, **look, **said}
+    hover_keys = {"hoverinfo": "skip"} if hover is None else {"hoverinfo": hoverinfo, "hovertext": hover}
+    return {"type": "scatter", "mode": mode, "x": x, "y": y, **look, **hover_keys}
 
 
 def error_bars(above: Sequence[float], below: Sequence[float], colour: str, **look: Any) -> dict[str, Any]:
@@ -201,9 +201,9 @@ def _numbers(value: Any) -> Any:
     if isinstance(value, float):  # Most of it is.
         return float(f"{value:.12g}") if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _numbers(one) for key, one in value.items()}
+        return {key: _numbers(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_numbers(one) for one in value]
+        return [_numbers(item) for item in value]
     return value
 
 
@@ -219,11 +219,11 @@ def level_axis(labels: list[str], width: int = 18) -> dict[str, Any]:
 
 def spaced(places: Sequence[float], apart: float) -> frozenset[float]:
     """Those of the ascending ``places`` that can have a label: at least ``apart`` from each other, the last always."""
-    found: list[float] = []
+    kept: list[float] = []
     for place in places[:-1]:
-        if (not found or place - found[-1] >= apart) and places[-1] - place >= apart:
-            found.append(place)
-    return frozenset((*found, *places[-1:]))
+        if (not kept or place - kept[-1] >= apart) and places[-1] - place >= apart:
+            kept.append(place)
+    return frozenset((*kept, *places[-1:]))
 
 
 @cache
