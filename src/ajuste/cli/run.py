@@ -37,7 +37,7 @@ from ajuste.study.overrides import (
 from ajuste.study.schema import Study
 
 if TYPE_CHECKING:
-    from ajuste.report.expected import Form
+    from ajuste.report.gate import Form
 
 
 @example(

@@ -33,7 +33,7 @@ _HEIGHT: Final = 340
 
 
 def boot_sections(results: Results, decided: list[Metric], labels: Labels) -> tuple[Section, ...]:
-    """One section; nothing where the machine did not reboot."""
+    """Return the section on boots; empty if the machine did not reboot."""
     findings = results.boots
     if findings is None:
         return ()
@@ -118,7 +118,6 @@ def _boot_row(boot: KeptBoot) -> Row:
 
 
 def _plot(results: Results, findings: BootFindings, metric: Metric, labels: Labels, name: str) -> Plot | None:
-    """Every clean trial by its boot."""
     boots = findings.kept.boot_of()
     placed = [(boot, trial) for trial in results.trials if (boot := _boot(trial, metric, boots)) is not None]
     if not placed:
@@ -133,7 +132,7 @@ def _plot(results: Results, findings: BootFindings, metric: Metric, labels: Labe
         traces.append(
             scatter(
                 "markers",
-                list(_beside(points)),
+                list(_positions(points)),
                 [fmt.scaled(trial.metrics[metric.name]) for _, trial in points],
                 [f"boot {b}<br>{hover_text(t, label, metric, fmt)}" for b, t in points],
                 name=label,
@@ -160,7 +159,7 @@ def _boot(trial: Point, metric: Metric, boots: dict[tuple[int, int, int], int]) 
     return boots.get((trial.block, trial.position, trial.attempt))
 
 
-def _beside(points: list[tuple[int, Point]]) -> Iterator[float]:
+def _positions(points: list[tuple[int, Point]]) -> Iterator[float]:
     """The trials of a boot beside each other, in order."""
     for boot in dict.fromkeys(boot for boot, _ in points):
         count = sum(other == boot for other, _ in points)

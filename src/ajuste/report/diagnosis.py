@@ -14,7 +14,7 @@ _MARKS: Final[dict[str, tuple[str, Tone]]] = {"much": ("!!", "bad"), "some": ("!
 
 
 def diagnosis_report(diagnosis: Diagnosis) -> Report:
-    """The verdict first, then what can be detected, what disturbs and what to do, and what does not disturb."""
+    """Return the verdict, what can be detected, the disturbances with advice, and what does not disturb."""
     disturbing = tuple(map(_item, (finding for finding in diagnosis.findings if finding.severity in _MARKS)))
     quiet = [f"{finding.said}." for finding in diagnosis.findings if finding.severity == "none"]
     unknown = [f"{finding.title}: {finding.said}." for finding in diagnosis.findings if finding.severity == "unknown"]

@@ -93,7 +93,7 @@ class Display:
         self._stack.close()
 
     def _frame(self) -> RenderableType:
-        """The lines, or none in the end: those beyond the upper edge of the terminal could not be removed."""
+        """No lines in the end: those beyond the upper edge of the terminal could not be removed."""
         if self._left.is_set():
             return ""
         return Constrain(self.renderable(), max(1, self._console.width - _ECHO_COLUMNS))
@@ -106,34 +106,33 @@ class Display:
                 self._print(Text(line))
 
     def _print(self, text: Text) -> None:
-        """Broken between words on a terminal, in one line elsewhere."""
+        """Break lines between words on a terminal, nowhere else."""
         with suppress(OSError, ValueError):  # Nobody reads it any more.
             self._console.print(joined(text), soft_wrap=not self._console.is_interactive)
 
     def lines(self) -> Sequence[str]:
-        """What is said now, a text for each line, without tables."""
+        """Return what is shown now, a text for each line, without tables."""
         raise NotImplementedError
 
     def say(self, text: str) -> None:
-        """What happens outside trials, in a few words: ``booting debian:5.10``."""
+        """Show what happens outside trials, in a few words: ``booting debian:5.10``."""
         if not isinstance(text, Ongoing):
             _LOG.info("progress", extra={"text": text})
         with self._lock:
             self._message, self._message_s = text, self._clock()
 
     def warn(self, text: str) -> None:
-        """What a person should know before the end: a line that stays."""
+        """Print a line that stays: what a person should know before the end."""
         _LOG.warning("progress", extra={"text": text})
         if not self._quiet:
             self._print(Text(visible_line(text)))
 
     def renderable(self) -> RenderableType:
-        """The lines as they are now."""
+        """Return the lines as they are now."""
         with self._lock:
             return Group(*map(_Facts, self.lines()))
 
     def _now(self, running: str = "") -> str:
-        """What runs, or else what was said last."""
         if running:
             return f"Running {running}"
         seconds = self._clock() - self._message_s

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ajuste.analysis.divergence import in_words
 from ajuste.model.cost import ROLES
-from ajuste.model.decision import DecisionLane, DecisionMark, DecisionPoint, DecisionRun, Divergence
+from ajuste.model.decision import DecisionLane, DecisionMark, DecisionPoint, Divergence
 from ajuste.model.explanation import Explanation
 from ajuste.model.results import Results
 from ajuste.model.wording import amount, visible_line
@@ -34,7 +34,7 @@ _MARKS: Final = {
 
 
 def divergence_plot(divergence: Divergence, called: tuple[str, str], name: str) -> Plot | None:
-    """``called`` are baseline and configuration. ``None`` where they never part."""
+    """Return who has each CPU where the decisions part; ``None`` if they never do."""
     if divergence.spread is None:
         return None
     lanes = (divergence.baseline, divergence.own)
@@ -82,7 +82,7 @@ def divergence_plot(divergence: Divergence, called: tuple[str, str], name: str) 
 
 
 def _colours(lanes: tuple[DecisionLane, ...]) -> dict[str, str]:
-    """A colour for each task, in the order in which they have a CPU; those beyond share one."""
+    """Tasks beyond the number of series share one colour."""
     tasks = list(dict.fromkeys(run.task for lane in lanes for run in lane.runs if run.task != _IDLE))
     roles = {task: f"series-{1 + place}" if place < SERIES - 1 else "muted" for place, task in enumerate(tasks)}
     has_idle = any(run.task == _IDLE for lane in lanes for run in lane.runs)
@@ -92,19 +92,14 @@ def _colours(lanes: tuple[DecisionLane, ...]) -> dict[str, str]:
 def _runs(
     lane: DecisionLane, task: str, places: dict[tuple[int, int], int], which: int, role: str, divisor: float
 ) -> dict[str, Any]:
-    """Thick lines, one for each time that the task has a CPU."""
     runs = [run for run in lane.runs if run.task == task]
     return scatter(
         "lines",
         [end for run in runs for end in (run.begin_ns / divisor, run.end_ns / divisor, None)],
         [end for run in runs for end in (places[run.cpu, which], places[run.cpu, which], None)],
-        [_hover(run) for run in runs for _ in range(3)],
+        [f"<b>{plain(run.task)}</b><br>{amount(run.end_ns - run.begin_ns, 'ns')}" for run in runs for _ in range(3)],
         line={"color": variable(role), "width": _BAR},
     )
-
-
-def _hover(run: DecisionRun) -> str:
-    return f"<b>{plain(run.task)}</b><br>{amount(run.end_ns - run.begin_ns, 'ns')}"
 
 
 def _marks(
@@ -128,7 +123,7 @@ _ABOUT = (
 
 
 def divergence_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """A section for each explanation of ``results`` whose decisions were followed."""
+    """Return a section for each explanation whose decisions were followed."""
     several = len(results.explanations) > 1
     return tuple(
         _section(
@@ -136,7 +131,7 @@ def divergence_sections(results: Results, labels: Labels) -> tuple[Section, ...]
             called_in(results, explanation, labels),
             place,
             several=several,
-            trace=_trace(results.run, explanation),
+            trace=_trace_command(results.run, explanation),
         )
         for place, explanation in enumerate(results.explanations)
         if explanation.divergence is not None
@@ -144,7 +139,7 @@ def divergence_sections(results: Results, labels: Labels) -> tuple[Section, ...]
 
 
 def divergence_report(results: Results, explanation: Explanation) -> Report:
-    """Where the decisions of a configuration part from the baseline's; empty where they were not followed."""
+    """Return where a configuration's decisions part from the baseline's; empty if they were not followed."""
     divergence = explanation.divergence
     if divergence is None:
         return Report(results.title, "", ())
@@ -155,8 +150,7 @@ def divergence_report(results: Results, explanation: Explanation) -> Report:
     return Report(results.title, first, (*sections, Section("", notes)), lead=tuple(map(Paragraph, others)))
 
 
-def _trace(run: str, explanation: Explanation) -> tuple[Block, ...]:
-    """How to get both trials as a trace for Perfetto, where they part."""
+def _trace_command(run: str, explanation: Explanation) -> tuple[Block, ...]:
     if explanation.divergence is None or explanation.divergence.spread is None:
         return ()
     words = ["ajuste", "why", run, explanation.configuration, "--divergence", "--perfetto", "trace.pftrace"]
@@ -184,7 +178,6 @@ def _section(
 
 
 def _tables(divergence: Divergence, called: tuple[str, str]) -> tuple[Table, ...]:
-    """The decisions around the place, side by side; and who the tasks are. None where they never part."""
     if divergence.spread is None:
         return ()
     heads = (f"{called[0]} (baseline)", called[1])

@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from ajuste.analysis.condition import Expectation
 from ajuste.model.gate import GateFigure, GateResult, GateWord, NoopFigure, NoopResult, Policy, ProjectCommit
 from ajuste.model.verdict import Word
 from ajuste.model.wording import amount, change, count_of, listed, number, percent, shortened, visible, visible_line
@@ -38,7 +39,7 @@ _COLUMNS: Final = (
 
 
 def gate_report(result: GateResult) -> Report:
-    """The answer first."""
+    """Return the answer, a row for each figure, and more on what did not pass."""
     rows = tuple(map(_row, result.benchmarks))
     table = Table.of(_COLUMNS, rows, name="benchmarks")
     about = f"{result.base.label} → {result.head.label}"
@@ -47,7 +48,7 @@ def gate_report(result: GateResult) -> Report:
 
 
 def headline(result: GateResult) -> str:
-    """The answer in one sentence, and another where benchmarks could not be measured."""
+    """Return the answer in one sentence, and another if benchmarks could not be measured."""
     failed = result.having("failed")
     count = len({figure.name for figure in failed})
     broken = f"{count_of(count, 'benchmark')} could not be measured: {_names(failed)}."
@@ -77,12 +78,12 @@ def _regressions(worse: Sequence[GateFigure]) -> str:
 
 
 def change_text(figure: GateFigure) -> str:
-    """How much the head differs from the base, as people say it."""
+    """Return how much the head differs from the base: ``+12 %``."""
     return "" if figure.estimate is None else change(figure.estimate, figure.scale, figure.unit)
 
 
 def interval_text(figure: GateFigure) -> str:
-    """From where to where the change is."""
+    """Return the bounds of the change: ``+10 % to +14 %``; empty without any."""
     if figure.low is None and figure.high is None:
         return ""
     low, high = (change(bound, figure.scale, figure.unit, like=figure.estimate) for bound in (figure.low, figure.high))
@@ -90,7 +91,7 @@ def interval_text(figure: GateFigure) -> str:
 
 
 def cause_text(figure: GateFigure) -> str:
-    """The functions and system calls that make up a regression; empty if they are not known."""
+    """Return the functions and system calls that make up a regression; empty if they are not known."""
     if not figure.functions:
         return ""
     first, *others = figure.functions
@@ -102,7 +103,7 @@ def cause_text(figure: GateFigure) -> str:
 
 
 def figure_sentence(figure: GateFigure) -> str:
-    """What is to be said of one figure beside its name."""
+    """Return change, interval, limit, cause and culprit of a figure, without its name."""
     if figure.verdict == "failed":
         return figure.reason.partition("\n")[0]
     if figure.expected:
@@ -118,7 +119,7 @@ def _unmet(figure: GateFigure) -> str:
 
 
 def culprits_text(figure: GateFigure) -> str:
-    """The commit that a regression came with; empty if that was not asked."""
+    """Return the commit that a regression came with; empty if it was not searched for."""
     if not figure.culprits:
         return ""
     first, *others = (commit_words(commit) for commit in figure.culprits)
@@ -126,7 +127,7 @@ def culprits_text(figure: GateFigure) -> str:
 
 
 def commit_words(commit: ProjectCommit) -> str:
-    """A commit as people know it, on one line."""
+    """Return a commit's short hash and subject, on one line."""
     if not commit.commit:
         return "the changes that are not committed"
     return " ".join(filter(None, (commit.short, shortened(visible_line(commit.subject)))))
@@ -149,7 +150,6 @@ def _row(figure: GateFigure) -> Row:
 
 
 def _open_blocks(result: GateResult) -> list[Block]:
-    """What is to be said of all that did not pass, and where there is more of it."""
     open_figures = [figure for figure in result.benchmarks if figure.verdict != "pass"]
     if not open_figures:
         return []
@@ -174,7 +174,7 @@ _NOOP_COLUMNS: Final = (
 
 
 def noop_report(result: NoopResult) -> Report:
-    """The answer first."""
+    """Return the answer and a row for each figure."""
     table = Table.of(_NOOP_COLUMNS, map(_noop_row, result.benchmarks), name="noop")
     items = tuple(Item(figure.name, figure.reason.partition("\n")[0]) for figure in result.benchmarks if figure.reason)
     sections = (Section("", (table, *([Listing(items)] if items else []))),)
@@ -183,7 +183,7 @@ def noop_report(result: NoopResult) -> Report:
 
 
 def noop_headline(result: NoopResult) -> str:
-    """How often nothing is called a change, and what to do where that is too often."""
+    """Return how often nothing is called a change, and what to do if that is too often."""
     often = [figure for figure in result.benchmarks if figure.too_often]
     if often:
         worst = max(often, key=lambda figure: figure.changed / figure.runs)
@@ -222,7 +222,7 @@ _TITLES: Final[dict[GateWord, str]] = {
 
 
 def junit(result: GateResult, undecided: Policy) -> str:
-    """A test for each figure. What is undecided fails unless it is to pass; then it is skipped."""
+    """Return JUnit XML, a test for each figure; an undecided one fails, or is skipped if it is to pass."""
     suite = Element("testsuite", name="ajuste gate", tests=str(len(result.benchmarks)))
     counts = {"failures": 0, "errors": 0, "skipped": 0}
     for figure in result.benchmarks:
@@ -259,12 +259,42 @@ _KINDS: Final[dict[tuple[GateWord, Policy], str]] = {
 }
 
 
+# Expectations of a study as tests, in the forms that test runners read.
+# Source: https://testanything.org/tap-version-14-specification.html; Documentation/dev-tools/ktap.rst of Linux.
+
+
+Form = Literal["junit", "tap", "ktap"]
+
+
+def as_tests(form: Form, study: str, expectations: Sequence[Expectation]) -> str:
+    """Return a test for each expectation of ``study``."""
+    if form == "junit":
+        return _expectations_junit(study, expectations)
+    lines = ["TAP version 14" if form == "tap" else "KTAP version 1", f"1..{len(expectations)}"]
+    for place, expectation in enumerate(expectations, start=1):
+        what = visible_line(expectation.what).replace("#", "\\#")
+        lines.append(f"{'ok' if expectation.holds else 'not ok'} {place}{' - ' if form == 'tap' else ' '}{what}")
+        if not expectation.holds:
+            lines.append(f"# found {visible_line(expectation.found)}")
+    return "\n".join(lines) + "\n"
+
+
+def _expectations_junit(study: str, expectations: Sequence[Expectation]) -> str:
+    failures = sum(not expectation.holds for expectation in expectations)
+    suite = Element("testsuite", name=visible_line(study), tests=str(len(expectations)), failures=str(failures))
+    for expectation in expectations:
+        case = SubElement(suite, "testcase", classname=visible_line(study), name=visible_line(expectation.what))
+        if not expectation.holds:
+            SubElement(case, "failure", message=visible_line(f"found {expectation.found}"))
+    return junit_text(suite)
+
+
 # Workflow commands of GitHub Actions.
 # Source: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
 
 
 def github(result: GateResult, undecided: Policy) -> Iterator[str]:
-    """A line for each figure that did not pass."""
+    """Yield a line for each figure that did not pass."""
     for figure in result.benchmarks:
         if figure.verdict != "pass":
             kind = "warning" if figure.verdict == "undecided" and undecided == "pass" else "error"
@@ -286,7 +316,7 @@ def _property(text: str) -> str:
 
 
 def gitlab(result: GateResult, undecided: Policy) -> str:
-    """A JSON document with each figure that did not pass."""
+    """Return a JSON document with each figure that did not pass."""
     issues = [_issue(result, figure, undecided) for figure in result.benchmarks if figure.verdict != "pass"]
     return json.dumps(issues, indent=2, ensure_ascii=True)
 
@@ -319,7 +349,7 @@ _HEIGHT: Final = 20
 
 
 def badge(result: GateResult) -> str:
-    """An SVG picture that says the result; it names nothing of the project."""
+    """Return an SVG picture of the result; it names nothing of the project."""
     count = len(result.having(result.result))
     word = count_of(count, "regression") if result.result == "regression" else result.result
     widths = [_LETTER * len(text) + 10 for text in (_LABEL, word)]

@@ -53,7 +53,7 @@ class Headline:
 
 
 def headlines(results: Results, labels: Labels) -> tuple[Headline, ...]:
-    """One for each deciding metric, the first of which answers the question. Empty where nothing can be said yet."""
+    """Return one for each deciding metric, the answer first; empty where nothing can be said yet."""
     deciding = deciding_metrics(results)
     metrics = [metric for metric in results.metrics if metric.name in deciding] or list(results.metrics[:1])
     by_sentence: dict[str, Headline] = {}
@@ -95,7 +95,6 @@ class _Subject:
         return self._of_verdicts(verdicts) if verdicts else self._described()
 
     def _over_conditions(self) -> str:
-        """What settings do on average over the conditions that the study has too, if it has any."""
         names = {explained.name for explained in self.results.explained if explained.condition}
         conditions = [factor for factor in self.labels.factors if factor.name in names]
         mains = [
@@ -134,7 +133,6 @@ class _Subject:
         return f"{name} {listed(levels)}" if len(levels) <= _MOST_LEVELS else f"{len(levels)} levels of {name}"
 
     def _average(self, factor: str, level: str) -> float | None:
-        """Of the means of all configurations with that level."""
         means = [self._mean(c.name) for c in self.results.configurations if c.levels.get(factor) == level]
         known_means = [mean for mean in means if mean is not None]
         return fmean(known_means) if means and len(known_means) == len(means) else None
@@ -158,7 +156,8 @@ class _Subject:
         return f"{self.results.rule.title} predict {self._title} to within {within} in {every}."
 
     def _of_verdicts(self, verdicts: Sequence[Verdict]) -> Headline:
-        if not self.results.blocks and (self.results.stopped == "failed" or self._is_unmeasured):
+        unmeasured = all(self._mean(c.name) is None for c in self.results.configurations)
+        if not self.results.blocks and (self.results.stopped == "failed" or unmeasured):
             return self._say(f"Nothing was measured: {self.results.stopped_because}.")
         if self.metric.direction == "none":
             return self._say(self._without_direction(verdicts))
@@ -178,10 +177,6 @@ class _Subject:
             return self._say(f"Keep {self._baseline}: {counted} {verb} {self._title}.")
         rest = f"{counted} {verb} {self._title}" if worse else self._title
         return self._say(f"{self._not_settled([v.configuration for v in undecided])}: {rest}.")
-
-    @property
-    def _is_unmeasured(self) -> bool:
-        return all(self._mean(configuration.name) is None for configuration in self.results.configurations)
 
     def _of_best(self, best: Verdict, verdicts: Sequence[Verdict]) -> Headline:
         rivals = self._rivals(best, verdicts)
@@ -282,7 +277,6 @@ class _Subject:
         return f"No effect on {self._title} proved for {which}{after}"
 
     def _trend(self) -> str:
-        """A metric that moves one way along the levels of one numeric factor."""
         if len(self.labels.factors) != 1 or len(self.results.configurations) < _FEWEST_OF_A_TREND:
             return ""
         factor = self.labels.factors[0]
@@ -393,7 +387,6 @@ class _Subject:
         )
 
     def _amounts(self, *values: float) -> tuple[str, ...]:
-        """Each in the unit that suits it, with three digits."""
         return tuple(map(partial(_amount, unit=self.metric.unit), values))
 
 

@@ -34,7 +34,7 @@ from ajuste.report.verdicts import EffectStyle, effect_style, word_badge
 
 
 def listing_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """Those that there are, in the order to be shown."""
+    """Return the sections that ``results`` has, in the order to be shown."""
     sections = (
         kernel_options_section(results),
         machines_section(results, labels),
@@ -54,7 +54,6 @@ def _section(
     depth: Depth = "answer",
     brief: int | None = None,
 ) -> Section:
-    """``lead`` is said before the table and ``source`` after it."""
     footer = (Paragraph(visible_line(source), "dim"),) if source else ()
     blocks = (Paragraph(visible_line(lead)), table, *footer, *more)
     return Section(title, blocks, f"{table.name}-section", depth=depth, brief=brief)
@@ -78,7 +77,7 @@ _COLUMNS: Final = ("Predicted", "Measured", "Residual")
 
 
 def predictions_section(results: Results, labels: Labels) -> Section | None:
-    """The table, or ``None`` if no rule was asked for or it says nothing of this study."""
+    """Return the table; ``None`` without a rule, or if it says nothing of this study."""
     groups = tuple(
         RowGroup(
             f"{metric.title}{f', in {fmt.unit}' if (fmt := prediction_format(predictions, metric)).unit else ''}", lines
@@ -96,14 +95,14 @@ def predictions_section(results: Results, labels: Labels) -> Section | None:
 
 
 def metric_predictions(results: Results, metric: Metric) -> tuple[Prediction, ...]:
-    """The predictions of one metric, in the order of the configurations."""
+    """Return the predictions of one metric, in the order of the configurations."""
     order = {configuration.name: place for place, configuration in enumerate(results.configurations)}
     predictions = (p for p in results.predictions if p.metric == metric.name and p.configuration in order)
     return tuple(sorted(predictions, key=lambda p: order[p.configuration]))
 
 
 def prediction_format(predictions: tuple[Prediction, ...], metric: Metric) -> NumberFormat:
-    """One unit for predicted and measured figures."""
+    """Return one format for predicted and measured figures."""
     residuals = [abs(p.residual) for p in predictions if p.residual]
     return common_format(
         [v for p in predictions for v in (p.low, p.high, p.measured) if v is not None], metric.unit, residuals
@@ -111,14 +110,14 @@ def prediction_format(predictions: tuple[Prediction, ...], metric: Metric) -> Nu
 
 
 def predicted_text(prediction: Prediction, fmt: NumberFormat) -> str:
-    """One figure, or from … to."""
+    """Return the figure, or the range."""
     if prediction.low == prediction.high:
         return fmt.text(prediction.low)
     return f"{fmt.text(prediction.low)} … {fmt.text(prediction.high)}"
 
 
 def residual_text(prediction: Prediction, fmt: NumberFormat) -> str:
-    """What the prediction missed by, in the metric's unit."""
+    """Return what the prediction missed by, in the metric's unit."""
     if prediction.residual is None:
         return NOTHING
     within = prediction.residual == 0 and prediction.low < prediction.high
@@ -160,7 +159,7 @@ _THREE_SIGMA_COLUMNS: Final = (
 
 
 def three_sigma_section(results: Results, labels: Labels) -> Section | None:
-    """The table, or ``None`` if the study did not ask for it."""
+    """Return the table; ``None`` if the study did not ask for it."""
     groups = tuple(
         RowGroup(f"{metric.title}{f', in {fmt.unit}' if (fmt := mean_format(results, metric)).unit else ''}", lines)
         for metric in results.metrics
@@ -230,7 +229,7 @@ _SUMMARY: Final[dict[Agreement, str]] = {
 
 
 def machines_section(results: Results, labels: Labels) -> Section | None:
-    """The deciding effects by machine; ``None`` where there is one machine only."""
+    """Return the deciding effects by machine; ``None`` if there is one machine only."""
     deciding = deciding_metrics(results)
     effects = [effect for effect in results.machines if effect.metric in deciding]
     if not effects:
@@ -281,12 +280,12 @@ _PROOFS_LEAD: Final = (
 
 
 def kernel_proofs(results: Results) -> dict[str, Proof]:
-    """The proofs by the name of the machine; one that is not understood is left out."""
+    """Return the proofs by the machine's name, without any that cannot be parsed."""
     return _kept(results, PROOFS, Proof)
 
 
 def proofs_section(results: Results) -> Section | None:
-    """The table with its evidence, or ``None`` if nothing had to be proved."""
+    """Return the table with its evidence; ``None`` if nothing had to be proved."""
     proofs = kernel_proofs(results)
     if not proofs:
         return None
@@ -300,23 +299,19 @@ def proofs_section(results: Results) -> Section | None:
 
 
 def _proved(seen: Shown) -> Row:
-    return Row(tuple(map(visible_line, (seen.feature, seen.claim, seen.state, _options_in_words(seen)))))
+    options = ", ".join(f"{name.removeprefix('CONFIG_')}={value}" for name, value in seen.options.items())
+    return Row(tuple(map(visible_line, (seen.feature, seen.claim, seen.state, options))))
 
 
 def _evidence(seen: Shown) -> Fact:
     return Fact(seen.feature, seen.state, items=tuple(f"{sight.what}: {sight.found}" for sight in seen.evidence))
 
 
-def _options_in_words(seen: Shown) -> str:
-    """``NUMA=y, ACPI_NUMA=y``."""
-    return ", ".join(f"{name.removeprefix('CONFIG_')}={value}" for name, value in seen.options.items())
-
-
 # In which build options the kernels of a run differ.
 
 
 def kernel_options_section(results: Results) -> Section | None:
-    """The table, or ``None`` if nothing is known to differ."""
+    """Return the table; ``None`` if nothing is known to differ."""
     kernels = _kept(results, KERNEL_OPTIONS, KernelOptions)
     groups = tuple(
         RowGroup(_kernel_title(name, kernel), tuple(map(_kernel_option, kernel.options)))
@@ -344,7 +339,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def _kept(results: Results, place: str, form: type[M]) -> dict[str, M]:
-    """The documents that a run keeps in its environment at ``place``; one that is not understood is left out."""
+    """Documents in the environment at ``place`` that cannot be parsed are left out."""
     documents = results.environment.get(place)
     parsed = {}
     for name, document in documents.items() if isinstance(documents, Mapping) else ():

@@ -28,7 +28,7 @@ _UNITS: Final = (
 
 
 def live_plots(results: Results, labels: Labels) -> tuple[Plot, ...]:
-    """A plot of each metric of an experiment on a running service."""
+    """Return a plot of each metric of an experiment on a running service."""
     if results.live is None:
         return ()
     metrics = {metric.name: metric for metric in results.metrics}
@@ -80,7 +80,7 @@ def _trace(
     fmt: NumberFormat,
     size: float,
 ) -> dict[str, Any]:
-    """What was seen under one configuration, with gaps where another one was tried."""
+    """Gaps are where another configuration was tried."""
     x: list[float | None] = []
     y: list[float | None] = []
     place = 0
@@ -118,7 +118,7 @@ def _band(part: LiveSlice, size: float) -> dict[str, Any]:
 
 
 def live_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """The section with the timeline; nothing of other experiments."""
+    """Return the section with the timeline; empty for other experiments."""
     if results.live is None or not results.live.slices:
         return ()
     pictures = (Picture(plot) for plot in live_plots(results, labels))
@@ -141,7 +141,7 @@ def _sentences(results: Results) -> Iterator[Block]:
 
 
 def live_headline(results: Results) -> str:
-    """The answer where a configuration broke a guard: no verdict says so."""
+    """Return the answer if a configuration broke a guard, which no verdict says; else nothing."""
     baseline = next((configuration.name for configuration in results.configurations if configuration.baseline), "")
     broken = results.live is not None and set(results.live.breaches) - {baseline}
     return results.answer if broken else ""

@@ -59,7 +59,7 @@ _BETTER: Final = {
 
 
 def mail(results: Results, metrics: Sequence[str] = (), study: str = "", mechanism: Results | None = None) -> str:
-    """Return the text; ``metrics`` are the names of those to show, the deciding ones if none is named.
+    """Return the text of a mail on ``metrics``, the deciding ones if none is named.
 
     ``study`` is the text of a study file, which is attached. ``mechanism`` is a run with recordings that explain this
     one, such as the same question in a guest; else those of the run itself are shown.
@@ -71,7 +71,7 @@ def mail(results: Results, metrics: Sequence[str] = (), study: str = "", mechani
 
 
 def attached(study: str, of: str = "") -> str:
-    """The text of a study file below a mail; ``of`` says what it is the study of."""
+    """Return the text of a study file for the end of a mail; ``of`` is the study's subject."""
     return f"\nStudy{f' of {to_ascii(of)}' if of else ''}, as a file for `ajuste run`:\n\n{_ascii_toml(study)}"
 
 
@@ -83,8 +83,9 @@ def compose_mail(
     *,
     figures: bool = True,
 ) -> str:
-    """Return the tables of ``metrics`` below an ``introduction`` and above what is ``explained``, both in paragraphs;
-    without ``figures`` only the normalised ones.
+    """Return the tables of ``metrics`` between ``introduction`` and ``explained``, both in paragraphs.
+
+    Without ``figures`` there are only the normalised tables.
     """
     excerpt = make_excerpt(results)
     subset = excerpt.results
@@ -104,7 +105,7 @@ def compose_mail(
 
 
 def to_ascii(text: str) -> str:
-    """``text`` in ASCII, as one reads it where there are usual ways to write it."""
+    """Return ``text`` in ASCII, with the usual replacements where there are any."""
     plain = "".join(_ASCII.get(letter, letter) for letter in visible_line(text))
     return plain.encode("ascii", "backslashreplace").decode("ascii")
 
@@ -120,7 +121,7 @@ def _ascii_toml(text: str) -> str:
 
 
 def tested_on(results: Results) -> Iterator[str]:
-    """Return the kernels that were tested, and the machine, a paragraph each."""
+    """Yield the kernels that were tested, and the machine, a paragraph each."""
     here = results.environment.get("this machine", {})
     machines = {
         name: about
@@ -178,7 +179,6 @@ def _gains_and_costs(results: Results) -> Iterator[str]:
 
 
 def _mechanism(results: Results, *, of_another: bool) -> Iterator[str]:
-    """What the kernel did otherwise, from the recordings of a run: switches, functions, and the first decision."""
     if not results.explanations:
         return
     labels = result_labels(results)
@@ -219,7 +219,7 @@ def _ending(results: Results, *, figures: bool) -> Iterator[str]:
 
 
 def _command(line: str) -> str:
-    """A command on as many lines as it takes; no word of it is broken."""
+    """No word of it is broken."""
     try:
         words = [shlex.quote(word) for word in shlex.split(line)]
     except ValueError:
@@ -263,7 +263,6 @@ class _Page:
         self._verdicts = {(verdict.configuration, verdict.metric): verdict for verdict in results.verdicts}
 
     def legend(self) -> Iterator[str]:
-        """What the letters mean, if there are any, and which is the baseline."""
         if self._lettered:
             entries = zip(self._columns, self._names, strict=True)
             lines = (
@@ -279,7 +278,6 @@ class _Page:
             yield "\n".join(lines)
 
     def ranking(self) -> Iterator[str]:
-        """The best on each metric, and what cannot be distinguished from it."""
         heads = {configuration.name: head for configuration, head in self._columns}
         by_metric = {
             ranking.metric: ranking
@@ -444,7 +442,6 @@ def _fixed(value: float, width: int, decimals: int = 2) -> str:
 
 
 def _is_certain(verdict: Verdict | None) -> bool:
-    """Whether the difference is certain, on all machines."""
     if verdict is None or verdict.depends_on_machine:
         return False
     none = 1.0 if verdict.scale == "ratio" else 0.0

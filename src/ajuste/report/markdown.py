@@ -37,7 +37,7 @@ _MOST_ROWS: Final = 24
 
 
 def markdown(report: Report) -> str:
-    """``report`` for people to read."""
+    """Return ``report`` as Markdown."""
     parts = [
         f"*{_text(report.question)}*" if report.question else "",
         f"**{_text(report.headline)}**" if report.headline else "",

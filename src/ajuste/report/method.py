@@ -48,13 +48,13 @@ _DEEPEST: Final = 6
 
 
 def environment_facts(environment: Mapping[str, Any]) -> tuple[Fact, ...]:
-    """All branches, of which the inventory, here or of each of several machines, is a page of its own, folded."""
+    """Return the environment as a tree of facts, with inventories folded."""
     elsewhere = {PROOFS, KERNEL_OPTIONS, RELEVANCE, BOOTS}  # They have tables, or notes.
     return _facts({name: value for name, value in environment.items() if name not in elsewhere})
 
 
 def _inventory(document: Any, depth: int) -> tuple[Fact, ...]:
-    """As ``ajuste inventory`` shows it; one that is not understood, as any other mapping."""
+    """What is not an inventory is shown as any other mapping."""
     try:
         areas = inventory_page(Inventory.model_validate(document))
     except ValidationError:
@@ -101,7 +101,6 @@ def clock_notes(results: Results) -> tuple[str, ...]:
 
 
 def _in_the_atlas(results: Results) -> tuple[str, ...]:
-    """How often guests answered as hosts did where the same kind of thing was varied."""
     kind = question_kind(results.factors, catalogue())
     agreed = agreement(kind, [question for question in shipped_atlas().questions if question.kind == kind])
     if not agreed.decided:
@@ -123,7 +122,7 @@ def _is_of_clock(results: Results, note: str) -> bool:
 
 
 def clock_name(results: Results) -> str:
-    """The clock that trials ran under."""
+    """Return the clock that trials ran under."""
     return "virtual clock" if results.clock == "virtual" else "wall clock"
 
 
@@ -159,10 +158,15 @@ MOST_NOTES: Final = 2
 """Notes and remarks on noise that a terminal shows unless details are asked for."""
 
 
+def note_sections(notes: tuple[str, ...], clock: tuple[str, ...]) -> tuple[Section, ...]:
+    """Return the section of notes; the headline sums up those on the ``clock``, so only details have them."""
+    blocks = (Notes(notes, most=MOST_NOTES), Notes(clock, verbose=True))
+    filled = tuple(block for block in blocks if block.texts)
+    return (Section("Notes", filled, "notes"),) if filled else ()
+
+
 def noise_sections(results: Results, notes: Sequence[str] = ()) -> tuple[Section, ...]:
-    """What matters, then all that was looked for, metric by metric; nothing where nothing was looked for. ``notes``
-    stand above it.
-    """
+    """Return the diagnostics that matter, then all by metric; empty if there are none. ``notes`` stand above."""
     diagnostics = results.diagnostics
     if diagnostics is None:
         return ()
@@ -183,7 +187,7 @@ def noise_sections(results: Results, notes: Sequence[str] = ()) -> tuple[Section
 
 
 def matters(results: Results) -> list[str]:
-    """A line for each diagnostic that matters."""
+    """Return a line for each diagnostic that matters."""
     titles = {metric.name: metric.title for metric in results.metrics}
     diagnostics = results.diagnostics.found if results.diagnostics is not None else ()
     return [
@@ -235,7 +239,7 @@ _MOST_LEFT_OUT: Final = 200  # trials that were flagged or failed, a line each
 
 
 def method_facts(results: Results, labels: Labels) -> tuple[Fact, ...]:
-    """Design, clock, seed, confidence: what the verdicts rest on."""
+    """Return what the verdicts rest on: design, clock, seed, confidence."""
     compared = len(results.configurations) > 1
     level = f"{100 * results.level:g} %"
     confidence = f"{level} for all verdicts together" if compared else level
@@ -279,7 +283,7 @@ def _blocks(results: Results) -> str:
 
 
 def settings_parts(results: Results, labels: Labels) -> tuple[Subsection, ...]:
-    """What each factor is, with its levels."""
+    """Return what each factor is, with its levels."""
     levels = {factor.name: factor.levels for factor in results.factors}
     parts = []
     for explained in results.explained:
@@ -311,7 +315,7 @@ _MOST_CAUSES: Final = 3
 
 
 def left_out(results: Results) -> tuple[str, ...]:
-    """Return how many trials were disturbed or failed, and why, in one line; nothing where none was."""
+    """Return how many trials were disturbed or failed, and why, in one line; empty if none was."""
     tally = results.tally
     disturbed = tally.flagged + tally.failed
     if not disturbed:
@@ -341,7 +345,7 @@ def _causes(reason: str) -> list[str]:
 
 
 def each_left_out(results: Results, labels: Labels) -> tuple[str, ...]:
-    """A line for each trial that was flagged or failed, or the first of many; one for all warm-up trials."""
+    """Return a line for each flagged or failed trial, or the first of many; one for all warm-up trials."""
     names = labels.by_name(results)
     tally = results.tally
     lines = [
@@ -356,7 +360,7 @@ def each_left_out(results: Results, labels: Labels) -> tuple[str, ...]:
 
 
 def data_section(results: Results, subset: Results, labels: Labels) -> Section:
-    """Every value, as files and as a table, and what identifies the run."""
+    """Return every value, as files and as a table, and what identifies the run."""
     every = "Every value" if results.elsewhere else "Every trial"
     noun = "value" if results.elsewhere else "trial"
     there = bool(results.trials) or not results.elsewhere

@@ -17,33 +17,35 @@ NOT_SUPPORTED: Final = "not supported"
 
 
 def deciding_metrics(results: Results) -> frozenset[str]:
-    """The names of the metrics that decide when the study stops: by verdicts, or by effects of factors."""
+    """Return the metrics that decide when the study stops: by verdicts, or by effects of factors."""
     every = (*results.verdicts, *results.effects, *results.lines)
     return frozenset(finding.metric for finding in every if finding.deciding)
 
 
 def is_screening(results: Results) -> bool:
-    """Whether the effects of factors, or the lines of a profile, decide, and configurations are only described."""
+    """Return whether effects of factors or lines of a profile decide, and configurations are only described."""
     return bool(results.lines) or any(effect.deciding for effect in results.effects)
 
 
 def metric_verdicts(results: Results, metric: str) -> tuple[Verdict, ...]:
-    """The verdicts on one metric, in the order of the configurations."""
+    """Return the verdicts on one metric, in the order of the configurations."""
     order = {configuration.name: place for place, configuration in enumerate(results.configurations)}
     mine = [verdict for verdict in results.verdicts if verdict.metric == metric]
     return tuple(sorted(mine, key=lambda verdict: order.get(verdict.configuration, len(order))))
 
 
 def described_with_effects(results: Results) -> tuple[Metric, ...]:
-    """The metrics that do not decide, as far as an effect on them is known for any configuration."""
+    """Return the metrics that do not decide but have a known effect in some configuration."""
     deciding = deciding_metrics(results)
     known = {verdict.metric for verdict in results.verdicts if verdict.estimate is not None}
     return tuple(m for m in results.metrics if m.name in known and m.name not in deciding)
 
 
 def not_supported(results: Results) -> tuple[str, ...]:
-    """Why metrics could not be measured: a line for each reason, ``Not supported: cycles, instructions: No such
-    device``. A guest under the virtual clock never has hardware counters; there other figures take their place.
+    """Return why metrics could not be measured, a line for each reason.
+
+    ``Not supported: cycles, instructions: No such device``. A guest under the virtual clock never has hardware
+    counters; there other figures take their place.
     """
     titles: dict[str, list[str]] = {}
     emulated = HARDWARE_METRICS if results.clock == "virtual" else ()
@@ -69,25 +71,25 @@ def _instead(results: Results) -> str:
 
 
 def mean_format(results: Results, metric: Metric) -> NumberFormat:
-    """Unit and decimals for the means of one metric."""
+    """Return unit and decimals for the means of one metric."""
     summaries = [c.metrics[metric.name] for c in results.configurations if metric.name in c.metrics]
     return common_format([s.mean for s in summaries], metric.unit, [s.sd for s in summaries if s.sd is not None])
 
 
 def measured_metrics(results: Results) -> list[Metric]:
-    """Those that at least one configuration has."""
+    """Return the metrics that at least one configuration has."""
     return [
         m for m in results.metrics if any(m.name in configuration.metrics for configuration in results.configurations)
     ]
 
 
 def title_with_unit(metric: Metric, fmt: NumberFormat) -> str:
-    """The heading of a metric's column."""
+    """Return the heading of a metric's column."""
     return f"{metric.title} ({fmt.unit})" if fmt.unit else metric.title
 
 
 def mean_cell(configuration: Measured, metric: Metric, fmt: NumberFormat) -> Cell:
-    """The mean with its standard deviation; in words why there is none."""
+    """Return the mean with its standard deviation, or why there is none."""
     summary = configuration.metrics.get(metric.name)
     if summary is not None:
         return Cell(fmt.text(summary.mean), _spread(summary, metric, fmt))
@@ -103,7 +105,7 @@ def _spread(summary: Summary, metric: Metric, fmt: NumberFormat) -> str:
 
 
 def metric_matrix(results: Results, metrics: Sequence[Metric], labels: Labels, name: str = "") -> Table:
-    """A row for each metric, a column for each configuration."""
+    """Return a row for each metric, a column for each configuration."""
     rows = tuple(
         Row(
             (
@@ -118,7 +120,7 @@ def metric_matrix(results: Results, metrics: Sequence[Metric], labels: Labels, n
 
 
 def described(results: Results, configuration: Measured, metric: Metric, labels: Labels) -> Subsection:
-    """Mean, interval, median and range of the only configuration."""
+    """Return mean, interval, median and range of the only configuration."""
     title = f"{visible_line(metric.title)}: {labels.short(configuration)}"
     summary = configuration.metrics.get(metric.name)
     if summary is None:
@@ -148,7 +150,7 @@ def _between(summary: Summary, fmt: NumberFormat) -> str:
 
 
 def span_text(summary: Summary, fmt: NumberFormat) -> str:
-    """The smallest and the largest value."""
+    """Return the smallest and the largest value."""
     if summary.minimum is None or summary.maximum is None:
         return NOTHING
     return f"{fmt.text(summary.minimum)} … {fmt.text(summary.maximum)}"

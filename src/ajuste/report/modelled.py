@@ -29,7 +29,7 @@ _MISSES: Final[tuple[tuple[str, Callable[[Missed], int]], ...]] = (
 def modelled_tables(
     modelled: ModelledComparison, called: tuple[str, str], function_name: Callable[[str, str], str]
 ) -> list[Table]:
-    """Time by its parts, misses, time by task, and the functions with most of it. ``name_of`` names a function."""
+    """Return time by its parts, misses, time by task, and the functions with most of it."""
     whole = ModelledRow(
         name="All",
         baseline_instructions=sum(row.baseline_instructions for row in modelled.parts),
@@ -98,7 +98,7 @@ def _miss_rows(row: ModelledRow) -> list[Row]:
 def _functions(
     modelled: ModelledComparison, called: tuple[str, str], function_name: Callable[[str, str], str]
 ) -> Table:
-    """Time and misses of each function, where it was the slower one; two figures say how it is in both trials."""
+    """Two figures stand where those of the trials differ."""
 
     def arrow(before: str, after: str) -> str:
         return after if before == after else f"{before} → {after}"
@@ -132,7 +132,7 @@ def _functions(
 
 
 def both_beside(title: str, called: tuple[str, str], rows: Iterable[Row], *more: Column) -> Table:
-    """Figures of the baseline and of the configuration, how far they are apart, and what ``more`` columns say."""
+    """Return both trials' figures and their difference; ``more`` columns follow."""
     columns = (Column("", figure=False), Column(f"{called[0]} (baseline)"), Column(called[1]), Column("Difference"))
     return Table.of((*columns, *more), rows, title=title)
 
@@ -149,7 +149,7 @@ _COLOURS: Final = {
 
 
 def modelled_plot(modelled: ModelledComparison, called: tuple[str, str], name: str) -> Plot | None:
-    """The workload's time under both; ``None`` where it has none."""
+    """Return the workload's time under both; ``None`` where it has none."""
     row = next((part for part in modelled.parts if part.name == "workload"), None)
     if row is None:
         return None

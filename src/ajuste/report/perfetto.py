@@ -48,7 +48,7 @@ class Followed:
 
 
 def write_trace(path: Path, baseline: Followed, alternative: Followed, divergence: Divergence) -> None:
-    """Write both trials to ``path``; ``found`` says where they part. Raises RequestError where that cannot be."""
+    """Write both trials to ``path``; ``divergence`` is where they part. Raises RequestError if it cannot be written."""
     try:
         with open_named(path) as file:
             builder = StreamingTraceProtoBuilder(file)
@@ -59,7 +59,7 @@ def write_trace(path: Path, baseline: Followed, alternative: Followed, divergenc
 
 
 def trace_packets(baseline: Followed, alternative: Followed, divergence: Divergence) -> Iterator[Any]:
-    """The trace, packet by packet (``perfetto.protos.TracePacket``)."""
+    """Yield the trace, packet by packet (``perfetto.protos.TracePacket``)."""
     streams = (baseline.decisions, alternative.decisions)
     pairing = Pairing(*streams)
     pairing.alike_until(*map(decided, streams))
@@ -227,7 +227,6 @@ class _Trial:
         yield from self._calls(calls)
 
     def _system_calls(self) -> Iterator[str]:
-        """Each one's name."""
         names = [
             CostFunction(name=name, file="", space="kernel").system_call or name for name in self._stream.functions
         ]
@@ -274,7 +273,6 @@ class _Trial:
         return self._packet(track_descriptor=pb.TrackDescriptor(uuid=number, name=name))
 
     def parting(self, at_ns: int, sentences: Sequence[str]) -> Iterator[Any]:
-        """That the two part, on a track of its own."""
         yield self._track(self._parting, "Divergence")
         event = pb.TrackEvent(type=pb.TrackEvent.TYPE_INSTANT, track_uuid=self._parting, name="The decisions part here")
         annotation = event.debug_annotations.add(name="why")

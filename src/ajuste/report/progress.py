@@ -42,7 +42,7 @@ class _TrialDisplay(Display):
     _warm_up = 0
 
     def study_begins(self, study: ResolvedStudy) -> None:
-        """``study`` is measured from now on; a search says it again when it has grown."""
+        """Use the names of ``study`` from now on; a search repeats it when it has grown."""
         labels = study_labels(study)
         with self._lock:
             self._names = study_settings(study)
@@ -54,9 +54,6 @@ class _TrialDisplay(Display):
 
     def _name(self, configuration: str) -> str:
         return self._names.get(configuration) or visible_line(configuration)
-
-    def _in_block(self, configuration: str, block: int) -> str:
-        return f"{self._name(configuration)} ({block_name(block, self._warm_up)})"
 
 
 class Progress(_TrialDisplay):
@@ -104,7 +101,7 @@ class Progress(_TrialDisplay):
             self._running[configuration, block] += 1
 
     def trial_done(self, configuration: str, block: int, status: Status, seconds: float) -> None:
-        """A trial has ended that took ``seconds``."""
+        """Record a trial that took ``seconds``."""
         with self._lock:
             self._spent[configuration] = self._spent.get(configuration, 0.0) + seconds
             self._trials[configuration] += 1
@@ -115,7 +112,7 @@ class Progress(_TrialDisplay):
     def search_stands(self, standing: Standing) -> None: ...
 
     def block_done(self, block: int, findings: Sequence[Finding] | None) -> None:
-        """A block that counts (no warm-up) is complete, and this is known after it, if that is new."""
+        """Record a complete block (no warm-up), and what is known after it if that is new."""
         with self._lock:
             self._blocks.add(block)
             if findings is None and self._last_look is not None:
@@ -128,14 +125,16 @@ class Progress(_TrialDisplay):
             self._findings = tuple(findings or ())
 
     def seconds_left(self) -> float | None:
-        """From what the open verdicts still need, and the mean time of a trial of each configuration; never more than
-        the budget. ``None`` before the first block that was measured since entering.
+        """Return what the open verdicts still need, at most the budget; ``None`` before the first block.
+
+        By the mean time of a trial of each configuration since entering.
         """
         with self._lock:
             if self._pace is None or self._last_look is None:
                 return None
             since = self._clock() - self._last_look
-            left = self._pace * self._remaining.seconds(self._mean_seconds) - since
+            mean_seconds = {name: spent / self._trials[name] for name, spent in self._spent.items()}
+            left = self._pace * self._remaining.seconds(mean_seconds) - since
             return max(0.0, min(left, self._budget_left))
 
     @property
@@ -149,10 +148,6 @@ class Progress(_TrialDisplay):
         )
 
     @property
-    def _mean_seconds(self) -> dict[str, float]:
-        return {name: spent / self._trials[name] for name, spent in self._spent.items()}
-
-    @property
     def _budget_left(self) -> float:
         """Seconds of the budget of time."""
         spent = self._clock() - self._started
@@ -163,7 +158,9 @@ class Progress(_TrialDisplay):
             return Group(super().renderable(), *self._estimates())
 
     def lines(self) -> Sequence[str]:
-        running = ", ".join(self._in_block(name, block) for name, block in sorted(self._running))
+        running = ", ".join(
+            f"{self._name(name)} ({block_name(block, self._warm_up)})" for name, block in sorted(self._running)
+        )
         has_begun = self._blocks or self._first_trial is not None
         return [self._now(running), *([self._blocks_text()] if has_begun else [])]
 
@@ -181,7 +178,7 @@ class Progress(_TrialDisplay):
         return SEPARATOR.join(parts)
 
     def _estimates(self) -> Sequence[RenderableType]:
-        """The effects on the first deciding metric; the open ones first where there is no room for all."""
+        """The open ones come first where there is no room for all."""
         if self._metric is None:
             return ()
         mine = [verdict for verdict in self._findings if verdict.metric == self._metric.name]
@@ -250,12 +247,12 @@ class BuildProgress(Display):
             super().say(text)
 
     def compiling(self, expected: int | None) -> None:
-        """Make begins to compile about ``expected`` objects, if that is known."""
+        """Begin to count about ``expected`` objects, if that is known."""
         with self._lock:
             self._began, self._expected, self._count = self._clock(), expected, 0
 
     def compiled(self, count: int) -> None:
-        """So many objects have been compiled since then."""
+        """Record how many objects have been compiled since then."""
         with self._lock:
             self._count = count
 
@@ -319,7 +316,7 @@ class SearchProgress(_TrialDisplay):
     def block_done(self, block: int, findings: Sequence[Finding] | None) -> None: ...
 
     def search_stands(self, standing: Standing) -> None:
-        """What is known after a block."""
+        """Record what is known after a block."""
         with self._lock:
             self._standing = standing
 

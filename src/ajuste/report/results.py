@@ -20,7 +20,6 @@ from ajuste.report.document import (
     Facts,
     Folded,
     Meanings,
-    Notes,
     Paragraph,
     Picture,
     Report,
@@ -32,7 +31,6 @@ from ajuste.report.format import Labels, fixed_levels, result_labels
 from ajuste.report.headline import Headline, headlines
 from ajuste.report.listings import listing_sections
 from ajuste.report.method import (
-    MOST_NOTES,
     clock_name,
     clock_notes,
     data_section,
@@ -40,6 +38,7 @@ from ajuste.report.method import (
     left_out,
     method_facts,
     noise_sections,
+    note_sections,
     other_notes,
     settings_parts,
 )
@@ -74,7 +73,7 @@ _TIMELINES_ABOUT: Final = (
 
 
 def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
-    """Everything that is to be said of ``results``; of very many configurations, only some are shown.
+    """Return the report of ``results``; of very many configurations only some are shown.
 
     ``metrics`` are the names of those that are shown first: those that decide if none is named.
     """
@@ -102,7 +101,7 @@ def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
         *_effects(results, decided, labels),
         *figures,
         *_live(results, labels),
-        *_notes(results, notes),
+        *note_sections(notes, clock_notes(results) if results.clock == "virtual" else ()),
         *noise[:-1],
         *unsettled_sections(results, labels),
         *listing_sections(subset, labels),
@@ -189,7 +188,6 @@ def _explained(results: Results, labels: Labels) -> tuple[Section, ...]:
 
 
 def _counts(results: Results, decided: Sequence[Metric]) -> Block:
-    """How often each verdict was given on each deciding metric."""
     if not decided:
         text = "No verdict yet." if len(results.configurations) > 1 else "Nothing is compared."
         return Paragraph(text, "dim")
@@ -203,7 +201,6 @@ def _badges(results: Results, metric: str) -> tuple[Badge, ...]:
 
 
 def _lead(decided: Sequence[Metric], pictures: dict[str, tuple[Picture, ...]]) -> Picture | None:
-    """The plot of effects on the first metric, which stands beside the answer if it is not too high for that."""
     candidates = pictures[decided[0].name] if decided else ()
     kinds = ("-forest", "-pareto", "-lines")
     return next(
@@ -235,7 +232,6 @@ def _apply(results: Results, answers: Sequence[Headline]) -> tuple[CommandBlock,
 
 
 def _facts(results: Results) -> str:
-    """How much was measured, and how."""
     blocks = (results.counted_blocks,) if results.blocks else ()
     configurations = count_of(len(results.configurations), "configuration")
     if results.elsewhere:
@@ -319,16 +315,7 @@ def _figures(subset: Results, first: Sequence[Metric], labels: Labels) -> tuple[
     return (Section("Figures", (table,), "figures-section", "Figures", "Mean ± standard deviation."),)
 
 
-def _notes(results: Results, notes: tuple[str, ...]) -> tuple[Section, ...]:
-    """The ``notes``; what a virtual clock means the headline says, and this in full where details are asked for."""
-    clock = clock_notes(results) if results.clock == "virtual" else ()
-    blocks = (Notes(notes, most=MOST_NOTES), Notes(clock, verbose=True))
-    there = tuple(block for block in blocks if block.texts)
-    return (Section("Notes", there, "notes"),) if there else ()
-
-
 def _important(results: Results) -> tuple[str, ...]:
-    """What a reader must know before using the figures, the most important first."""
     values = [f"{visible_line(e.name)} = {visible_line(e.initial_value)}" for e in results.explained if e.initial_value]
     named = values and any(factor.name == SETTINGS_FACTOR for factor in results.factors)
     current = (f"Values before the run: {', '.join(values)}.",) if named else ()
@@ -348,7 +335,6 @@ def _changed_levels(results: Results) -> Iterator[str]:
 def _metrics(
     decided: Sequence[Metric], pictures: dict[str, tuple[Picture, ...]], lead: Picture | None
 ) -> tuple[Section, ...]:
-    """The pictures of each deciding metric."""
     sections: list[Section] = []
     for place, metric in enumerate(decided):
         rest = tuple(picture for picture in pictures[metric.name] if picture is not lead)
@@ -369,7 +355,6 @@ def _timelines(results: Results, labels: Labels) -> tuple[Section, ...]:
 
 
 def _others(subset: Results, first: Sequence[Metric], labels: Labels, *, screening: bool) -> tuple[Section, ...]:
-    """What is known of all the other metrics."""
     covered = {metric.name for metric in first} if not screening else set()
     others = [metric for metric in subset.metrics if metric.name not in covered]
     measured = [metric for metric in measured_metrics(subset) if metric.name not in covered]

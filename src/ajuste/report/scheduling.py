@@ -48,7 +48,7 @@ Pair = list[tuple[Recording, Mark, str]]
 def scheduling_plots(
     results: Results, explanation: Explanation, called: tuple[str, ...], name: str
 ) -> tuple[Plot, ...]:
-    """None where something was not recorded. ``called`` are baseline and configuration."""
+    """Return the plots of both recordings; empty if one is missing. ``called`` are baseline and configuration."""
     marks = configuration_marks(results)
     both = (explanation.baseline, explanation.own)
     pair = [
@@ -100,7 +100,6 @@ def _causes(pair: Pair, name: str, legend: tuple[LegendEntry, ...]) -> Plot:
 
 
 def _bars(counts: list[int], places: list[float], mark: Mark, words: str) -> dict[str, Any]:
-    """Thick lines from 0, one for each count."""
     return scatter(
         "lines",
         [end for count in counts for end in (0, count, None)],
@@ -113,7 +112,7 @@ def _bars(counts: list[int], places: list[float], mark: Mark, words: str) -> dic
 def _durations(
     pair: Pair, field: str, title: str, counted: str, name: str, legend: tuple[LegendEntry, ...]
 ) -> Plot | None:
-    """``None`` where there are so few that each could be told."""
+    """``None`` for so few that there is no distribution."""
     spreads: list[tuple[Spread, Mark, str]] = [
         (getattr(recording.workload, field), mark, words) for recording, mark, words in pair
     ]
@@ -212,7 +211,7 @@ _QUANTILES: Final = (("median", "p50_ns", 1), ("p95", "p95_ns", 20), ("p99", "p9
 
 
 def scheduling_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """A section for each explanation of ``results``."""
+    """Return a section for each explanation of ``results``."""
     several = len(results.explanations) > 1
     return tuple(
         _section(results, _in_words(explanation, results, labels), labels, f"scheduling-{place}", several=several)
@@ -221,7 +220,7 @@ def scheduling_sections(results: Results, labels: Labels) -> tuple[Section, ...]
 
 
 def explanation_report(results: Results, explanation: Explanation, *, verbose: bool = False) -> Report:
-    """What is known of one configuration: all of it if ``verbose``, or else a screenful."""
+    """Return what is known of one configuration: all of it if ``verbose``, or else a screenful."""
     labels = result_labels(results)
     explanation = _in_words(explanation, results, labels)
     section = _section(results, explanation, labels, "scheduling", several=False)
@@ -241,7 +240,6 @@ def explanation_report(results: Results, explanation: Explanation, *, verbose: b
 
 
 def _changed(tables: Sequence[Block]) -> Section:
-    """The rows of the first table that differ."""
     more = Paragraph("All tables with --verbose, pictures in the report.")
     whole = next((table for table in tables if isinstance(table, Table)), None)
     rows = [row for group in whole.groups for row in group.rows] if whole else []
@@ -346,7 +344,7 @@ _TaskFigures = Callable[[Recording], dict[str, str]]
 def _named(
     title: str, heads: tuple[str, ...], recordings: list[Recording], task_figures: _TaskFigures
 ) -> tuple[Table, ...]:
-    """What is told by name: the greatest of both."""
+    """The largest entries of either trial."""
     both = [task_figures(recording) for recording in recordings]
     names = dict.fromkeys(name for figures in both for name in list(figures)[:_MOST_LINES])
     rows = tuple(Row((name, *(figures.get(name, NOTHING) for figures in both))) for name in names)

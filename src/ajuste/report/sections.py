@@ -29,7 +29,7 @@ _MOST_CORRELATED: Final = 2
 
 
 def surface_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """A section for each combination of the other factors' levels; nothing where no numeric factors span a surface."""
+    """Return a section for each combination of the other factors' levels; empty without numeric factors."""
     return tuple(
         Section(_title(views[0]), tuple(_blocks(views, place)), f"surface-{place}", "Surface" if place == 0 else "")
         for place, views in enumerate(_groups(results, labels))
@@ -75,7 +75,6 @@ def _deciding_plots(views: Sequence[View], name: str) -> Iterator[Plot]:
 
 
 def _explaining_plots(views: Sequence[View], name: str) -> Iterator[Plot]:
-    """The same picture of each beside each other."""
     from ajuste.report.plots.surface_map import surface_map  # Few reports need NumPy.
 
     maps = [surface_map(view, f"{name}-{place}-map") for place, view in enumerate(views)]
@@ -181,7 +180,7 @@ HISTORY_TITLE = "Through the versions"
 
 
 def history_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """One section with a picture of each metric; nothing where no versions are compared."""
+    """Return a section with a picture of each metric; empty if no versions are compared."""
     groups = _by_metric(results)
     if not groups:
         return ()
@@ -228,7 +227,7 @@ def _change(history: History, step: VersionChange, unit: str) -> str:
 
 
 def search_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """The section on the search; nothing where none was made."""
+    """Return the section on the search; empty if there was none."""
     tuning = results.tuning
     if tuning is None:
         return ()
@@ -246,7 +245,6 @@ def search_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
 
 
 def _search_sentences(tuning: Tuning) -> Iterator[str]:
-    """How it went, and which settings matter; the answer says the rest."""
     in_check = sum(step.phase == "check" for step in tuning.steps)
     searched = len(tuning.steps) - in_check
     yield (
@@ -272,7 +270,7 @@ def _search_sentences(tuning: Tuning) -> Iterator[str]:
 def metric_pictures(
     results: Results, excerpt: Excerpt, metric: Metric, labels: Labels, name: str
 ) -> tuple[Picture, ...]:
-    """Trials, effects, and how the metric depends on each factor."""
+    """Return trials, effects, and how the metric depends on each factor."""
     subset = excerpt.results
     # A line needs all of its levels: of a grid with too many configurations the heat map has them.
     drawn = any(surface.metric == metric.name for surface in results.surfaces)

@@ -11,7 +11,7 @@ from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.console import Console, Sheet, plain_table, sheet
-from ajuste.report.document import Block, Cell, Column, Entry, Fact, Paragraph, Report, Row, RowGroup, Section, Table
+from ajuste.report.document import Cell, Column, Entry, Fact, Paragraph, Report, Row, RowGroup, Section, Table
 from ajuste.report.format import NOTHING, result_labels
 from ajuste.report.headline import headlines
 from ajuste.report.live import live_headline
@@ -35,21 +35,21 @@ class SideBySide:
 
 
 def side_by_side(results: Sequence[Results]) -> SideBySide:
-    """The comparison of those runs, which are called A, B, … in their order."""
+    """Return the comparison of those runs, which are called A, B, … in their order."""
     names = tuple(_LETTERS[place] if place < len(_LETTERS) else str(place + 1) for place in range(len(results)))
     differing = _differing([run.environment for run in results])
     return SideBySide(tuple(results), names, _effects(results), tuple(differing))
 
 
 def effect_text(verdict: Verdict | None) -> str | None:
-    """``−12.3 % improves``; None where a run has no such verdict."""
+    """Return ``−12.3 % improves``; ``None`` without a verdict."""
     if verdict is None:
         return None
     return f"{verdict.effect} {verdict.verdict}"
 
 
 def side_by_side_document(compared: SideBySide) -> dict[str, Any]:
-    """The comparison for programs."""
+    """Return the comparison for programs."""
     names = ("run", "study", "created", "digest", "stopped", "answer", "imported")
     return {
         "runs": [{name: getattr(run, name) for name in names} for run in compared.results],
@@ -66,7 +66,7 @@ def side_by_side_document(compared: SideBySide) -> dict[str, Any]:
 
 
 def print_side_by_side(compared: SideBySide) -> None:
-    """On standard output the answers first, then their effects, and what differs between their environments."""
+    """Print the answers, their effects, and what differs between their environments."""
     effects = (
         (f"{metric}, {configuration}", [effect_text(verdict) for verdict in verdicts])
         for (configuration, metric), verdicts in compared.effects.items()
@@ -95,7 +95,7 @@ def _print_table(
 
 
 def side_by_side_report(compared: SideBySide) -> Report:
-    """The comparison as a page: what each run says, metric by metric how they differ, and where they were measured."""
+    """Return the comparison as a page: the answers, effects metric by metric, and environments."""
     studies = dict.fromkeys(run.title for run in compared.results)
     titles = {metric.name: metric.title for run in compared.results for metric in run.metrics}
     deciding = {verdict.metric for run in compared.results for verdict in run.verdicts if verdict.deciding}
@@ -103,7 +103,7 @@ def side_by_side_report(compared: SideBySide) -> Report:
     effects = [pair for pair in asked if _is_shared(pair[1])]
     single = [pair for pair in asked if not _is_shared(pair[1])]
     others = [pair for pair in compared.effects.items() if pair[0][1] not in deciding]
-    same = "No fact of their environments differs." if not compared.differing else ""
+    shared = _effect_table(compared, effects, titles, "effects")
     return Report(
         title="Runs side by side",
         headline=_headline(compared, deciding),
@@ -112,14 +112,18 @@ def side_by_side_report(compared: SideBySide) -> Report:
         sections=(
             Section(
                 "Effects on what was asked",
-                _blocks(_effect_table(compared, effects, titles, "effects"), "No two runs have a verdict on the same."),
+                (shared if shared.size else Paragraph("No two runs have a verdict on the same."),),
                 "effects-section",
                 "Effects",
                 "Each configuration against its run's own baseline.",
             ),
             Section(
                 "What differs between their environments",
-                (_environment_table(compared),) if compared.differing else (Paragraph(same),),
+                (
+                    _environment_table(compared)
+                    if compared.differing
+                    else Paragraph("No fact of their environments differs."),
+                ),
                 "environment-section",
                 "Environments",
                 "Facts that are alike in all of them are left out.",
@@ -140,7 +144,6 @@ def side_by_side_report(compared: SideBySide) -> Report:
 
 
 def _headline(compared: SideBySide, deciding: set[str]) -> str:
-    """Whether the runs agree where two or more of them have a verdict."""
     shared = [
         [verdict.verdict for verdict in verdicts if verdict is not None]
         for (_, metric), verdicts in compared.effects.items()
@@ -159,17 +162,12 @@ def _is_shared(verdicts: Sequence[Verdict | None]) -> bool:
 
 
 def _run_answer(results: Results) -> str:
-    """The answer in a sentence, as the run's own report begins."""
     answers = headlines(results, result_labels(results))
     return live_headline(results) or (answers[0].sentence if answers else results.answer or results.stopped_because)
 
 
 def _named(compared: SideBySide) -> Iterator[tuple[str, Results]]:
     return zip(compared.names, compared.results, strict=True)
-
-
-def _blocks(table: Table, otherwise: str) -> tuple[Block, ...]:
-    return (table,) if table.size else (Paragraph(otherwise),)
 
 
 def _effect_table(

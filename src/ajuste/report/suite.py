@@ -24,7 +24,6 @@ from ajuste.report.document import (
     Folded,
     Item,
     Listing,
-    Notes,
     Paragraph,
     Picture,
     Report,
@@ -35,7 +34,7 @@ from ajuste.report.document import (
 )
 from ajuste.report.format import NOTHING, Labels, result_labels
 from ajuste.report.mail import attached, compose_mail, tested_on
-from ajuste.report.method import MOST_NOTES, clock_name, clock_notes, other_notes
+from ajuste.report.method import clock_name, clock_notes, note_sections, other_notes
 from ajuste.report.plots.forest import forest_plots
 from ajuste.report.verdicts import ORDER, verdict_text, word_badge
 
@@ -53,12 +52,12 @@ _STATES: Final = {"complete": "", "partial": " It was interrupted; run the same 
 
 
 def suite_report(result: SuiteResult, pages: Path | None = None, page: Path | None = None) -> Report:
-    """The answer first. ``pages`` has the reports of the members, to which ``page`` has links."""
+    """Return the answer and the members, with links from ``page`` to their reports in ``pages``."""
     labels = result_labels(result.results)
     sentences = _answers(result, labels)
     sections = (
         Section("Members", tuple(_tables(result, labels)), "members", "Members", _about(result)),
-        *_note_sections(result),
+        *note_sections(tuple(_notes(result)), clock_notes(result.results)),
         *_pictures(result, labels),
         Section("Reports of the members", tuple(_runs(result, pages, page)), "runs", "Reports"),
     )
@@ -72,9 +71,7 @@ def suite_report(result: SuiteResult, pages: Path | None = None, page: Path | No
 
 
 def suite_mail(result: SuiteResult, studies: Mapping[str, str] = MappingProxyType({})) -> str:
-    """As plain text for a mail: the members in the tables of ``report.mail``, then the text of each one's study file
-    in ``studies``.
-    """
+    """Return the members as a mail, in the tables of ``report.mail``, then each study file in ``studies``."""
     sentences = [*_answers(result, result_labels(result.results)), *_notes(result), *clock_notes(result.results)]
     metrics = [metric.name for metric in result.results.metrics]
     introduction = [result.results.title, *sentences, *tested_on(result.results), _facts(result)]
@@ -88,14 +85,7 @@ def _answers(result: SuiteResult, labels: Labels) -> list[str]:
     return [f"In emulation, {first}" if compared else first, *others]
 
 
-def _note_sections(result: SuiteResult) -> tuple[Section, ...]:
-    blocks = (Notes(tuple(_notes(result)), most=MOST_NOTES), Notes(clock_notes(result.results), verbose=True))
-    there = tuple(block for block in blocks if block.texts)
-    return (Section("Notes", there, "notes"),) if there else ()
-
-
 def _sentences(result: SuiteResult, labels: Labels) -> Iterator[str]:
-    """One for each configuration beside the baseline."""
     measured = [member for member in result.members if member.metrics]
     others = [configuration for configuration in result.results.configurations if not configuration.baseline]
     for configuration in others:
@@ -124,7 +114,6 @@ def _mean_words(mean: SuiteMean) -> str:
 def _interval(
     low: float | None, high: float | None, scale: Scale = "ratio", unit: str = "", like: float | None = None
 ) -> str:
-    """Empty while it is not known."""
     if low is None or high is None:
         return ""
     return f"{change(low, scale, unit, like=like)} to {change(high, scale, unit, like=like)}"
@@ -192,7 +181,6 @@ def _row(metric: Metric, baseline: Measured, others: list[Measured], verdicts: d
 
 
 def _mean_row(result: SuiteResult, direction: Direction, others: list[Measured]) -> Row | None:
-    """None where there is no such mean."""
     by_configuration = {mean.configuration: mean for mean in result.means if mean.direction == direction}
     if not by_configuration:
         return None

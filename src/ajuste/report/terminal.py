@@ -227,7 +227,6 @@ class _Printer:
 
 
 def _without_empty(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
-    """Without the columns in which nothing stands."""
     return _with_columns(
         [place for place in range(len(columns)) if place == 0 or any(_words(row.cells[place]) for row in rows)],
         columns,

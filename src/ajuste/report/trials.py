@@ -16,11 +16,11 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def trials_csv(results: Results) -> str:
-    """All trials in the order they have in ``results``, figures as exactly as they were measured.
+    """Return all trials in the order of ``results``, figures as exactly as they were measured.
 
-    Columns: configuration, the factors' levels, then block, position, seed, attempt, warm_up, status, reason,
-    the machine if there are several, then the metrics in their base units (``elapsed [s]``). A metric that a trial does
-    not have is an empty field. Text that a spreadsheet would take for a formula gets a leading apostrophe (OWASP, "CSV
+    Columns: configuration, the factors' levels, then block, position, seed, attempt, warm_up, status, reason, the
+    machine if there are several, then the metrics in their base units (``elapsed [s]``). A metric that a trial does not
+    have is an empty field. Text that a spreadsheet would take for a formula gets a leading apostrophe (OWASP, "CSV
     Injection").
     """
     if results.elsewhere is not None:
@@ -57,7 +57,6 @@ def trials_csv(results: Results) -> str:
 
 
 def _values_csv(results: Results) -> str:
-    """What was measured elsewhere, with its blocks if it has any."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     blocks = ["block"] if results.blocks else []
@@ -110,7 +109,7 @@ class Excerpt:
 
 
 def make_excerpt(results: Results) -> Excerpt:
-    """All of ``results``, or of many configurations those that differ most, and of many trials some whole blocks."""
+    """Return the configurations that differ most of many, and some whole blocks of many trials; all of few."""
     configurations = _chosen(results)
     if configurations is None and len(results.trials) <= MOST_TRIALS:
         return Excerpt(results)

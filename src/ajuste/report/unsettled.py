@@ -20,7 +20,7 @@ _LARGEST: Final = 1.0
 
 
 def unsettled_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """The section, or nothing where all is decided or could not matter."""
+    """Return the section; empty if all is decided or could not matter."""
     findings = _open(results)
     unmeasured = results.stopped == "irrelevant" or (results.stopped == "failed" and not results.blocks)
     if not findings or unmeasured or results.tuning is not None or results.live is not None:
@@ -43,7 +43,6 @@ def _open(results: Results) -> list[Finding]:
 
 
 def _excluded(results: Results, findings: Sequence[Finding], labels: Labels) -> Iterator[Fact]:
-    """What each interval leaves out; what has none excludes nothing."""
     titles = {metric.name: metric.title for metric in results.metrics}
     names = labels.by_name(results)
     bounded = [finding for finding in findings if known(finding.low) is not None or known(finding.high) is not None]

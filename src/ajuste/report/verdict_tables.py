@@ -10,7 +10,7 @@ from typing import Final
 
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.results import Measured, Results
-from ajuste.model.verdict import Bounds, FactorEffect, LineEffect, Ranked, Ranking, Verdict
+from ajuste.model.verdict import FactorEffect, LineEffect, Ranked, Ranking, Verdict
 from ajuste.model.wording import in_sentence, listed, percent, visible_line
 from ajuste.report.document import Badge, Block, Cell, Column, Paragraph, Row, RowGroup, Section, Table
 from ajuste.report.format import NOTHING, Labels, NumberFormat, common_format, number, numeric_levels
@@ -35,7 +35,7 @@ _SECONDS: Final = ("s", "ms", "us", "µs", "ns")
 
 
 def ranking_sections(results: Results, metrics: Sequence[Metric], labels: Labels) -> tuple[Section, ...]:
-    """Of those of ``metrics`` that have a ranking."""
+    """Return the ranking by each of ``metrics`` that has one."""
     by_metric = {ranking.metric: ranking for ranking in results.rankings}
     chosen = [(metric, by_metric[metric.name]) for metric in metrics if metric.name in by_metric]
     if not chosen:
@@ -62,7 +62,7 @@ def ranking_sections(results: Results, metrics: Sequence[Metric], labels: Labels
 
 
 def ranking_sentence(metric: Metric, ranking: Ranking, names: Mapping[str, str]) -> str:
-    """The best, and what cannot be distinguished from it; ``names`` are those that configurations are called by."""
+    """Return the best, and what cannot be distinguished from it; ``names`` are what configurations are called."""
     winner, rest = names[ranking.winner], [names[name] for name in ranking.contenders[1:]]
     title = in_sentence(visible_line(metric.title))
     if all(ranked.low is None and ranked.high is None for ranked in ranking.others):
@@ -100,9 +100,7 @@ def _ranked_group(results: Results, metric: Metric, ranking: Ranking, labels: La
 
 
 def _ranked_summary(metric: Metric, ranking: Ranking, names: Mapping[str, str]) -> str:
-    """Return such as ``b takes 2.31 times as long as a (95 % interval 2.20 to 2.43); c takes 3.04 times as long (2.95
-    to 3.13)``.
-    """
+    """``b takes 2.31 times as long as a (95 % interval 2.20 to 2.43); c takes 3.04 times as long (2.95 to 3.13)``."""
     parts: list[str] = []
     for ranked in ranking.others:
         estimate, interval = _ranked_figures(ranked)
@@ -170,7 +168,7 @@ _EFFECT: Final = (Column("Effect"), Column("Interval", verbose=True), Column("Ve
 
 
 def verdict_table(results: Results, metrics: Sequence[Metric], labels: Labels, name: str) -> Table | None:
-    """A row for each configuration: what was measured, the effect against the baseline, and its verdict."""
+    """Return a row for each configuration: mean, effect against the baseline, and verdict."""
     chosen = [metric for metric in metrics if metric_verdicts(results, metric.name)]
     if not chosen:
         return None
@@ -245,7 +243,7 @@ def _effect_text(results: Results, verdict: Verdict | None, styles: dict[Scale, 
 
 
 def effect_table(results: Results, metrics: Sequence[Metric], labels: Labels) -> Table | None:
-    """The effects of factors, each averaged over the levels of all others."""
+    """Return the effects of factors, each averaged over the levels of all others."""
     groups = tuple(_effects(results, metric, labels) for metric in metrics if metric_effects(results, metric.name))
     if not groups:
         return None
@@ -274,7 +272,6 @@ def _effects(results: Results, metric: Metric, labels: Labels) -> RowGroup:
 
 
 def _effects_summary(effects: Sequence[FactorEffect], styles: dict[Scale, EffectStyle], labels: Labels) -> str:
-    """Those that are there, and how many of the others are undecided."""
     changing = [effect for effect in effects if effect.verdict not in ("equivalent", "undecided")]
     named = [
         f"{effect_name(effect, labels)} {styles[effect.scale].estimate(effect)} ({effect.verdict})"
@@ -293,7 +290,7 @@ def _effects_summary(effects: Sequence[FactorEffect], styles: dict[Scale, Effect
 
 
 def line_table(results: Results, metrics: Sequence[Metric]) -> Table | None:
-    """The whole first, then the lines from the largest share to the smallest; ``None`` where there are none."""
+    """Return the whole, then the lines from the largest share to the smallest; ``None`` without any."""
     groups = tuple(RowGroup(metric.title, rows) for metric in metrics if (rows := _lines(results, metric)))
     if not groups:
         return None
@@ -335,9 +332,5 @@ def _figures(line: LineEffect, style: EffectStyle) -> tuple[str, ...]:
     part = NOTHING if line.part is None else f"{number(100 * line.part, 0)} %"
     if line.kind == "whole":
         return (style.estimate(line), style.interval(line), part, "", "")
-    sides = (style.estimate(_with(line, bounds)) for bounds in (line.alone, line.last))
+    sides = (style.estimate(line.model_copy(update=bounds.model_dump())) for bounds in (line.alone, line.last))
     return (style.estimate(line), style.interval(line), part, *sides)
-
-
-def _with(line: LineEffect, bounds: Bounds) -> LineEffect:
-    return line.model_copy(update=bounds.model_dump())

@@ -23,7 +23,7 @@ from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 
 
 def supported(results: Results, wanted: str | None = None) -> str:
-    """The name of the configuration to export: ``wanted``, or the best that is better than the baseline.
+    """Return the configuration to export: ``wanted``, or the best that is better than the baseline.
 
     It is better if it improves a deciding metric and worsens none. A person may also want one that only differs on
     metrics that have no better or worse. Raises RequestError where the verdicts support none.
@@ -46,7 +46,7 @@ def supported(results: Results, wanted: str | None = None) -> str:
 
 
 def deciding_verdicts(results: Results, configuration: str) -> list[Verdict]:
-    """What was said of a configuration on the metrics that the study is about."""
+    """Return the verdicts on a configuration by the metrics that the study is about."""
     return _deciding(results).get(configuration, [])
 
 
@@ -131,7 +131,7 @@ _NOT_SET: Final = "is not a setting of a running system"
 
 
 def configuration_export(results: Results, resolved: ResolvedStudy, written: Sequence[Written], name: str) -> Export:
-    """What the configuration ``name`` sets that the baseline does not. ``written`` is what its trials wrote."""
+    """Return what configuration ``name`` sets and the baseline does not; ``written`` is what its trials wrote."""
     chosen, baseline = resolved.find(name), resolved.find(resolved.baseline)
     known = {write.tunable: write for write in written}
     at_baseline = {write.tunable: write.value for write in baseline.writes}
@@ -170,8 +170,9 @@ def configuration_export(results: Results, resolved: ResolvedStudy, written: Seq
 
 
 def why_not_catalogued(write: Write, became: str, known: Catalogue) -> str:
-    """Why a setting of a run, which may be a stranger's, is not written to a file; empty for a place of the catalogue
-    with a value that is one there.
+    """Return why a setting, perhaps a stranger's, is not written to a file; empty if it may be.
+
+    It may be a place of the catalogue with a value that is one there.
     """
     try:
         tunable = known.find_tunable(write.tunable)

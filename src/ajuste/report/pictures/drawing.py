@@ -31,8 +31,9 @@ Frame = tuple[float, float, float, float]
 
 
 def write_pictures(report: Report, directory: Path, form: PictureFormat) -> tuple[Path, ...]:
-    """Draw every plot of the report into ``directory``, which is made if it is missing; the files in the report's
-    order. Raises RequestError where it cannot be written.
+    """Draw every plot into ``directory``, made if missing; return the files in the report's order.
+
+    Raises RequestError where it cannot be written.
     """
     written = []
     try:
@@ -54,7 +55,7 @@ def write_pictures(report: Report, directory: Path, form: PictureFormat) -> tupl
 
 
 def draw(plot: Plot, title: str) -> Figure:
-    """The picture of ``plot`` in the colours of the light theme, with ``title`` and legend."""
+    """Return the picture of ``plot`` in the colours of the light theme, with ``title`` and legend."""
     layout, traces = plot.figure["layout"], plot.figure["data"]
     width, height = _WIDTHS[plot.wide] / _INCH, plot.height / _INCH
     figure = Figure(figsize=(width, height), facecolor=role("card"))
@@ -207,7 +208,6 @@ def _draw_shape(figure: Figure, axes: dict[tuple[str, str], Any], shape: dict[st
 
 
 def _head(figure: Figure, plot: Plot, title: str, top: float) -> None:
-    """Title and legend above all else, from the left."""
     gap = 8 / plot.height
     if plot.legend:
         entries = [_handle(entry) for entry in plot.legend]

@@ -35,8 +35,9 @@ _LABEL_ROOM: Final = 0.11  # of the axis, for a label of a level
 
 
 def curve_plot(results: Results, metric: Metric, factor: Factor, labels: Labels, name: str) -> Plot | None:
-    """A line for each combination of the other factors' levels; ``None`` for fewer than three numeric levels or more
-    lines than can be distinguished.
+    """Return a line for each combination of the other factors' levels.
+
+    ``None`` for fewer than three numeric levels or more lines than can be distinguished.
     """
     numbers = numeric_levels(factor)
     lines = _lines(results, factor, [other.name for other in labels.factors if other.name != factor.name])
@@ -156,7 +157,7 @@ _MEASURED: Final = "series-1"
 
 
 def predicted_plot(results: Results, metric: Metric, labels: Labels, name: str) -> Plot | None:
-    """``None`` where no rule predicts this metric."""
+    """Return figures beside what a rule predicts; ``None`` where none predicts this metric."""
     predictions = metric_predictions(results, metric)
     if not predictions:
         return None

@@ -43,7 +43,7 @@ _FEWEST: Final = 3
 
 
 def pareto_plots(results: Results, metric: Metric, labels: Labels, name: str) -> tuple[Plot, ...]:
-    """A chart for each scale among the effects on ``metric``; nothing for fewer than three effects."""
+    """Return a chart for each scale among the effects on ``metric``; empty for fewer than three effects."""
     return tuple(
         _plot(results, metric, sorted(effects, key=lambda e: e.size, reverse=True)[:_MOST], labels, f"{name}-{scale}")
         for scale, effects in by_scale(metric_effects(results, metric.name)).items()
@@ -113,7 +113,7 @@ _APART: Final = 0.06  # of the distance of two levels, between lines, so that in
 
 
 def interaction_plots(results: Results, metric: Metric, labels: Labels, name: str) -> tuple[Plot, ...]:
-    """A plot for each pair of factors, of the most different lines first; not more than six."""
+    """Return a plot for each pair of factors, of the most different lines first; not more than six."""
     by_pair: dict[tuple[str, str], list[FactorCell]] = {}
     for cell in results.cells:
         if cell.metric == metric.name and known(cell.estimate) is not None:

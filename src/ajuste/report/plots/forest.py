@@ -50,13 +50,13 @@ class EffectAxis:
     band: tuple[float, float]
 
     def place(self, value: float) -> float:
-        """Where a ratio or difference is on the axis (on a logarithmic one still the ratio itself)."""
+        """Return where a ratio or difference is on the axis (on a logarithmic one still the ratio itself)."""
         if self.style.kind == "percent":
             return 100 * (value - 1)
         return value if self.style.kind == "factor" else self.style.fmt.scaled(value)
 
     def interval(self, finding: Finding) -> tuple[float, float]:
-        """Where it begins and ends, cut where it reaches beyond the axis."""
+        """Return where it begins and ends, cut where it reaches beyond the axis."""
         low, high = known(finding.low), known(finding.high)
         return (
             self.low if low is None else max(self.low, self.place(low)),
@@ -64,7 +64,7 @@ class EffectAxis:
         )
 
     def hover_text(self, finding: Finding, name: str, word: str) -> str:
-        """What a finding says of itself: ``name``, estimate, interval, verdict and reason."""
+        """Return ``name``, estimate, interval, verdict and reason of a finding."""
         return (
             f"<b>{plain_lines(name, 40)}</b><br>{plain(self.style.estimate(finding))} "
             f"({plain(self.style.interval(finding))})<br>{plain(word)}<br>{plain_lines(finding.reason, 48)}"
@@ -72,7 +72,7 @@ class EffectAxis:
 
 
 def forest_plots(results: Results, metric: Metric, labels: Labels, name: str) -> tuple[Plot, ...]:
-    """A plot for each scale among the verdicts (some may have fallen back to differences) that has an estimate."""
+    """Return a plot for each scale among the verdicts (some may have fallen back to differences)."""
     return tuple(
         _plot(results, metric, verdicts, labels, f"{name}-{scale}")
         for scale, verdicts in by_scale(metric_verdicts(results, metric.name)).items()
@@ -80,7 +80,7 @@ def forest_plots(results: Results, metric: Metric, labels: Labels, name: str) ->
 
 
 def by_scale(findings: Iterable[AnyFinding]) -> dict[Scale, list[AnyFinding]]:
-    """Those that have an estimate."""
+    """Return the findings that have an estimate, by their scale."""
     groups: dict[Scale, list[AnyFinding]] = {}
     for finding in findings:
         if known(finding.estimate) is not None:
@@ -166,9 +166,7 @@ def _point(x: float, height: int, symbol: str, role: str, text: str) -> dict[str
 
 
 def effect_axis(results: Results, metric: Metric, findings: Sequence[Finding]) -> EffectAxis:
-    """For findings of one scale, wide enough for all estimates, and for intervals as far as they are not very much
-    wider.
-    """
+    """Return an axis for findings of one scale: wide enough for estimates, and for intervals unless far wider."""
     style = effect_style(findings, metric.unit)[findings[0].scale]
     band = _band(results, metric, style)
     bare = EffectAxis(style, -math.inf, math.inf, band)
@@ -205,12 +203,12 @@ def _band(results: Results, metric: Metric, style: EffectStyle) -> tuple[float, 
 
 
 def neutral(style: EffectStyle) -> float:
-    """No effect: a ratio of 1 or a difference of 0."""
+    """Return no effect: a ratio of 1 or a difference of 0."""
     return 0.0 if style.kind == "difference" else 1.0
 
 
 def x_axis(axis: EffectAxis, metric: Metric) -> dict[str, Any]:
-    """``axis`` as plotly has it, with an arrow to where the metric is better."""
+    """Return ``axis`` as plotly has it, with an arrow to where the metric is better."""
     return {**_range(axis), **({"title": {"text": BETTER[metric.direction]}} if metric.direction in BETTER else {})}
 
 
@@ -229,7 +227,7 @@ def _widened(low: float, high: float) -> list[float]:
 
 
 def zone_shapes(axis: EffectAxis) -> list[dict[str, Any]]:
-    """The zone of effects that do not matter, and the line of no effect."""
+    """Return the zone of effects that do not matter, and the line of no effect."""
     nothing = axis.place(neutral(axis.style))
     common = {"xref": "x", "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
     return [
@@ -246,7 +244,7 @@ def zone_shapes(axis: EffectAxis) -> list[dict[str, Any]]:
 
 
 def in_words(style: EffectStyle) -> str:
-    """What the axis shows, to follow a title."""
+    """Return what the axis shows, to follow a title."""
     if style.kind == "percent":
         return ", in %"
     if style.kind == "factor":
@@ -255,7 +253,7 @@ def in_words(style: EffectStyle) -> str:
 
 
 def words_legend(findings: Iterable[Finding], smallest_effect: float) -> tuple[LegendEntry, ...]:
-    """The words of the findings, and the zone of what does not matter."""
+    """Return the verdicts of the findings, and the zone of what does not matter."""
     entries = tuple(LegendEntry(word, SYMBOLS[word], word) for word, _ in tally(findings))
     return (*entries, _zone_legend(smallest_effect))
 
@@ -273,7 +271,7 @@ _ROW: Final = 34
 
 
 def lines_plot(results: Results, metric: Metric, name: str) -> Plot | None:
-    """``None`` where no profile was taken apart, or nothing is known yet."""
+    """Return each line's share; ``None`` if no profile was taken apart, or nothing is known yet."""
     lines = [line for line in metric_lines(results, metric.name) if known(line.estimate) is not None][: _MOST + 1]
     if len(lines) < 2:
         return None

@@ -17,7 +17,7 @@ _MOST_WRITTEN: Final = 16  # columns or rows in which there is room for figures
 
 
 def heatmap_plot(results: Results, metric: Metric, labels: Labels, name: str) -> Plot | None:
-    """The mean of every combination; ``None`` unless there are exactly two factors with two levels or more."""
+    """Return the mean of every combination; ``None`` unless exactly two factors have two levels or more."""
     if len(labels.factors) != 2 or any(len(factor.levels) < 2 for factor in labels.factors):
         return None
     down, across = labels.factors
@@ -90,7 +90,7 @@ _ROW: Final = 26
 
 
 def correlation_plot(results: Results, metric: Metric, name: str) -> Plot | None:
-    """The strongest of all; ``None`` where there are none."""
+    """Return the strongest correlations; ``None`` where there are none."""
     correlations = [correlation for correlation in results.correlations if correlation.metric == metric.name][:_MOST]
     if not correlations:
         return None
@@ -134,14 +134,12 @@ def correlation_plot(results: Results, metric: Metric, name: str) -> Plot | None
 
 
 def correlation_text(correlation: Correlation) -> str:
-    """``ρ = 0.93, 0.84 to 0.97``."""
+    """Return ``ρ = 0.93, 0.84 to 0.97``."""
     return f"ρ = {number(correlation.rho, 2)}, {number(correlation.low, 2)} to {number(correlation.high, 2)}"
 
 
 def strongest(results: Results, metric: Metric) -> Sequence[Correlation]:
-    """Those of ``metric`` that are certainly there, with metrics that do not say the same in other words: figures of
-    the same unit.
-    """
+    """Return the certain correlations of ``metric`` with metrics of another unit: those of the same say the same."""
     units = {m.name: m.unit for m in results.metrics}
     return [
         correlation

@@ -26,7 +26,7 @@ from ajuste.report.plots.plot import (
 
 
 def importance_plot(tuning: Tuning, metric: Metric) -> Plot | None:
-    """``None`` where nothing is known of it."""
+    """Return each factor's share of the variation; ``None`` if it is not known."""
     if not tuning.importance:
         return None
     importances = list(reversed(tuning.importance))
@@ -68,7 +68,7 @@ def importance_plot(tuning: Tuning, metric: Metric) -> Plot | None:
 
 
 def front_plot(results: Results, tuning: Tuning, metrics: tuple[Metric, ...]) -> Plot | None:
-    """Changes against the baseline on the first two objectives; ``None`` with only one."""
+    """Return changes against the baseline on the first two objectives; ``None`` with only one."""
     if len(metrics) < 2 or not tuning.steps:
         return None
     ratios = [scale == "ratio" for scale in tuning.scales]
@@ -151,7 +151,7 @@ LOOKS: Final[dict[Phase, tuple[str, str, str]]] = {
 
 
 def search_history_plot(tuning: Tuning, metric: Metric) -> Plot | None:
-    """Changes of the first objective against the baseline of the same block; ``None`` without any trial."""
+    """Return changes of the first objective against the block's baseline; ``None`` without any trial."""
     if not tuning.steps:
         return None
     ratio = tuning.scales[0] == "ratio"
@@ -178,7 +178,7 @@ def search_history_plot(tuning: Tuning, metric: Metric) -> Plot | None:
 
 
 def drawn_value(value: float, ratio: bool) -> float:
-    """As it is drawn: a ratio in percent of change."""
+    """Return a ratio in percent of change, or the difference itself."""
     return 100 * (value - 1) if ratio else value
 
 
@@ -242,8 +242,9 @@ _CHOSEN: Final = Marker("diamond", 13, "series-2", "card")
 
 
 def search_map(results: Results, tuning: Tuning, metric: Metric, labels: Labels) -> Plot | None:
-    """``None`` where no two factors have an order. A point with other levels of further factors lies where its two
-    levels are.
+    """Return what the model expects over two factors; ``None`` where no two have an order.
+
+    A point with other levels of further factors lies where its two levels are.
     """
     expected = tuning.expected
     if expected is None:

@@ -56,19 +56,19 @@ class View:
         return in_unit(self.fmt.unit)
 
     def name(self, configuration: str) -> str:
-        """The levels of a configuration along the axes."""
+        """Return the levels of a configuration along the axes."""
         levels = self.configurations[configuration].levels
         return ", ".join(self.labels.level(axis.factor, levels[axis.factor]) for axis in self.surface.axes)
 
     def bounds(self, point: SurfacePoint) -> str:
-        """The point's interval in words."""
+        """Return the point's interval in words."""
         if point.low is None or point.high is None:
             return "no interval yet"
         return f"{self.fmt.text(point.low)} … {self.fmt.with_unit(point.high)}"
 
 
 def surface_view(results: Results, surface: Surface, labels: Labels, names: Mapping[str, str]) -> View:
-    """``surface``, of ``results``, made ready to be drawn."""
+    """Return ``surface``, of ``results``, made ready to be drawn."""
     configurations = {c.name: c for c in results.configurations}
     metric = next(metric for metric in results.metrics if metric.name == surface.metric)
     cells = {
@@ -88,20 +88,21 @@ def surface_view(results: Results, surface: Surface, labels: Labels, names: Mapp
 
 
 def places(axis: SurfaceAxis) -> list[float]:
-    """Where the levels stand: plotly's own logarithmic axes know no cells of unequal width."""
+    """Return where the levels stand: plotly's own logarithmic axes know no cells of unequal width."""
     return [math.log10(value) for value in axis.values] if axis.scale == "log" else list(axis.values)
 
 
 def edges(axis: SurfaceAxis) -> list[float]:
-    """The bounds of the levels' cells: half way to the neighbours, and as far at the ends."""
+    """Return the bounds of the levels' cells: half way to the neighbours, and as far at the ends."""
     at = places(axis)
     middles = [(left + right) / 2 for left, right in pairwise(at)]
     return [2 * at[0] - middles[0], *middles, 2 * at[-1] - middles[-1]]
 
 
 def level_ticks(axis: SurfaceAxis, labels: Labels, *, upright: bool = False) -> dict[str, Any]:
-    """Ticks at all levels; a label only where it does not run into the one before or into the last, on a screen as
-    narrow as a telephone's. A unit that all levels have stands in the title.
+    """Return ticks at all levels, with labels where there is room on a telephone, the last one always.
+
+    A unit that all levels have stands in the title.
     """
     at = places(axis)
     texts, unit = _without_unit([labels.level(axis.factor, level) for level in axis.levels])
@@ -150,14 +151,15 @@ Line = tuple[dict[str, str], list[tuple[float, SurfacePoint]]]
 
 
 def surface_curves(view: View, along: int, name: str) -> Plot | None:
-    """Along the axis at place ``along``; of more lines than can be distinguished some at even distances, with those of
-    the baseline and the best. ``None`` for fewer than three points on every line.
+    """Return the curves along axis ``along``; ``None`` for fewer than three points on every line.
+
+    Of more lines than can be distinguished some at even distances are shown, with those of the baseline and the best.
     """
     axis = view.surface.axes[along]
     lines = _chosen(view, [line for line in _lines(view, axis) if len(line[1]) > 2])
     if not lines:
         return None
-    series = [_mark(place, len(lines)) for place in range(len(lines))]
+    series = [mark(place if len(lines) > 1 else 1) for place in range(len(lines))]
     curves = [next((c for c in view.surface.curves if (c.along, c.fixed) == (axis.factor, f)), None) for f, _ in lines]
     divided = [place for place, curve in enumerate(curves) if curve and curve.regions]
     traces = [_line(view, line, series[place], _shift(axis, place, len(lines))) for place, line in enumerate(lines)]
@@ -214,10 +216,6 @@ def _chosen(view: View, lines: list[Line]) -> list[Line]:
     for place in (round(step * index) for index in range(SERIES)):
         kept |= {place} if len(kept) < SERIES else set()
     return [lines[place] for place in sorted(kept)]
-
-
-def _mark(place: int, count: int) -> Mark:
-    return mark(place if count > 1 else 1)
 
 
 def _shift(axis: SurfaceAxis, place: int, count: int) -> float:

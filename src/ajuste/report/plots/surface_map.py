@@ -23,7 +23,7 @@ _CONTOURS: Final = 8
 
 
 def surface_map(view: View, name: str, *, wide: bool = False) -> Plot | None:
-    """``None`` unless there are two axes, and more than one level of each was tried with others of the other."""
+    """Return the map; ``None`` unless there are two axes whose levels were tried in several combinations."""
     axes = view.surface.axes
     if len(axes) != 2 or len(view.cells) < len(axes[0].levels) + len(axes[1].levels):
         return None
@@ -34,9 +34,11 @@ def surface_map(view: View, name: str, *, wide: bool = False) -> Plot | None:
     limits = float(np.nanmin(filled)), float(np.nanmax(filled))
     traces = [_cells(view, scaled, limits, wide=wide), *_contours(view, filled, limits)]
     if np.any(np.isfinite(guessed)):
-        traces += [_guessed(view, guessed, limits), _measured_dots(view)]
+        measured_names = [point.configuration for point in view.cells.values()]
+        traces += [_guessed(view, guessed, limits), _marks(view, measured_names, "circle", 5, "muted")]
     baseline = [c.name for c in view.configurations.values() if c.baseline]
-    traces += _outline(view, view.surface.best_set, "solid") + _outline(view, baseline, "dash") + _best(view)
+    traces += _outline(view, view.surface.best_set, "solid") + _outline(view, baseline, "dash")
+    traces += [_marks(view, [view.surface.best], "star", 13, "series-2")] if view.surface.best else []
     strong = "larger" if view.metric.direction == "none" else "better"
     across, up = axes
     return Plot(
@@ -189,19 +191,8 @@ def _contours(view: View, z: Array, limits: tuple[float, float]) -> list[dict[st
 
 
 def _guessed(view: View, z: Array, limits: tuple[float, float]) -> dict[str, Any]:
-    return {**_heat(view, z, limits), "opacity": _FADED, "hovertext": _not_measured(z)}
-
-
-def _not_measured(z: Array) -> list[list[str]]:
-    return [["interpolated, not measured" if math.isfinite(value) else "" for value in row] for row in z]
-
-
-def _measured_dots(view: View) -> dict[str, Any]:
-    return _marks(view, [point.configuration for point in view.cells.values()], "circle", 5, "muted")
-
-
-def _best(view: View) -> list[dict[str, Any]]:
-    return [_marks(view, [view.surface.best], "star", 13, "series-2")] if view.surface.best else []
+    hovers = [["interpolated, not measured" if math.isfinite(value) else "" for value in row] for row in z]
+    return {**_heat(view, z, limits), "opacity": _FADED, "hovertext": hovers}
 
 
 def _marks(view: View, names: list[str], symbol: str, size: int, role: str) -> dict[str, Any]:
@@ -222,7 +213,7 @@ def _marks(view: View, names: list[str], symbol: str, size: int, role: str) -> d
 
 
 def level_index(view: View, configuration: str, axis: int) -> int:
-    """The place of a configuration's level along one of the surface's axes."""
+    """Return the place of a configuration's level along one of the surface's axes."""
     surface_axis = view.surface.axes[axis]
     return surface_axis.levels.index(view.configurations[configuration].levels[surface_axis.factor])
 

@@ -18,7 +18,7 @@ _WORDS: Final = {"growth": "growth since the workload's start", "rate": "rate", 
 
 
 def timelines_plot(results: Results, labels: Labels) -> Plot | None:
-    """All figures aligned; ``None`` if nothing was sampled.
+    """Return all figures aligned; ``None`` if nothing was sampled.
 
     A bold line for the trial in the middle of each configuration, thin ones for others; the band is the workload's
     time, a diamond a delay.
@@ -49,7 +49,7 @@ def timelines_plot(results: Results, labels: Labels) -> Plot | None:
     layout["xaxis"] = {
         "anchor": "y" if rows == 1 else f"y{rows}",
         "title": {"text": "seconds since the workload's start"},
-        "range": [0, _last(figures)],
+        "range": [0, max((line.at_s[-1] for sampled in figures for line in sampled.lines), default=1.0) or 1.0],
     }
     return Plot(
         name="timelines",
@@ -62,10 +62,6 @@ def timelines_plot(results: Results, labels: Labels) -> Plot | None:
         legend=tuple(_legend(results, seen, marks, labels)),
         wide=True,
     )
-
-
-def _last(figures: tuple[SampledFigure, ...]) -> float:
-    return max((line.at_s[-1] for sampled in figures for line in sampled.lines), default=1.0) or 1.0
 
 
 def _traces(

@@ -37,7 +37,7 @@ _LOG_SPAN: Final = 30.0  # figures that span more than this are drawn on a logar
 
 
 def trial_kind(trial: Point) -> Kind:
-    """How a trial is drawn."""
+    """Return how a trial is drawn."""
     if trial.status == "failed":
         return "failed"
     if trial.status != "ok":
@@ -46,28 +46,28 @@ def trial_kind(trial: Point) -> Kind:
 
 
 def clean_trials(results: Results, metric: Metric) -> list[Point]:
-    """Those that count and have a value of ``metric``."""
+    """Return the trials that count and have a value of ``metric``."""
     return [trial for trial in results.trials if trial_kind(trial) == "clean" and metric.name in trial.metrics]
 
 
 def trial_symbol(kind: Kind, symbol: str) -> str:
-    """The symbol of a trial whose configuration has the symbol ``own``."""
+    """Return the symbol of a trial whose configuration has ``symbol``."""
     return symbol if kind == "clean" else f"{symbol}-open" if kind == "warm-up" else _LEGEND[kind][1]
 
 
 def kind_legend(trials: Iterable[Point]) -> tuple[LegendEntry, ...]:
-    """Entries for those kinds other than clean that occur."""
+    """Return entries for the kinds other than clean that occur."""
     present = {trial_kind(trial) for trial in trials}
     return tuple(LegendEntry(*_LEGEND[kind], "muted") for kind in KINDS if kind != "clean" and kind in present)
 
 
 def place_word(results: Results) -> str:
-    """What a trial's ``block`` counts: blocks, or where results of elsewhere have none the values of a file."""
+    """Return what a trial's ``block`` counts: blocks, or values of a file measured elsewhere without any."""
     return "place in the file" if results.elsewhere is not None and not results.blocks else "block"
 
 
 def hover_text(trial: Point, label: str, metric: Metric, fmt: NumberFormat, place: str = "block") -> str:
-    """What a trial says of itself: configuration, block (``place``), seed, figure, and what was wrong with it."""
+    """Return configuration, block (``place``), seed, figure, and what was wrong with a trial."""
     value = trial.metrics.get(metric.name)
     lines = [
         f"<b>{plain_lines(label, 40)}</b>",
@@ -84,22 +84,20 @@ def hover_text(trial: Point, label: str, metric: Metric, fmt: NumberFormat, plac
 
 
 def exact(metric: Metric, values: Iterable[float]) -> NumberFormat:
-    """Unit for an axis and for single figures, which show more digits than means do."""
+    """Return the format for an axis and for single figures, which show more digits than means do."""
     fmt = common_format(values, metric.unit)
     return NumberFormat(fmt.unit, fmt.divisor, fmt.decimals if fmt.decimals == 0 else min(9, fmt.decimals + 2))
 
 
 def axis_type(values: Iterable[float]) -> Literal["log", "linear"]:
-    """Logarithmic where all figures are positive and span more than a decade and a half."""
+    """Return ``log`` where all figures are positive and span more than a decade and a half."""
     figures = list(values)
     spans = bool(figures) and min(figures) > 0 and max(figures) / min(figures) > _LOG_SPAN
     return "log" if spans else "linear"
 
 
 def figure_axis(values: Sequence[float]) -> dict[str, Any]:
-    """An axis for figures: logarithmic where ``axis_type`` says so, then with labels at powers of ten if they span
-    enough of them; room around figures that are all alike.
-    """
+    """Return an axis for figures, logarithmic where ``axis_type`` says so, with room around equal ones."""
     if axis_type(values) == "log":
         powers = math.log10(max(values) / min(values))
         return {"type": "log", "dtick": 1 if powers > 1.9 else "D2", "minor": {"ticks": "outside", "ticklen": 2}}
@@ -118,7 +116,7 @@ _NO_FIGURE: Final = {"range": [-1, 1], "tickvals": [0], "ticktext": ["no figure"
 
 
 def trials_plot(results: Results, metric: Metric, labels: Labels, name: str) -> Plot:
-    """A mark for every trial, also for those that have no figure: they stand on a line of their own."""
+    """Return a mark for every trial; those without a figure stand on a line of their own."""
     values = [t.metrics[metric.name] for t in results.trials if metric.name in t.metrics]
     fmt = exact(metric, values)
     by_block = len(results.configurations) <= MOST_MARKED
@@ -141,14 +139,14 @@ def trials_plot(results: Results, metric: Metric, labels: Labels, name: str) -> 
 
 
 def configuration_marks(results: Results) -> dict[str, Mark]:
-    """A mark for every configuration; the baseline's is in the colour of text."""
+    """Return a mark for every configuration; the baseline's is in the colour of text."""
     others = (c.name for c in results.configurations if not c.baseline)
     marks = {name: mark(1 + place % (SERIES - 1)) for place, name in enumerate(others)}
     return {c.name: marks.get(c.name, mark(0)) for c in results.configurations}
 
 
 def configuration_legend(results: Results, labels: Labels, symbol: str = "") -> tuple[LegendEntry, ...]:
-    """An entry for every configuration; ``symbol`` where it is not that of its mark."""
+    """Return an entry for every configuration; ``symbol`` where it is not that of its mark."""
     marks = configuration_marks(results)
     return tuple(
         LegendEntry(
@@ -261,7 +259,7 @@ def _block_ticks(results: Results) -> dict[str, Any]:
 
 
 def course_plot(results: Results, metric: Metric, name: str) -> Plot | None:
-    """The mean of every block against that of all; ``None`` where nothing is known of it."""
+    """Return the mean of every block against that of all; ``None`` where nothing is known of it."""
     courses = results.diagnostics.courses if results.diagnostics is not None else ()
     course = next((candidate for candidate in courses if candidate.metric == metric.name), None)
     if course is None:
@@ -302,7 +300,7 @@ _JITTER: Final = 0.28
 
 
 def small_plot(results: Results, metric: Metric, labels: Labels, name: str) -> Plot | None:
-    """Clean trials in order of blocks from left to right, and a bar at their mean; ``None`` if there are none."""
+    """Return clean trials in order of blocks, and a bar at their mean; ``None`` if there are none."""
     clean = clean_trials(results, metric)
     if not clean:
         return None
@@ -327,7 +325,8 @@ def small_plot(results: Results, metric: Metric, labels: Labels, name: str) -> P
             )
         )
         if summary := configuration.metrics.get(metric.name):
-            traces.append(_bar(place, fmt.scaled(summary.mean)))
+            mean, look = fmt.scaled(summary.mean), {"color": variable("muted"), "width": 2}
+            traces.append(scatter("lines", [place - 0.36, place + 0.36], [mean, mean], line=look))
     ticks = [labels.short(configuration) for configuration in results.configurations]
     axis = level_axis(ticks, width=12)
     if not few:
@@ -346,7 +345,3 @@ def small_plot(results: Results, metric: Metric, labels: Labels, name: str) -> P
         ),
         height=210,
     )
-
-
-def _bar(place: int, mean: float) -> dict[str, Any]:
-    return scatter("lines", [place - 0.36, place + 0.36], [mean, mean], line={"color": variable("muted"), "width": 2})
