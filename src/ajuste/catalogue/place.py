@@ -220,7 +220,7 @@ def instance(parts: Mapping[str, InstanceKind], tunable: Tunable, text: str) -> 
     read = [parts[name].read(word) for name, word in zip(tunable.parts, words, strict=False)]
     names = [name for name in read if name is not None]
     if len(words) != len(tunable.parts) or len(names) != len(words):
-        raise RequestError(f"{text!r} is not a {kind(parts, tunable)}; expected {one_of_several(parts, tunable)}")
+        raise RequestError(f"{text!r} is not a {kind(parts, tunable)}; expected {instance_form(parts, tunable)}")
     return tunable.instance(dict(zip(tunable.parts, names, strict=True)))
 
 
@@ -234,7 +234,7 @@ def kind(parts: Mapping[str, InstanceKind], tunable: Tunable) -> str:
     return " of a ".join(parts[name].title for name in reversed(tunable.parts))
 
 
-def one_of_several(parts: Mapping[str, InstanceKind], tunable: Tunable) -> str:
+def instance_form(parts: Mapping[str, InstanceKind], tunable: Tunable) -> str:
     """Return how an instance is written, in words."""
     return f"a name such as {example(parts, tunable).name}"
 

@@ -217,12 +217,12 @@ def _instead(tunable: Tunable, other: Tunable, current: Current) -> Text:
 
 def _matters(tunable: Tunable) -> str:
     """``if swap is on, and pages are swapped``."""
-    return f"if {', and '.join(condition.met for condition in catalogue().conditions_of(tunable))}"
+    return f"if {', and '.join(condition.met for condition in catalogue().relevance_conditions(tunable))}"
 
 
 def _counters(tunable: Tunable) -> str:
     """The kernel's counters that show whether it can matter."""
-    conditions = catalogue().conditions_of(tunable)
+    conditions = catalogue().relevance_conditions(tunable)
     return ", ".join(dict.fromkeys(name for condition in conditions for name in condition.counters))
 
 
