@@ -182,7 +182,7 @@ def _number(name: str, asked: str, unit: str, limits: str) -> int:
         number = whole_number(asked, unit)
     except WrongStep:
         raise RequestError(
-            f"{name} = {asked!r} is not a whole number{_of(unit)}; expected steps of {step(unit)}"
+            f"{name} = {asked!r} is not a whole number{_unit_suffix(unit)}; expected steps of {step(unit)}"
         ) from None
     if number is not None:
         return number
@@ -227,7 +227,7 @@ def _limits(minimum: int | None, maximum: int | None, unit: str) -> str:
     return f"up to {maximum}{_in(unit)}" if maximum is not None else "a whole number"
 
 
-def _of(unit: str) -> str:
+def _unit_suffix(unit: str) -> str:
     return f" of {unit}" if unit else ""
 
 

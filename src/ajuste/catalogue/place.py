@@ -144,7 +144,7 @@ def companions(
     named = (_same_instance(tunables[name], tunable) for name in tunable.companions)
     places = (location(where) for other in named if (where := other.place_in(version)) and can_change(other))
     locations = [place for place in places if not isinstance(place, Marker)]
-    listed = chain.from_iterable(sorted(files(_of(path, tunable))) for path in tunable.companion_directories)
+    listed = chain.from_iterable(sorted(files(_filled_path(path, tunable))) for path in tunable.companion_directories)
     locations += [FileLocation(path=path) for path in listed]
     return tuple(dict.fromkeys(locations))
 
@@ -153,7 +153,7 @@ def _same_instance(other: Tunable, tunable: Tunable) -> Tunable:
     return other.instance(tunable.chosen) if other.parts else other
 
 
-def _of(path: str, tunable: Tunable) -> str:
+def _filled_path(path: str, tunable: Tunable) -> str:
     return re.sub(r"\{([a-z]+)\}", lambda match: tunable.chosen[match[1]], path)
 
 

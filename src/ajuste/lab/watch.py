@@ -241,7 +241,9 @@ def time_left(
     """
     budget = study.budget
     spans = sorted(
-        (_time(trial.started), trial.host_seconds) for trial in trials if trial.started and trial.host_seconds > 0
+        (datetime.fromisoformat(trial.started).timestamp(), trial.host_seconds)
+        for trial in trials
+        if trial.started and trial.host_seconds > 0
     )
     if not spans or not done:
         return None
@@ -271,10 +273,6 @@ def time_left(
     left = max(0.0, left - underway, wall * (budget.min_seconds - running))
     most = math.inf if not budget.max_minutes else max(0.0, wall * (60 * budget.max_minutes - running))
     return min(left, most), rest.at_most or left >= most
-
-
-def _time(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()
 
 
 class Watches:

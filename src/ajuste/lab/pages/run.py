@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
@@ -158,19 +157,15 @@ def _resumed(lab: Laboratory, run: Run) -> Job:
 def _extended(lab: Laboratory, run: Run) -> Job:
     """With twice the budget: what was measured counts."""
     document = lab.service.document(run)
-    return lab.service.start(
-        {**document, "budget": _doubled(run, document.get("budget", {}))}, asked=_study_author(run)
-    )
+    budget = ResolvedStudy.model_validate_json(run.resolved).study.budget
+    twice = {"max_blocks": min(2 * budget.max_blocks, 100_000), "max_minutes": 2 * budget.max_minutes}
+    more = {**document, "budget": {**document.get("budget", {}), **twice}}
+    return lab.service.start(more, asked=_study_author(run))
 
 
 def _study_author(run: Run) -> Asked | None:
     """What was imported may start only what a bundle may."""
     return Asked("bundle") if run.imported else None
-
-
-def _doubled(run: Run, budget: Mapping[str, Any]) -> dict[str, Any]:
-    current = ResolvedStudy.model_validate_json(run.resolved).study.budget
-    return {**budget, "max_blocks": min(2 * current.max_blocks, 100_000), "max_minutes": 2 * current.max_minutes}
 
 
 def _again(lab: Laboratory, run: Run) -> Job:

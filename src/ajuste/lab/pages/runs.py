@@ -18,7 +18,6 @@ from starlette.routing import Route
 
 from ajuste.lab.access import IMPORT, LARGEST_BUNDLE
 from ajuste.lab.index import NOTHING_KNOWN, RunFacts
-from ajuste.lab.jobs import Job
 from ajuste.lab.rendering import Form, document_page, handled, page, request_lab
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible_line
@@ -100,7 +99,8 @@ def listed(request: Request) -> Response:
     def place(other: int) -> str:
         return "/?" + urlencode({**given, "page": other})
 
-    jobs = [job for job in lab.service.jobs.all()[:8] if _is_news(job)]
+    # Only the list says what becomes of a job that has no run yet.
+    jobs = [job for job in lab.service.jobs.all()[:8] if not job.run and (job.alive or job.problem)]
     return page(
         request,
         "runs.html.j2",
@@ -189,11 +189,6 @@ def _number(text: str, count: int) -> int:
     """The nearest page that there is."""
     number = int(text) if text.isdecimal() and len(text) < 9 else 1
     return max(1, min(number, -(-count // ON_A_PAGE)))
-
-
-def _is_news(job: Job) -> bool:
-    """Whether a job has no run yet, so that only this says what becomes of it."""
-    return not job.run and (job.alive or bool(job.problem))
 
 
 def compared(request: Request) -> Response:

@@ -58,6 +58,7 @@ def show(request: Request) -> Response:
         for head in heads
         if any(name.partition("[")[0] == tunable.entry for name in facts.get(head.id, NOTHING_KNOWN).settings)
     ]
+    related = (*tunable.see, *filter(None, (tunable.successor, tunable.predecessor)))
     return page(
         request,
         "tunable.html.j2",
@@ -71,7 +72,7 @@ def show(request: Request) -> Response:
         rows=[run_row(head, facts[head.id], going_on=False) for head in touched[:_MOST_RUNS]],
         try_it=_try_it(tunable),
         here_address=f"{tunable_address(tunable)}/here",
-        others=[known.tunables[name] for name in (*tunable.see, *_kin(tunable)) if name in known.tunables],
+        others=[known.tunables[name] for name in related if name in known.tunables],
         place=tunable_address,
     )
 
@@ -92,10 +93,6 @@ def here(request: Request) -> Response:
 def tunable_address(tunable: Tunable) -> str:
     """Return the address of a tunable's page."""
     return f"/tunables/{quote(tunable.entry, safe='')}"
-
-
-def _kin(tunable: Tunable) -> tuple[str, ...]:
-    return tuple(name for name in (tunable.successor, tunable.predecessor) if name)
 
 
 def _try_it(tunable: Tunable) -> str:
