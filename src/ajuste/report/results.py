@@ -201,16 +201,11 @@ def _badges(results: Results, metric: str) -> tuple[Badge, ...]:
 
 
 def _lead(decided: Sequence[Metric], pictures: dict[str, tuple[Picture, ...]]) -> Picture | None:
-    candidates = pictures[decided[0].name] if decided else ()
-    kinds = ("-forest", "-pareto", "-lines")
-    return next(
-        (
-            picture
-            for picture in candidates
-            if picture.plot.height <= _HIGHEST_LEAD and any(kind in picture.plot.name for kind in kinds)
-        ),
-        None,
-    )
+    for picture in pictures[decided[0].name] if decided else ():
+        of_effects = any(kind in picture.plot.name for kind in ("-forest", "-pareto", "-lines"))
+        if of_effects and picture.plot.height <= _HIGHEST_LEAD:  # a higher one leaves no room beside the answer
+            return picture
+    return None
 
 
 def _apply(results: Results, answers: Sequence[Headline]) -> tuple[CommandBlock, ...]:

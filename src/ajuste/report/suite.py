@@ -280,9 +280,6 @@ def _item(member: SuiteMember, pages: Path | None, page: Path | None) -> Item:
     link = ""
     if pages is not None and page is not None:
         link = os.path.relpath(pages / f"{member.run}.html", page.parent)
-    outcome = (
-        f"{count_of(member.blocks, 'block')}, {_ENDS.get(member.stopped, member.stopped)}"
-        if member.metrics
-        else "failed"
-    )
+    blocks, end = count_of(member.blocks, "block"), _ENDS.get(member.stopped, member.stopped)
+    outcome = f"{blocks}, {end}" if member.metrics else "failed"
     return Item(member.name, f"ajuste report {member.run}", outcome, link=link)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ajuste.model.results import Results
@@ -50,18 +50,14 @@ def _excluded(results: Results, findings: Sequence[Finding], labels: Labels) -> 
     for finding in bounded[:_MOST_NAMED]:
         style = effect_style([finding], finding.unit)[finding.scale]
         low, high = (
-            None if bound is None else style.figure(bound) for bound in (known(finding.low), known(finding.high))
+            style.figure(b) if (b := known(bound)) is not None else None for bound in (finding.low, finding.high)
         )
         unit = f" {style.unit}" if style.unit else ""
         if low is not None and high is not None:
             outside = f"outside {low}{unit} to {high}{unit}"
         else:
             outside = f"above {high}{unit}" if high is not None else f"below {low}{unit}"
-        subject = (
-            names.get(finding.configuration, finding.configuration)
-            if isinstance(finding, Verdict)
-            else _subject(finding)
-        )
+        subject = _subject(finding, names)
         items.append(f"{in_sentence(titles.get(finding.metric, finding.metric))} under {subject}: effects {outside}")
     if len(bounded) > _MOST_NAMED:
         items.append(f"and so on for {len(bounded) - _MOST_NAMED} more")
@@ -73,7 +69,9 @@ def _excluded(results: Results, findings: Sequence[Finding], labels: Labels) -> 
         yield Fact("Excluded", items=tuple(items))
 
 
-def _subject(finding: Finding) -> str:
+def _subject(finding: Finding, names: Mapping[str, str]) -> str:
+    if isinstance(finding, Verdict):
+        return names.get(finding.configuration, finding.configuration)
     return finding.line if isinstance(finding, LineEffect) else finding.subject
 
 
