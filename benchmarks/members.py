@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.workload import WorkloadKind
-from ajuste.report.format import shown_as
+from ajuste.report.format import common_format
 from benchmarks.comparison import Comparison
 
 _AJUSTE: Final = Path(sys.executable).parent / "ajuste"
@@ -117,5 +117,5 @@ def _figure(kind: WorkloadKind, output: str) -> str:
     metric = next((one for one in kind.metrics if one.name == kind.main), None)
     if main is None:
         return "ran"
-    shown = shown_as([main["mean"]], metric.unit if metric else "s").with_unit(main["mean"])
+    shown = common_format([main["mean"]], metric.unit if metric else "s").with_unit(main["mean"])
     return f"ran: {metric.title if metric else 'Elapsed time'} {shown}"

@@ -39,7 +39,7 @@ from ajuste.profile.tuned import Folders, read_text
 from ajuste.report.console import Console
 from ajuste.report.html import render_html
 from ajuste.report.markdown import markdown
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 from ajuste.study.read import read_study
 from mutation import LARGE, bounded, mutated
@@ -194,7 +194,7 @@ def report(a: str, b: str, metric: str) -> tuple[str, str, str]:
     table = read_source(ResultSource(f"configuration,{json_field(metric)}\n{rows}", a, Path("f.csv")), "csv")
     results = analyse_table(table, Wanted(), files=(a,))
     file = io.StringIO()
-    report = report_of(results)
+    report = results_report(results)
     print_report(report, Console(file=file, width=200), path=Path(b.replace("\0", "")))
     return render_html(report), file.getvalue(), markdown(report)
 

@@ -17,7 +17,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.verdict import Verdict
 from ajuste.outputs.files import FileRequest, read_files
 from ajuste.report.console import Console
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 
 ELAPSED = Metric(name="elapsed", title="elapsed time", unit="s", direction="lower")
@@ -99,7 +99,7 @@ def test_the_figures_of_a_sentence_agree_with_its_percentage() -> None:
     metric = ELAPSED.model_copy(update={"name": "time", "title": "time"})
     results = analyse_table(MeasuredTable("CSV", ("old", "new"), (metric,), samples), Wanted())
     screen = StringIO()
-    print_report(report_of(results, ()), Console(file=screen))
+    print_report(results_report(results, ()), Console(file=screen))
     said = " ".join(screen.getvalue().split())
     assert results.verdicts[0].old == pytest.approx(10**0.5)
     assert results.verdicts[0].means_disagree

@@ -98,7 +98,7 @@ def test_a_setting_of_one_disk_looks_at_that_disk() -> None:
 
 def test_every_tunable_of_a_disk_or_an_interface_whose_condition_needs_one_has_it() -> None:
     for tunable in catalogue().tunables.values():
-        for condition in catalogue().conditions_of(tunable):
+        for condition in catalogue().relevance_conditions(tunable):
             parts = dict.fromkeys(tunable.parts, "x")
             assert len(condition.figures_of(parts)) == len(condition.figures), (tunable.name, condition.name)
 

@@ -17,7 +17,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.lab.access import viewer_token
 from ajuste.lab.agents.budget import AgentBudget, AgentLimits
 from ajuste.lab.agents.desk import AgentDesk
-from ajuste.lab.agents.operations import MOST_BYTES, OPERATIONS, find_operation, schema_of
+from ajuste.lab.agents.operations import MOST_BYTES, OPERATIONS, argument_schema, find_operation
 from ajuste.lab.agents.protocol import answered
 from ajuste.lab.application import application, openapi
 from ajuste.lab.jobs import Jobs
@@ -281,7 +281,7 @@ def test_the_description_has_every_operation_with_the_schema_of_its_arguments(cl
     assert found == json.loads(json.dumps(openapi()))
     assert set(found["paths"]) == {f"/api/{name}" for name in OPERATIONS}
     for operation in OPERATIONS.values():
-        assert schema_of(operation)["type"] == "object"
+        assert argument_schema(operation)["type"] == "object"
 
 
 def test_the_lab_page_has_the_api_behind_its_token(service: LabService) -> None:

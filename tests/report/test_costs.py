@@ -18,11 +18,11 @@ from ajuste.model.explanation import Recorded
 from ajuste.model.results import Results
 from ajuste.report.costs import cost_tables, costs_plots, costs_sections
 from ajuste.report.document import Folded, Picture, Section, Table
-from ajuste.report.format import labels_of
+from ajuste.report.format import result_labels
 from ajuste.report.html import render_html, write_report
 from ajuste.report.markdown import markdown
 from ajuste.report.pictures.drawing import draw
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.scheduling import explanation_report
 from ajuste.report.terminal import print_report
 from tiers import slow
@@ -80,7 +80,7 @@ def compared(told: Results) -> CostComparison:
 
 @pytest.fixture(scope="module")
 def section(told: Results) -> Section:
-    (found,) = costs_sections(told, labels_of(told))
+    (found,) = costs_sections(told, result_labels(told))
     return found
 
 
@@ -119,7 +119,7 @@ def test_what_differs_is_said_first(compared: CostComparison) -> None:
 
 
 def test_the_page_has_the_tree_and_every_table(told: Results, section: Section) -> None:
-    page = render_html(report_of(told))
+    page = render_html(results_report(told))
     assert 'data-figure="costs-0-tree"' in page
     assert "</script><b>" not in page
     assert "\x1b" not in page
@@ -127,13 +127,13 @@ def test_the_page_has_the_tree_and_every_table(told: Results, section: Section) 
     assert titles[:2] == ["Functions that make up the difference", "Instructions by task"]
     assert titles[-1] == "Functions that cost most"
     assert "No names here." in page
-    assert "sched_yield" in markdown(report_of(told))
+    assert "sched_yield" in markdown(results_report(told))
 
 
 def test_a_terminal_has_the_short_answer_and_the_rest_on_demand(told: Results, capsys: Any) -> None:
-    print_report(report_of(told), Console(width=80))
+    print_report(results_report(told), Console(width=80))
     short = capsys.readouterr().out
-    print_report(report_of(told), Console(width=80), verbose=True)
+    print_report(results_report(told), Console(width=80), verbose=True)
     whole = capsys.readouterr().out
     assert "carries out" not in short
     assert "carries out" in whole
@@ -201,7 +201,7 @@ def test_the_terminal_has_the_tables_also_without_a_recording(told: Results) -> 
 
 def test_without_costs_there_is_no_section(told: Results) -> None:
     plain = told.explanations[0].model_copy(update={"costs": None})
-    assert costs_sections(told.model_copy(update={"explanations": (plain,)}), labels_of(told)) == ()
+    assert costs_sections(told.model_copy(update={"explanations": (plain,)}), result_labels(told)) == ()
 
 
 def test_why_costs_are_missing_is_said() -> None:
@@ -218,7 +218,7 @@ def test_the_tree_is_drawn_without_a_network(
     browser: Any, told: Results, section: Section, tmp_path: Path, width: int, theme: str
 ) -> None:
     complaints: list[str] = []
-    write_report(report_of(told), tmp_path / "costs.html")
+    write_report(results_report(told), tmp_path / "costs.html")
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, offline=True)
     page = context.new_page()
     page.on("console", lambda message: complaints.append(message.text))

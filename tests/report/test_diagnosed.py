@@ -13,7 +13,7 @@ from ajuste.model.results import Course, Diagnostic, Diagnostics, Naive, Results
 from ajuste.report.document import Paragraph, Subsection, Table
 from ajuste.report.html import render_html
 from ajuste.report.method import matters, noise_sections
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 
 
@@ -69,18 +69,18 @@ def test_the_error_of_a_naive_test_is_told_where_it_is_news(noisy: Results) -> N
 
 
 def test_page_and_terminal_tell_it(noisy: Results) -> None:
-    page = render_html(report_of(noisy))
+    page = render_html(results_report(noisy))
     assert "There is &lt;b&gt;drift&lt;/b&gt;." in page
     assert "There is <b>" not in page.partition('<script type="application/json"')[0]
     assert "Checked and not found: order." in page
-    course = next(one for one in report_of(noisy).pictures if one.plot.name.startswith("course-"))
+    course = next(one for one in results_report(noisy).pictures if one.plot.name.startswith("course-"))
     assert list(checked(course.plot).data[0].y) == pytest.approx([-1, 0, 1])
     out = StringIO()
-    print_report(report_of(noisy), Console(file=out, width=120), verbose=True)
+    print_report(results_report(noisy), Console(file=out, width=120), verbose=True)
     assert "Noise: Drift" in out.getvalue()
 
 
 def test_without_diagnostics_nothing_is_said(grid: Results) -> None:
     assert matters(grid) == []
     assert noise_sections(grid) == ()
-    assert 'id="diagnostics"' not in render_html(report_of(grid))
+    assert 'id="diagnostics"' not in render_html(results_report(grid))

@@ -16,11 +16,11 @@ from ajuste.model.explanation import Explanation, Recorded
 from ajuste.model.results import Results
 from ajuste.report.divergence import divergence_plot, divergence_report, divergence_sections
 from ajuste.report.document import CommandBlock, Folded, Picture, Section, Table
-from ajuste.report.format import labels_of
+from ajuste.report.format import result_labels
 from ajuste.report.html import render_html
 from ajuste.report.markdown import markdown
 from ajuste.report.pictures.drawing import draw
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 from decisions import KERNEL, Step, stream
 
@@ -64,7 +64,7 @@ def told(granularity: Results, names: tuple[str, str]) -> Results:
 
 @pytest.fixture(scope="module")
 def section(told: Results) -> Section:
-    (found,) = divergence_sections(told, labels_of(told))
+    (found,) = divergence_sections(told, result_labels(told))
     return found
 
 
@@ -90,14 +90,14 @@ def test_it_is_said_shown_and_listed(section: Section) -> None:
 
 
 def test_whatever_something_is_called_it_is_only_shown(told: Results, section: Section) -> None:
-    page = render_html(report_of(told))
+    page = render_html(results_report(told))
     assert EVIL not in page
     assert "Where the decisions part" in page
     out = io.StringIO()
     print_report(divergence_report(told, told.explanations[0]), Console(file=out, width=100))
     assert "\x1b[31m" not in out.getvalue()
     assert "They part" in out.getvalue()
-    text = markdown(report_of(told))
+    text = markdown(results_report(told))
     assert "They part" in text
     assert "\x1b" not in text
     assert section.name == "divergence-0"
@@ -118,7 +118,7 @@ def test_two_that_never_part_have_no_picture(granularity: Results, names: tuple[
     found = same.explanations[0].divergence
     assert found is not None
     assert divergence_plot(found, ("A", "B"), "name") is None
-    (section,) = divergence_sections(same, labels_of(same))
+    (section,) = divergence_sections(same, result_labels(same))
     assert len(section.blocks) == 1
     assert "never part" in divergence_report(same, same.explanations[0]).headline
 
@@ -126,7 +126,7 @@ def test_two_that_never_part_have_no_picture(granularity: Results, names: tuple[
 def test_without_decisions_nothing_is_said(granularity: Results, names: tuple[str, str]) -> None:
     baseline, own = (Recorded(configuration=name, block=0, seed=7, problem="no") for name in names)
     plain = told_of(granularity, own, baseline)
-    assert divergence_sections(plain, labels_of(plain)) == ()
+    assert divergence_sections(plain, result_labels(plain)) == ()
     assert "divergence" not in plain.explanations[0].model_dump()
     assert Explanation.model_validate_json(plain.explanations[0].model_dump_json()) == plain.explanations[0]
 

@@ -10,19 +10,19 @@ from rich.console import Console
 from ajuste.model.results import Results, Tally
 from ajuste.report import trials as module
 from ajuste.report.html import render_html
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
-from ajuste.report.trials import CHOSEN, MOST_CONFIGURATIONS, excerpt_of
+from ajuste.report.trials import CHOSEN, MOST_CONFIGURATIONS, make_excerpt
 
 
 def test_few_are_shown_as_they_are(grid: Results) -> None:
-    shown = excerpt_of(grid)
+    shown = make_excerpt(grid)
     assert shown.results is grid
     assert shown.remark == ""
 
 
 def test_of_many_configurations_the_baseline_and_both_ends_are_shown(crowded: Results) -> None:
-    found = excerpt_of(crowded)
+    found = make_excerpt(crowded)
     names = [configuration.name for configuration in found.results.configurations]
     assert len(crowded.configurations) > MOST_CONFIGURATIONS
     assert names == [f"knob={level}" for level in (*range(1, 22), *range(81, 101))]
@@ -33,20 +33,20 @@ def test_of_many_configurations_the_baseline_and_both_ends_are_shown(crowded: Re
 
 def test_of_many_trials_whole_blocks_are_drawn(crowded: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_TRIALS", 82)
-    assert {trial.block for trial in excerpt_of(crowded).results.trials} == {0, 2}
+    assert {trial.block for trial in make_excerpt(crowded).results.trials} == {0, 2}
 
 
 def test_the_report_says_what_it_does_not_show(crowded: Results) -> None:
     counted = crowded.model_copy(
         update={"tally": Tally(trials=5_000, clean=4_900, warm_up=0, flagged=100, failed=0, reasons={"busy": 100})}
     )
-    page = render_html(report_of(counted))
+    page = render_html(results_report(counted))
     assert "Of 100 configurations the baseline and the 40 that differ most are shown one by one" in page
     assert "Of 5,000 trials 123 are drawn; every figure uses all of them." in page
     assert "and 100 more that were flagged or failed" in page
     assert "worsens 99 of 99" in page
     out = StringIO()
-    print_report(report_of(counted), Console(file=out, width=200))
+    print_report(results_report(counted), Console(file=out, width=200))
     said = out.getvalue()
     assert "100 configurations · 3 blocks · 5,000 trials" in said
     assert "Of 100 configurations the baseline and the 40" in said

@@ -13,13 +13,13 @@ from ajuste.analysis.factor_effects import factor_effects
 from ajuste.model.results import Results
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
 from ajuste.report.document import Table, Verdicts
-from ajuste.report.format import labels_of
+from ajuste.report.format import result_labels
 from ajuste.report.headline import headlines
 from ajuste.report.html import render_html
 from ajuste.report.plots.factor_effects import interaction_plots, pareto_plots
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
-from ajuste.report.verdicts import effect_name, effects_of
+from ajuste.report.verdicts import effect_name, metric_effects
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
@@ -60,7 +60,7 @@ def screened(grid: Results) -> Results:
 
 def printed(results: Results, width: int = 100) -> str:
     out = io.StringIO()
-    print_report(report_of(results), Console(file=out, width=width), verbose=True)
+    print_report(results_report(results), Console(file=out, width=width), verbose=True)
     return out.getvalue()
 
 
@@ -68,7 +68,7 @@ def test_the_terminal_has_main_effects_from_the_largest_to_the_smallest(factoria
     squeezed = re.sub(r"\s", "", printed(factorial))
     mains = [e for e in factorial.effects if e.kind == "main" and e.estimate]
     ranked = sorted(mains, key=lambda e: max(e.estimate or 1, 1 / (e.estimate or 1)), reverse=True)
-    labels = labels_of(factorial)
+    labels = result_labels(factorial)
     names = [effect_name(effect, labels) for effect in ranked]
     places = [squeezed.index(re.sub(r"\s", "", name)) for name in names]
     assert places == sorted(places)
@@ -77,7 +77,7 @@ def test_the_terminal_has_main_effects_from_the_largest_to_the_smallest(factoria
 
 def test_nothing_is_wider_than_the_terminal(factorial: Results) -> None:
     out = io.StringIO()
-    print_report(report_of(factorial), Console(file=out, width=40), verbose=True)
+    print_report(results_report(factorial), Console(file=out, width=40), verbose=True)
     to_be_copied = ("apply", "again")
     assert max(len(line) for line in out.getvalue().splitlines() if not line.startswith(to_be_copied)) <= 40
 
@@ -86,7 +86,7 @@ def test_a_screening_tells_effects_and_not_its_configurations(screened: Results)
     text = printed(screened)
     assert "What each factor does" in text
     assert "\nVerdicts\n" not in text
-    report = report_of(screened)
+    report = results_report(screened)
     assert report.section("verdicts-section") is None
     effects = report.section("effects")
     assert effects is not None
@@ -99,7 +99,7 @@ def test_a_screening_tells_effects_and_not_its_configurations(screened: Results)
 
 def test_the_chart_has_the_largest_effect_on_top_with_its_interval_and_the_zone(screened: Results) -> None:
     metric = next(m for m in screened.metrics if m.name == screened.effects[0].metric)
-    (plot,) = pareto_plots(screened, metric, labels_of(screened), "p")
+    (plot,) = pareto_plots(screened, metric, result_labels(screened), "p")
     drawn = checked(plot).to_dict()
     points = [t for t in drawn["data"] if t["mode"] == "markers"]
     bars = [t for t in drawn["data"] if t["mode"] == "lines" and t["line"]["width"] > 5]
@@ -117,7 +117,7 @@ def test_the_chart_has_the_largest_effect_on_top_with_its_interval_and_the_zone(
 
 def test_interactions_are_lines_through_the_cells_with_their_intervals(factorial: Results) -> None:
     metric = next(m for m in factorial.metrics if m.name == factorial.effects[0].metric)
-    (plot,) = interaction_plots(factorial, metric, labels_of(factorial), "i")
+    (plot,) = interaction_plots(factorial, metric, result_labels(factorial), "i")
     one, two = factorial.factors
     assert len(checked(plot).data) == min(len(one.levels), len(two.levels))
     assert sum(len(line.y) for line in checked(plot).data) == len(factorial.cells)
@@ -154,7 +154,7 @@ def test_the_names_of_factors_are_text_in_html(grid: Results) -> None:
             ),
         }
     )
-    text = render_html(report_of(with_effects(hostile)))
+    text = render_html(results_report(with_effects(hostile)))
     assert HOSTILE not in text
     assert "<img" not in text
     assert "What each factor does" in text
@@ -165,9 +165,13 @@ def test_where_a_factor_is_a_condition_the_setting_alone_is_recommended(factoria
     explained = [one.model_copy(update={"condition": one.name == condition.name}) for one in factorial.explained]
     found = factorial.model_copy(update={"explained": tuple(explained), "clock": "wall"})
     effects = [
-        one for one in effects_of(found, found.metrics[0].name) if one.kind == "main" and one.factors[0] == setting.name
+        one
+        for one in metric_effects(found, found.metrics[0].name)
+        if one.kind == "main" and one.factors[0] == setting.name
     ]
     best = max((one for one in effects if one.verdict == "improves"), key=lambda one: one.size)
-    sentence = headlines(found, labels_of(found))[0].sentence
-    assert sentence.startswith(f"Use {setting.name} = {labels_of(found).level(setting.name, best.levels[0])}: it cuts ")
+    sentence = headlines(found, result_labels(found))[0].sentence
+    assert sentence.startswith(
+        f"Use {setting.name} = {result_labels(found).level(setting.name, best.levels[0])}: it cuts "
+    )
     assert sentence.endswith(f" on average over 5 levels of {condition.name}.")

@@ -23,7 +23,7 @@ from ajuste.model.gate import (
     worst,
 )
 from ajuste.report.console import Console
-from ajuste.report.gate import badge, gate_report, github, gitlab, headline, junit, noop_report, sentence_of
+from ajuste.report.gate import badge, figure_sentence, gate_report, github, gitlab, headline, junit, noop_report
 from ajuste.report.markdown import markdown
 from ajuste.report.terminal import print_report
 
@@ -94,7 +94,7 @@ def test_the_worst_figure_decides(
 
 
 def test_a_regression_is_told_with_interval_limit_and_cause() -> None:
-    assert sentence_of(FIGURE) == (
+    assert figure_sentence(FIGURE) == (
         "instructions +2 % (+1.9 % to +2.1 %), limit 1 %. grown carries out 19 more instructions (95 % of the growth); "
         "then other (+1). fsync is called 2,000 times instead of 1."
     )

@@ -11,12 +11,12 @@ from ajuste.model.metric import Direction, Metric, PredictionRule
 from ajuste.model.results import Explained, Measured, Prediction, Results, Summary
 from ajuste.model.trial import Factor
 from ajuste.model.verdict import Ranked, Ranking, Verdict, Word
-from ajuste.report.format import labels_of
+from ajuste.report.format import result_labels
 from ajuste.report.headline import MOST_WORDS, headlines
 
 
 def said(results: Results) -> list[str]:
-    return [one.sentence for one in headlines(results, labels_of(results))]
+    return [one.sentence for one in headlines(results, result_labels(results))]
 
 
 def results_of(
@@ -130,7 +130,7 @@ def test_a_run_across_reboots_counts_rounds_of_boots(granularity: Results) -> No
 def test_the_best_of_several_is_named(granularity: Results) -> None:
     found = results_of(granularity, {"60": 8.0, "10": 7.0, "1": 6.0}, [("improves", 0.875), ("improves", 0.75)])
     assert said(found) == ["Use vm.swappiness = 1: it cuts elapsed time from 8 s to 6 s (−25 %)."]
-    assert [one.winner for one in headlines(found, labels_of(found))] == ["vm.swappiness=1"]
+    assert [one.winner for one in headlines(found, result_labels(found))] == ["vm.swappiness=1"]
 
 
 def test_higher_may_be_better(granularity: Results) -> None:

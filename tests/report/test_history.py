@@ -9,7 +9,7 @@ from tests.report.plotted import checked
 
 from ajuste.model.results import History, Results, VersionChange, VersionPoint
 from ajuste.report.document import Paragraph, Picture, Section
-from ajuste.report.format import labels_of
+from ajuste.report.format import result_labels
 from ajuste.report.plots.plot import figure_json
 from ajuste.report.sections import history_sections
 
@@ -51,7 +51,7 @@ FALL = {"changes": (VersionChange(before="6.1", after="6.12", change=0.75),)}
 
 def sentences(results: Results) -> list[str]:
     title = results.metrics[0].title
-    (section,) = history_sections(results, labels_of(results))
+    (section,) = history_sections(results, result_labels(results))
     said = [block.text for block in section.blocks if isinstance(block, Paragraph)]
     return [one.removeprefix(title).strip(": ") for one in said]
 
@@ -75,7 +75,7 @@ def test_no_change_and_no_knowledge_are_told_apart(told: Any) -> None:
 
 def test_the_picture_has_versions_in_order_the_border_and_the_change(told: Any) -> None:
     results = told(FALL)
-    (section,) = history_sections(results, labels_of(results))
+    (section,) = history_sections(results, result_labels(results))
     drawn = checked(pictures(section)[0].plot).to_plotly_json()
     assert list(drawn["layout"]["xaxis"]["ticktext"]) == list(VERSIONS)
     assert drawn["layout"]["shapes"][0]["x0"] == 1.5
@@ -84,9 +84,9 @@ def test_the_picture_has_versions_in_order_the_border_and_the_change(told: Any) 
 
 def test_names_are_text(told: Any) -> None:
     results = told({"flavour": HOSTILE}, {"fixed": {"factor": HOSTILE}})
-    (section,) = history_sections(results, labels_of(results))
+    (section,) = history_sections(results, result_labels(results))
     assert "<script>" not in figure_json(pictures(section)[0].plot.figure)
 
 
 def test_nothing_is_told_where_no_versions_are_compared(grid: Results) -> None:
-    assert history_sections(grid, labels_of(grid)) == ()
+    assert history_sections(grid, result_labels(grid)) == ()

@@ -19,7 +19,7 @@ from ajuste.machine.inventory.inventory import Inventory
 from ajuste.machine.inventory.processor import Cpu
 from ajuste.model.results import Results
 from ajuste.report.html import render_html, write_report
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.trials import trials_csv
 
 VOID = {"meta", "link", "img", "br", "wbr", "input", "path", "circle"}
@@ -68,12 +68,12 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page(granularity: Results) -> Page:
-    return Page(render_html(report_of(granularity)))
+    return Page(render_html(results_report(granularity)))
 
 
 @pytest.fixture(scope="module")
 def hostile_page(hostile: Results) -> Page:
-    return Page(render_html(report_of(hostile)))
+    return Page(render_html(results_report(hostile)))
 
 
 def test_question_answer_verdicts_and_digest_are_text(page: Page, granularity: Results) -> None:
@@ -84,7 +84,7 @@ def test_question_answer_verdicts_and_digest_are_text(page: Page, granularity: R
 
 
 def test_the_answer_keeps_numbers_with_their_units(granularity: Results) -> None:
-    report = replace(report_of(granularity), headline="Use 750 ms, 12 % of 6 tasks: 3 MiB/s at 2 GHz.")
+    report = replace(results_report(granularity), headline="Use 750 ms, 12 % of 6 tasks: 3 MiB/s at 2 GHz.")
     page = Page(render_html(report))
     assert "Use 750\u00a0ms, 12\u00a0% of 6 tasks: 3\u00a0MiB/s at 2\u00a0GHz." in page.text
 
@@ -106,7 +106,7 @@ def test_nothing_is_loaded_from_anywhere(page: Page) -> None:
 
 
 def test_it_is_small_and_has_every_kind_of_trace_that_is_drawn(granularity: Results, grid: Results) -> None:
-    pages = [render_html(report_of(results)) for results in (granularity, grid)]
+    pages = [render_html(results_report(results)) for results in (granularity, grid)]
     assert max(len(page.encode()) for page in pages) < 1_500_000
     library = Page(pages[0]).unpacked("plotly")
     carried = set(re.findall(r'moduleType:"trace",name:"(\w+)"', library))
@@ -130,7 +130,7 @@ def test_a_report_of_a_thousand_trials_is_small(granularity: Results) -> None:
         for turn in range(-(-1_000 // len(granularity.trials)))
         for one in granularity.trials
     )
-    text = render_html(report_of(granularity.model_copy(update={"trials": trials})))
+    text = render_html(results_report(granularity.model_copy(update={"trials": trials})))
     assert len(text.encode()) < 1_500_000
     assert len(re.findall("<tr>", text.partition('id="trials"')[2])) > 1_000
 
@@ -205,14 +205,14 @@ def test_results_without_verdicts_or_trials_still_make_a_report(granularity: Res
             ),
         }
     )
-    assert "No verdict yet" in Page(render_html(report_of(bare))).text
+    assert "No verdict yet" in Page(render_html(results_report(bare))).text
 
 
 def test_the_inventory_is_a_page_of_its_own_that_is_folded(granularity: Results) -> None:
     hostile = "<img src=x> \x1b[31m \u202e"
     inventory = Inventory(cpu=Cpu(model=hostile, isolated="2-3"), mitigations={"mds": hostile})
     environment = {"this machine": {"kernel": "6.1"}, "inventory": inventory.model_dump(mode="json")}
-    text = render_html(report_of(granularity.model_copy(update={"environment": environment})))
+    text = render_html(results_report(granularity.model_copy(update={"environment": environment})))
     page = Page(text)
     assert re.search(r"<dt>inventory</dt>\s*<dd><details[^>]*><summary>", text)
     assert "Isolated 2-3" in " ".join(page.text.split())
@@ -223,7 +223,7 @@ def test_the_inventory_is_a_page_of_its_own_that_is_folded(granularity: Results)
 
 @pytest.mark.parametrize("document", [{"inventory": 99, "cpu": "?"}, "none", ["x"], {"cpu": {"cpus": "many"}}])
 def test_an_inventory_that_is_not_understood_is_shown_as_it_is(granularity: Results, document: object) -> None:
-    text = render_html(report_of(granularity.model_copy(update={"environment": {"inventory": document}})))
+    text = render_html(results_report(granularity.model_copy(update={"environment": {"inventory": document}})))
     assert "<dt>inventory</dt>" in text
 
 
@@ -235,26 +235,26 @@ def test_trials_without_a_single_figure_still_make_a_report(undecided: Results) 
     )
     configurations = tuple(c.model_copy(update={"metrics": {}}) for c in undecided.configurations)
     update = {"trials": failed, "verdicts": verdicts, "configurations": configurations, "blocks": 0}
-    assert "no clean trial" in render_html(report_of(undecided.model_copy(update=update)))
+    assert "no clean trial" in render_html(results_report(undecided.model_copy(update=update)))
 
 
 def test_a_page_of_the_same_contents_stays_and_every_other_is_replaced(granularity: Results, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     for others in ("", "<html>", '<meta name="contents" content="bad0">'):
         path.write_text(others, encoding="utf-8")
-        write_report(report_of(granularity), path, of="abc1")
+        write_report(results_report(granularity), path, of="abc1")
         assert Page(path.read_text(encoding="utf-8")).headings
     path.write_text(path.read_text(encoding="utf-8") + "<!-- kept -->", encoding="utf-8")
-    write_report(report_of(granularity), path, of="abc1")
+    write_report(results_report(granularity), path, of="abc1")
     assert path.read_text(encoding="utf-8").endswith("<!-- kept -->")
-    write_report(report_of(granularity), path)
+    write_report(results_report(granularity), path)
     assert not path.read_text(encoding="utf-8").endswith("<!-- kept -->")
 
 
 def test_a_fifo_in_the_place_of_the_page_is_replaced_and_not_waited_for(granularity: Results, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     os.mkfifo(path)
-    write_report(report_of(granularity), path, of="abc1")
+    write_report(results_report(granularity), path, of="abc1")
     assert path.is_file()
 
 
@@ -262,7 +262,7 @@ def test_a_report_is_written_whole_or_not_at_all(
     granularity: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "new" / "report.html"
-    write_report(report_of(granularity), path)
+    write_report(results_report(granularity), path)
     before = path.read_text(encoding="utf-8")
     assert Page(before).headings
 
@@ -271,6 +271,6 @@ def test_a_report_is_written_whole_or_not_at_all(
 
     monkeypatch.setattr(Path, "replace", fail)
     with pytest.raises(OSError, match="No space"):
-        write_report(report_of(granularity.model_copy(update={"title": "other"})), path)
+        write_report(results_report(granularity.model_copy(update={"title": "other"})), path)
     assert path.read_text(encoding="utf-8") == before
     assert list(path.parent.iterdir()) == [path]

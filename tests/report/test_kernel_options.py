@@ -13,7 +13,7 @@ from ajuste.report.document import Table
 from ajuste.report.html import render_html
 from ajuste.report.listings import kernel_options_section
 from ajuste.report.markdown import markdown
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 
 NUMA = DifferingOption(name="NUMA", title=f"NUMA {HOSTILE}", baseline="y", own="n", because="asked for")
@@ -45,10 +45,10 @@ def test_each_option_has_both_values_and_its_reason(granularity: Results) -> Non
 def test_terminal_and_page_show_it_once_and_harmlessly(granularity: Results) -> None:
     results = compared(granularity)
     console = Console(file=io.StringIO(), width=200)
-    print_report(report_of(results), console, verbose=True)
+    print_report(results_report(results), console, verbose=True)
     assert isinstance(console.file, io.StringIO)
     assert console.file.getvalue().count("because of NUMA") == 1
-    page = render_html(report_of(results))
+    page = render_html(results_report(results))
     assert page.count("<span>because of NUMA</span>") == 1
     assert HOSTILE not in page
 
@@ -56,8 +56,8 @@ def test_terminal_and_page_show_it_once_and_harmlessly(granularity: Results) -> 
 def test_kernels_with_equal_options_have_a_sentence_and_no_empty_table(granularity: Results) -> None:
     results = compared(granularity, KernelOptions(baseline="mine:base", total=0, options=()))
     console = Console(file=io.StringIO(), width=200)
-    print_report(report_of(results), console, verbose=True)
+    print_report(results_report(results), console, verbose=True)
     assert isinstance(console.file, io.StringIO)
-    for text in (console.file.getvalue(), markdown(report_of(results))):
+    for text in (console.file.getvalue(), markdown(results_report(results))):
         assert "0 options differ" in text
         assert "Because" not in text

@@ -12,7 +12,7 @@ from rich.console import Console
 from ajuste.model.results import Results
 from ajuste.report.document import Badge
 from ajuste.report.html import write_report
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 from ajuste.report.verdict_tables import line_table
 from apart import results
@@ -22,7 +22,7 @@ FOUND = results({"sched_min_granularity_ns": -0.2, "vm.dirty_ratio": 0.05})
 
 def printed(found: Results, width: int) -> str:
     console = Console(file=io.StringIO(), width=width, highlight=False)
-    print_report(report_of(found), console)
+    print_report(results_report(found), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -57,7 +57,7 @@ def test_configurations_are_only_described_and_those_of_the_ways_are_not_shown()
 
 
 def test_the_report_has_the_lines_a_picture_of_them_and_what_was_left_out(tmp_path: Path) -> None:
-    report = report_of(FOUND)
+    report = results_report(FOUND)
     assert report.section("verdicts-section") is None
     assert report.pictures[0].plot.title == "Effect of the whole profile, divided among its lines, in %"
     assert [name for name in ("section-0", "section-1") if report.section(name) is not None] == ["section-1"]

@@ -11,10 +11,10 @@ from tests.report.simulated import HOSTILE, INVOLUNTARY
 
 from ajuste.model.metric import PredictionRule
 from ajuste.model.results import Prediction, Results, ThreeSigma
-from ajuste.report.format import labels_of
+from ajuste.report.format import result_labels
 from ajuste.report.html import render_html
 from ajuste.report.plots.curve import predicted_plot
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 
 RULE = PredictionRule(
@@ -55,7 +55,7 @@ def asked(granularity: Results) -> Results:
 
 def printed(results: Results, width: int) -> str:
     out = io.StringIO()
-    print_report(report_of(results), Console(file=out, width=width), verbose=True)
+    print_report(results_report(results), Console(file=out, width=width), verbose=True)
     return out.getvalue()
 
 
@@ -72,7 +72,7 @@ def test_the_terminal_shows_prediction_and_residual_at_any_width(asked: Results,
 
 
 def test_the_report_has_both_tables_and_a_plot(asked: Results) -> None:
-    page = render_html(report_of(asked))
+    page = render_html(results_report(asked))
     assert 'id="predictions"' in page
     assert 'id="three-sigma"' in page
     assert "Measured and predicted" in page
@@ -80,7 +80,7 @@ def test_the_report_has_both_tables_and_a_plot(asked: Results) -> None:
 
 
 def test_nothing_of_them_is_shown_where_a_study_does_not_ask(granularity: Results) -> None:
-    page = render_html(report_of(granularity))
+    page = render_html(results_report(granularity))
     assert 'id="predictions"' not in page
     assert 'id="three-sigma"' not in page
     assert "3-sigma" not in printed(granularity, 100)
@@ -89,12 +89,12 @@ def test_nothing_of_them_is_shown_where_a_study_does_not_ask(granularity: Result
 def test_what_a_rule_says_is_text_whatever_it_contains(asked: Results) -> None:
     rule = RULE.model_copy(update={"says": HOSTILE, "title": HOSTILE})
     hostile = asked.predictions[0].model_copy(update={"why": HOSTILE})
-    page = render_html(report_of(asked.model_copy(update={"rule": rule, "predictions": (hostile,)})))
+    page = render_html(results_report(asked.model_copy(update={"rule": rule, "predictions": (hostile,)})))
     assert HOSTILE not in page
 
 
 def test_the_plot_has_each_prediction_and_the_measured_means(asked: Results) -> None:
-    plot = predicted_plot(asked, INVOLUNTARY, labels_of(asked), "p")
+    plot = predicted_plot(asked, INVOLUNTARY, result_labels(asked), "p")
     assert plot is not None
     traces = checked(plot).to_plotly_json()["data"]
     assert [list(trace["x"]) for trace in traces[:2]] == [[100, 150], [100]]

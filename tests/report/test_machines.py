@@ -12,7 +12,7 @@ from tests.report.simulated import HOSTILE
 from ajuste.model.results import Results
 from ajuste.model.verdict import AcrossMachines, Agreement, MachineEffect
 from ajuste.report.html import render_html
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 from ajuste.report.trials import trials_csv
 
@@ -42,7 +42,7 @@ def shared(results: Results, agreement: Agreement, name: str = "lab2") -> Result
 
 def printed(results: Results, width: int = 120) -> str:
     out = io.StringIO()
-    print_report(report_of(results), Console(file=out, width=width))
+    print_report(results_report(results), Console(file=out, width=width))
     return " ".join(out.getvalue().split())
 
 
@@ -58,12 +58,12 @@ def test_the_terminal_shows_what_each_machine_says(granularity: Results, width: 
 
 def test_a_run_of_one_machine_does_not_speak_of_machines(granularity: Results) -> None:
     assert "Results per machine" not in printed(granularity)
-    assert "Results per machine" not in render_html(report_of(granularity))
+    assert "Results per machine" not in render_html(results_report(granularity))
     assert "machine" not in trials_csv(granularity).splitlines()[0].split(",")
 
 
 def test_the_report_has_a_table_with_nothing_hostile_in_it(granularity: Results) -> None:
-    text = render_html(report_of(shared(granularity, "differ", HOSTILE)))
+    text = render_html(results_report(shared(granularity, "differ", HOSTILE)))
     assert '<table class="stacked" id="machines">' in text
     assert "The machines agree on the verdicts, but not on how large the effects are." in text
     assert HOSTILE not in text

@@ -19,7 +19,7 @@ from ajuste.model.explanation import Explanation, Recorded
 from ajuste.model.metric import Metric
 from ajuste.model.results import Point, Results
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
-from ajuste.report.mail import WIDTH, ascii_of, mail
+from ajuste.report.mail import WIDTH, mail, to_ascii
 from verdicts import decided
 
 ELAPSED = Metric(name="elapsed", title="Elapsed time", unit="s", direction="lower")
@@ -213,8 +213,8 @@ def test_commands_are_broken_between_words_and_stay_the_same() -> None:
 
 
 def test_usual_signs_are_written_in_ascii() -> None:
-    assert ascii_of("−3 µs ± 1 → …") == "-3 us +- 1 -> ..."
-    assert ascii_of("naïve") == "na\\xefve"
+    assert to_ascii("−3 µs ± 1 → …") == "-3 us +- 1 -> ..."
+    assert to_ascii("naïve") == "na\\xefve"
 
 
 def test_costs_stand_beside_gains_also_of_metrics_that_are_not_shown() -> None:

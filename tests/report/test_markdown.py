@@ -10,13 +10,13 @@ from markdown_it.token import Token
 from ajuste.model.kernel import PROOFS, Proof, Shown
 from ajuste.model.results import Results
 from ajuste.report.markdown import markdown
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 
 PARSER = MarkdownIt("commonmark", {"html": True}).enable("table")
 
 
 def tokens(results: Results, *metrics: str) -> list[Token]:
-    return PARSER.parse(markdown(report_of(results, metrics)))
+    return PARSER.parse(markdown(results_report(results, metrics)))
 
 
 def tables(results: Results, *metrics: str) -> list[list[list[str]]]:
@@ -60,7 +60,7 @@ def test_verdicts_answer_and_commands_are_there(granularity: Results) -> None:
 
 def test_the_metrics_that_are_named_are_shown(granularity: Results) -> None:
     titles = {metric.name: metric.title for metric in granularity.metrics}
-    shown = markdown(report_of(granularity, ["elapsed"]))
+    shown = markdown(results_report(granularity, ["elapsed"]))
     assert f"\n\n{titles['elapsed']} (s)\n\n|" in shown
     assert len(tables(granularity, "elapsed")) == 1
 
@@ -92,5 +92,5 @@ def test_what_others_wrote_is_no_markup(hostile: Results) -> None:
     assert not kinds & {"html_inline", "link_open", "image", "code_inline", "s_open", "heading_open"}
     shown = text(changed)
     assert "<img src=x onerror=alert(1)> | `a` *b* [c](javascript:d)" in shown
-    assert "\x1b" not in markdown(report_of(changed))
-    assert "\u202e" not in markdown(report_of(changed))
+    assert "\x1b" not in markdown(results_report(changed))
+    assert "\u202e" not in markdown(results_report(changed))

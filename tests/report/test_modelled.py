@@ -19,12 +19,12 @@ from ajuste.model.modelled import Missed
 from ajuste.model.results import Results
 from ajuste.report.costs import cost_tables, costs_sections
 from ajuste.report.document import Section, Table
-from ajuste.report.format import labels_of
+from ajuste.report.format import result_labels
 from ajuste.report.html import write_report
 from ajuste.report.metric_table import not_supported
 from ajuste.report.modelled import modelled_plot
 from ajuste.report.pictures.drawing import draw
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.scheduling import explanation_report
 from ajuste.report.terminal import print_report
 from tiers import slow
@@ -85,7 +85,7 @@ def told(granularity: Results) -> Results:
 
 @pytest.fixture(scope="module")
 def section(told: Results) -> Section:
-    (found,) = costs_sections(told, labels_of(told))
+    (found,) = costs_sections(told, result_labels(told))
     return found
 
 
@@ -161,7 +161,7 @@ def test_the_terminal_says_it_too(told: Results) -> None:
 def test_the_bars_are_drawn_without_a_network(
     browser: Any, told: Results, tmp_path: Path, width: int, theme: str
 ) -> None:
-    write_report(report_of(told), tmp_path / "costs.html")
+    write_report(results_report(told), tmp_path / "costs.html")
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, offline=True)
     page = context.new_page()
     page.goto((tmp_path / "costs.html").as_uri())

@@ -12,7 +12,7 @@ from ajuste.model.results import Results
 from ajuste.report.document import Table
 from ajuste.report.html import render_html
 from ajuste.report.listings import proofs_section
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 
 SEEN = Shown(
@@ -47,9 +47,9 @@ def test_the_table_has_each_claim_with_what_was_seen(granularity: Results) -> No
 def test_terminal_and_page_show_it_once(granularity: Results) -> None:
     results = proved(granularity)
     console = Console(file=io.StringIO(), width=200)
-    print_report(report_of(results), console, verbose=True)
+    print_report(results_report(results), console, verbose=True)
     assert isinstance(console.file, io.StringIO)
     assert console.file.getvalue().count("no-numa") == 1
-    page = render_html(report_of(results))
+    page = render_html(results_report(results))
     assert "Features found in the running kernels" in page
     assert HOSTILE not in page.split("<script", 1)[0] + page.split("</script>")[1]

@@ -18,7 +18,7 @@ from ajuste.model.results import Results
 from ajuste.model.trial import Configuration, Factor, Slot, Trial
 from ajuste.report.html import write_report
 from ajuste.report.markdown import markdown
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 from verdicts import decided
 
@@ -56,7 +56,7 @@ def ranked(means: dict[str, float], metric: Metric = ELAPSED, blocks: int = 20) 
 
 def printed(results: Results, *, verbose: bool = False, width: int = 100) -> str:
     out = io.StringIO()
-    print_report(report_of(results), Console(file=out, width=width), verbose=verbose)
+    print_report(results_report(results), Console(file=out, width=width), verbose=verbose)
     return " ".join(out.getvalue().split())
 
 
@@ -77,7 +77,7 @@ def test_what_is_worse_for_certain_is_not_shown_as_what_may_be_as_good() -> None
         one.model_copy(update={"verdict": "undecided"} if one.configuration == "near" else {}) for one in ranking.others
     ]
     seen = markdown(
-        report_of(found.model_copy(update={"rankings": (ranking.model_copy(update={"others": tuple(near)}),)}))
+        results_report(found.model_copy(update={"rankings": (ranking.model_copy(update={"others": tuple(near)}),)}))
     )
     assert "may be as good" not in seen
     assert "slightly worse" in seen
@@ -111,10 +111,10 @@ def test_too_few_blocks_claim_nothing() -> None:
 
 def test_markdown_page_and_document_have_it(tmp_path: Any) -> None:
     results = ranked({"slow": 0.2, "fast": 0.1, "slower": 0.231})
-    text = markdown(report_of(results))
+    text = markdown(results_report(results))
     assert "By elapsed time, fast is best" in text
     assert "| Times the best | Interval |" in text
-    write_report(report_of(results), tmp_path / "page.html", "x")
+    write_report(results_report(results), tmp_path / "page.html", "x")
     page = (tmp_path / "page.html").read_text()
     assert "By elapsed time, fast is best" in page
     again = Results.model_validate_json(results.model_dump_json())
@@ -132,4 +132,4 @@ def test_nothing_is_cut_off(width: int) -> None:
 def test_two_have_none() -> None:
     results = ranked({"a": 0.1, "b": 0.2})
     assert results.rankings == ()
-    assert report_of(results).section("ranking") is None
+    assert results_report(results).section("ranking") is None

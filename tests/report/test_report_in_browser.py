@@ -15,7 +15,7 @@ import pytest
 from ajuste.model.results import Results
 from ajuste.model.wording import NO_BREAK
 from ajuste.report.html import write_report
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.trials import trials_csv
 from tiers import slow
 
@@ -42,7 +42,7 @@ def files(
     directory = tmp_path_factory.mktemp("reports")
     paths = {name: directory / f"{name}.html" for name in NAMES}
     for name, results in zip(NAMES, (granularity, grid, undecided, hostile, timed), strict=True):
-        write_report(report_of(results), paths[name])
+        write_report(results_report(results), paths[name])
     return paths
 
 

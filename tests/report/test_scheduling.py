@@ -15,9 +15,9 @@ from ajuste.model.explanation import Recorded
 from ajuste.model.results import Results
 from ajuste.model.scheduling import Behaviour, Preemption, Recording, Share, Spread, Switches
 from ajuste.report.document import Paragraph, Picture
-from ajuste.report.format import labels_of
+from ajuste.report.format import result_labels
 from ajuste.report.html import render_html
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.scheduling import explanation_report, scheduling_sections
 from ajuste.report.terminal import print_report
 
@@ -89,7 +89,7 @@ class Texts(HTMLParser):
 
 
 def test_the_report_says_why_and_draws_it(explained: Results) -> None:
-    page = render_html(report_of(explained))
+    page = render_html(results_report(explained))
     section = page[page.index('id="scheduling-0"') : page.index("</section>", page.index('id="scheduling-0"'))]
     shown = Texts(section)
     assert "leaves the CPU 9.1 times less often (49 instead of 445 switches" in " ".join(shown.text.split())
@@ -101,7 +101,7 @@ def test_the_report_says_why_and_draws_it(explained: Results) -> None:
 
 
 def test_a_histogram_is_an_outline_with_gaps(explained: Results) -> None:
-    (section,) = scheduling_sections(explained, labels_of(explained))
+    (section,) = scheduling_sections(explained, result_labels(explained))
     pictures = [block for block in section.blocks if isinstance(block, Picture)]
     latency = next(picture for picture in pictures if picture.plot.name.endswith("latency"))
     trace = checked(latency.plot).to_plotly_json()["data"][1]
@@ -133,7 +133,9 @@ def test_without_details_it_is_a_screenful_of_what_changed(explained: Results) -
 def test_sentences_name_settings_with_units(granularity: Results) -> None:
     baseline, own, *_ = (configuration.name for configuration in granularity.configurations)
     found = explanation(recorded(own, 4), recorded(baseline, 400), {own: 1000, baseline: 1000})
-    (section,) = scheduling_sections(granularity.model_copy(update={"explanations": (found,)}), labels_of(granularity))
+    (section,) = scheduling_sections(
+        granularity.model_copy(update={"explanations": (found,)}), result_labels(granularity)
+    )
     said = [block.text for block in section.blocks if isinstance(block, Paragraph)]
     assert explanation_report(granularity, found).headline == said[0]
     assert said[0].startswith("Under sched_min_granularity_ns = 7.5 ms, ")
@@ -146,6 +148,6 @@ def test_what_could_not_be_recorded_is_said_and_nothing_is_drawn(granularity: Re
     baseline, own, *_ = (configuration.name for configuration in granularity.configurations)
     refused = Recorded(configuration=own, block=0, seed=7, problem="Permission denied")
     found = granularity.model_copy(update={"explanations": (explanation(refused, recorded(baseline, 4)),)})
-    (section,) = scheduling_sections(found, labels_of(found))
+    (section,) = scheduling_sections(found, result_labels(found))
     assert all(isinstance(block, Paragraph) for block in section.blocks)
-    assert "Permission denied" in Texts(render_html(report_of(found))).text
+    assert "Permission denied" in Texts(render_html(results_report(found))).text

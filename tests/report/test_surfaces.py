@@ -13,9 +13,9 @@ from tests.report.plotted import checked
 from ajuste.model.results import Results
 from ajuste.model.trial import Factor
 from ajuste.report.document import Paragraph, Picture
-from ajuste.report.format import labels_of
+from ajuste.report.format import result_labels
 from ajuste.report.plots.plot import Plot
-from ajuste.report.plots.surface_curves import View, surface_curves, view_of
+from ajuste.report.plots.surface_curves import View, surface_curves, surface_view
 from ajuste.report.plots.surface_map import surface_map
 from ajuste.report.sections import surface_sections
 
@@ -26,7 +26,7 @@ MS = ("1000000", "4000000", "8000000", "16000000", "20000000", "30000000")
 
 def view(results: Results, metric: str = "hackbench.time") -> View:
     surface = next(one for one in results.surfaces if one.metric == metric)
-    return view_of(results, surface, labels_of(results), {})
+    return surface_view(results, surface, result_labels(results), {})
 
 
 def the_map(results: Results, metric: str = "hackbench.time") -> Plot:
@@ -36,7 +36,7 @@ def the_map(results: Results, metric: str = "hackbench.time") -> Plot:
 
 
 def said(results: Results) -> list[str]:
-    (section,) = surface_sections(results, labels_of(results))
+    (section,) = surface_sections(results, result_labels(results))
     return [block.text for block in section.blocks if isinstance(block, Paragraph)]
 
 
@@ -132,7 +132,7 @@ def test_the_sentences(grid: Results) -> None:
 
 
 def test_switches_have_the_same_pictures_as_the_deciding_metric(grid: Results) -> None:
-    (section,) = surface_sections(grid, labels_of(grid))
+    (section,) = surface_sections(grid, result_labels(grid))
     titles = [block.plot.title for block in section.blocks if isinstance(block, Picture)]
     for metric in ("Hackbench time", "Voluntary context switches", "Involuntary context switches"):
         own = [title for title in titles if title.startswith(metric)]
@@ -154,7 +154,7 @@ def test_noise_does_not_say_that_nothing_matters() -> None:
 
 
 def test_no_surface_no_section(granularity: Results) -> None:
-    assert surface_sections(granularity, labels_of(granularity)) == ()
+    assert surface_sections(granularity, result_labels(granularity)) == ()
 
 
 def test_one_factor_has_a_curve_with_the_best_marked() -> None:

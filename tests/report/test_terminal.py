@@ -13,7 +13,7 @@ from rich.console import Console
 
 from ajuste.model.results import Results, Tally
 from ajuste.report.document import Column, Notes, Report, Row, Section, Table
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 
 
@@ -22,7 +22,7 @@ def printed(
 ) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=terminal, color_system="standard" if terminal else None)
-    print_report(report_of(results), console, verbose=verbose, path=report)
+    print_report(results_report(results), console, verbose=verbose, path=report)
     return out.getvalue()
 
 
@@ -58,7 +58,7 @@ def test_the_first_lines_are_the_answer_and_one_line_for_each_metric(granularity
     assert len(brief.splitlines()) < 20
     assert len(printed(granularity, 400).splitlines()) > 3 * len(brief.splitlines())
     headline, _, _, _, switches, elapsed, *_ = brief.splitlines()
-    assert headline == report_of(granularity).headline
+    assert headline == results_report(granularity).headline
     assert switches.startswith("Involuntary context switches: 134.6 at 750 µs; 67.9 at 7.5 ms (−66.8, differs); ")
     assert elapsed.startswith("Elapsed time: 2.515 s at 750 µs; ")
     assert granularity.answer not in brief
@@ -172,7 +172,7 @@ def test_escape_sequences_of_others_do_nothing(hostile: Results) -> None:
 def test_an_ascii_terminal_gets_ascii(granularity: Results) -> None:
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding="ascii")
-    print_report(report_of(granularity), Console(file=file, width=80), verbose=True)
+    print_report(results_report(granularity), Console(file=file, width=80), verbose=True)
     file.flush()
     assert "+- " in raw.getvalue().decode("ascii")
 

@@ -8,15 +8,15 @@ import pytest
 from tests.report.plotted import checked
 
 from ajuste.model.results import Results
-from ajuste.report.format import labels_of
+from ajuste.report.format import result_labels
 from ajuste.report.html import render_html
 from ajuste.report.plots.plot import Plot
 from ajuste.report.plots.timelines import timelines_plot
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 
 
 def drawn(results: Results) -> Plot:
-    plot = timelines_plot(results, labels_of(results))
+    plot = timelines_plot(results, result_labels(results))
     assert plot is not None
     return plot
 
@@ -51,9 +51,9 @@ def test_units_are_those_that_are_easiest_to_read(timed: Results) -> None:
 
 
 def test_a_study_without_samplers_has_none(granularity: Results, timed: Results) -> None:
-    assert timelines_plot(granularity, labels_of(granularity)) is None
-    assert 'id="timelines-section-title"' not in render_html(report_of(granularity))
-    assert 'id="timelines-section-title"' in render_html(report_of(timed))
+    assert timelines_plot(granularity, result_labels(granularity)) is None
+    assert 'id="timelines-section-title"' not in render_html(results_report(granularity))
+    assert 'id="timelines-section-title"' in render_html(results_report(timed))
 
 
 def test_the_document_keeps_them(timed: Results) -> None:

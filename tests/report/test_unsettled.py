@@ -10,7 +10,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Continuation, Measured, Results, Summary
 from ajuste.model.trial import Factor
 from ajuste.report.document import CommandBlock, Fact, Facts
-from ajuste.report.format import labels_of
+from ajuste.report.format import result_labels
 from ajuste.report.unsettled import unsettled_sections
 from verdicts import decided, verdict
 
@@ -35,7 +35,7 @@ def results(*verdicts: Any, **more: Any) -> Results:
 
 
 def facts(found: Results) -> dict[str, Fact]:
-    (section,) = unsettled_sections(found, labels_of(found))
+    (section,) = unsettled_sections(found, result_labels(found))
     (block,) = (block for block in section.blocks if isinstance(block, Facts))
     return {fact.name: fact for fact in block.facts}
 
@@ -46,7 +46,7 @@ def test_it_says_what_is_excluded_how_long_it_takes_and_how_to_go_on() -> None:
     assert "−20.0 % to +15.3 %" in said["Excluded"].text
     assert said["Still needed"].text.startswith("about 10 more blocks, 5 min ")
     assert "--min-effect 26%" in said["Decided now"].text  # 1/0.8 is 25 %, which must lie inside.
-    (section,) = unsettled_sections(found, labels_of(found))
+    (section,) = unsettled_sections(found, result_labels(found))
     assert [block.lines for block in section.blocks if isinstance(block, CommandBlock)] == [(COMMAND,)]
 
 
@@ -74,4 +74,4 @@ def test_where_nothing_is_known_nothing_is_promised() -> None:
 )
 def test_there_is_none_where_all_is_settled(more: dict[str, Any]) -> None:
     found = results(verdict(), **more)
-    assert unsettled_sections(found, labels_of(found)) == ()
+    assert unsettled_sections(found, result_labels(found)) == ()

@@ -24,7 +24,7 @@ from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import Plan
 from ajuste.model.relevance import NoChance
 from ajuste.model.trial import Observation
-from ajuste.report.format import labels_of
+from ajuste.report.format import result_labels
 from ajuste.report.headline import headlines
 from ajuste.run.relevance import MOST_PROBES, GuestObserver, HostObserver, RelevanceLook, probed
 from ajuste.run.runner import Executors, Runner
@@ -190,7 +190,7 @@ def test_the_headline_gives_the_reason_and_asks_for_no_more_blocks(
     assert results.answer.startswith("vm.swappiness had no chance to matter: no swap is on. ")
     assert results.notes[0] == "vm.swappiness had no chance to matter: no swap is on. To see an effect, turn swap on."
     assert {one.more_blocks for one in results.verdicts} == {None}
-    (headline,) = headlines(results, labels_of(results))
+    (headline,) = headlines(results, result_labels(results))
     assert headline.sentence == "In emulation, vm.swappiness had no chance to matter: no swap is on."
 
 

@@ -14,7 +14,7 @@ from ajuste.design.search.goal import Search
 from ajuste.executor.executor import Begun, TrialDone, TrialRequest, Untrusted
 from ajuste.model.error import RequestError
 from ajuste.report.document import Table
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.winner import supported
 from ajuste.run.outcome import results_of
 from ajuste.store.store import Store
@@ -50,13 +50,15 @@ def test_the_best_is_found_and_its_verdict_is_of_blocks_that_the_choice_never_sa
     assert results.tally.trials <= 60
     assert supported(results) == BEST
     assert found.importance[0].factor == "sched_min_granularity_ns"
-    drawn = [one.plot.name for one in report_of(results).pictures if one.plot.name.startswith("search-")]
+    drawn = [one.plot.name for one in results_report(results).pictures if one.plot.name.startswith("search-")]
     assert drawn == ["search-history", "search-map", "search-importance"]
     assert all(0 <= one.low <= one.share <= one.high <= 1.01 for one in found.importance)
     # The table has the same estimates as the verdict and the headline, and nothing that looks better.
     means = {one.name: one.metrics["elapsed"] for one in results.configurations}
     assert means[BEST].n == found.check_blocks
-    tables = [block for section in report_of(results).sections for block in section.blocks if isinstance(block, Table)]
+    tables = [
+        block for section in results_report(results).sections for block in section.blocks if isinstance(block, Table)
+    ]
     (verdicts,) = (table for table in tables if table.name == "verdicts")
     assert verdicts.size == 2
     assert {name for one in results.rankings for name in (one.winner, *one.contenders)} <= {BEST}
@@ -132,7 +134,7 @@ def test_two_objectives_give_a_front(tmp_path: Path) -> None:
     results = searched(tmp_path, search, valley)
     assert results.tuning is not None
     assert len(results.tuning.chosen) == 3
-    assert "search-front" in [one.plot.name for one in report_of(results).pictures]
+    assert "search-front" in [one.plot.name for one in results_report(results).pictures]
     by_metric = {
         metric: [one.estimate for one in results.verdicts if one.metric == metric]
         for metric in results.tuning.objectives

@@ -90,7 +90,7 @@ def conditions_for(
     """Every condition that a factor of the study depends on, with the figures that tell whether it is met."""
     for tunables in settings_of(resolved, catalogue).values():
         for tunable in tunables:
-            for condition in catalogue.conditions_of(tunable):
+            for condition in catalogue.relevance_conditions(tunable):
                 yield condition, condition.figures_of(tunable.chosen)
 
 
@@ -137,7 +137,7 @@ def _lacking(
     tunable: Tunable, catalogue: Catalogue, activity: Activity, written: Collection[str], *, standing: bool
 ) -> _Lack | None:
     """The first condition of ``tunable`` that was not met, those first that leave no doubt."""
-    conditions = [one for one in catalogue.conditions_of(tunable) if one.standing or not standing]
+    conditions = [one for one in catalogue.relevance_conditions(tunable) if one.standing or not standing]
     for condition in sorted(conditions, key=lambda one: one.hardly):
         if _never_ran(condition, activity):
             return _Lack(condition, condition.functions)

@@ -79,7 +79,7 @@ def real_number(text: str, unit: str) -> float | None:
     return float(Fraction(match[1]) * factor) if match and factor is not None else None
 
 
-def unit_of(text: str) -> str:
+def quantity_unit(text: str) -> str:
     """Return the unit of a quantity, empty for a bare number and for what is none."""
     match = _QUANTITY.fullmatch(text)
     return (match[2] or "") if match else ""
@@ -182,11 +182,11 @@ def _number(name: str, asked: str, unit: str, limits: str) -> int:
         number = whole_number(asked, unit)
     except WrongStep:
         raise RequestError(
-            f"{name} = {asked!r} is not a whole number{_of(unit)}; expected steps of {step(unit)}"
+            f"{name} = {asked!r} is not a whole number{_unit_suffix(unit)}; expected steps of {step(unit)}"
         ) from None
     if number is not None:
         return number
-    if given := unit_of(asked):
+    if given := quantity_unit(asked):
         raise RequestError(f"{name} = {asked!r}: {given} is the wrong unit; expected {limits}")
     raise RequestError(f"{name} = {asked!r} is not a whole number; expected {limits}")
 
@@ -227,7 +227,7 @@ def _limits(minimum: int | None, maximum: int | None, unit: str) -> str:
     return f"up to {maximum}{_in(unit)}" if maximum is not None else "a whole number"
 
 
-def _of(unit: str) -> str:
+def _unit_suffix(unit: str) -> str:
     return f" of {unit}" if unit else ""
 
 

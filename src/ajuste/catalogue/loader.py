@@ -74,8 +74,8 @@ class Catalogue:
         match = place.find(self.tunables, self.parts, name)
         if match is None:
             raise _unknown("tunable", name, list(self.tunables), "list all with ajuste tunables")
-        tunable, said_by_path = match
-        which = said_by_path if chosen is None else chosen
+        tunable, path_instance = match
+        which = path_instance if chosen is None else chosen
         return tunable if which is None else self.instance(tunable, which)
 
     def instance(self, tunable: Tunable, which: str) -> Tunable:
@@ -157,7 +157,7 @@ class Catalogue:
         """Return the related but different tunable that a kernel of ``version`` has instead, if any."""
         return place.counterpart(self.tunables, tunable, version)
 
-    def conditions_of(self, tunable: Tunable) -> tuple[RelevanceCondition, ...]:
+    def relevance_conditions(self, tunable: Tunable) -> tuple[RelevanceCondition, ...]:
         """Return what must be met, or ``tunable`` cannot matter."""
         return tuple(self.conditions[name] for name in tunable.matters_if)
 

@@ -144,7 +144,7 @@ def companions(
     named = (_same_instance(tunables[name], tunable) for name in tunable.companions)
     places = (location(where) for other in named if (where := other.place_in(version)) and can_change(other))
     locations = [place for place in places if not isinstance(place, Marker)]
-    listed = chain.from_iterable(sorted(files(_of(path, tunable))) for path in tunable.companion_directories)
+    listed = chain.from_iterable(sorted(files(_filled_path(path, tunable))) for path in tunable.companion_directories)
     locations += [FileLocation(path=path) for path in listed]
     return tuple(dict.fromkeys(locations))
 
@@ -153,7 +153,7 @@ def _same_instance(other: Tunable, tunable: Tunable) -> Tunable:
     return other.instance(tunable.chosen) if other.parts else other
 
 
-def _of(path: str, tunable: Tunable) -> str:
+def _filled_path(path: str, tunable: Tunable) -> str:
     return re.sub(r"\{([a-z]+)\}", lambda match: tunable.chosen[match[1]], path)
 
 
@@ -220,7 +220,7 @@ def instance(parts: Mapping[str, InstanceKind], tunable: Tunable, text: str) -> 
     read = [parts[name].read(word) for name, word in zip(tunable.parts, words, strict=False)]
     names = [name for name in read if name is not None]
     if len(words) != len(tunable.parts) or len(names) != len(words):
-        raise RequestError(f"{text!r} is not a {kind(parts, tunable)}; expected {one_of_several(parts, tunable)}")
+        raise RequestError(f"{text!r} is not a {kind(parts, tunable)}; expected {instance_form(parts, tunable)}")
     return tunable.instance(dict(zip(tunable.parts, names, strict=True)))
 
 
@@ -234,7 +234,7 @@ def kind(parts: Mapping[str, InstanceKind], tunable: Tunable) -> str:
     return " of a ".join(parts[name].title for name in reversed(tunable.parts))
 
 
-def one_of_several(parts: Mapping[str, InstanceKind], tunable: Tunable) -> str:
+def instance_form(parts: Mapping[str, InstanceKind], tunable: Tunable) -> str:
     """Return how an instance is written, in words."""
     return f"a name such as {example(parts, tunable).name}"
 

@@ -16,7 +16,7 @@ from ajuste.cli.showing import Showing, command_line
 from ajuste.machine.home import home
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.error import RequestError
-from ajuste.outputs.files import NAMES, FileRequest, files_of, read_files, split_names
+from ajuste.outputs.files import NAMES, FileRequest, matching_files, read_files, split_names
 from ajuste.outputs.format import utf8
 from ajuste.study.command_line.request import share
 
@@ -118,6 +118,6 @@ def _check_target(html: Path | None, files: Sequence[Path]) -> None:
         return
     if html.is_dir() or not html.absolute().parent.is_dir():
         raise RequestError(f"--html {html}: expected a file in an existing directory")
-    inputs = (file for given in files for file in files_of(given))
+    inputs = (file for given in files for file in matching_files(given))
     if any(html.exists() and file.exists() and html.samefile(file) for file in inputs):
         raise RequestError(f"--html {html}: this file is an input; expected another file")

@@ -16,7 +16,7 @@ from ajuste.model.event import Written
 from ajuste.model.wording import visible_line
 from ajuste.profile.export import Export, ExportFile, Rendered
 from ajuste.profile.formats import renderers
-from ajuste.report.winner import export_of, supported
+from ajuste.report.winner import configuration_export, supported
 from ajuste.run.outcome import results_of
 from ajuste.store.record import KeptRecord
 from ajuste.store.store import Run, Store
@@ -81,7 +81,9 @@ def write_winner(run: str, directory: Path) -> list[Path]:
 def _chosen(store: Store, run: Run, wanted: str | None) -> Export:
     results = results_of(run, store)
     name = supported(results, wanted)
-    return export_of(results, ResolvedStudy.model_validate_json(run.resolved), _written(store, run, name), name)
+    return configuration_export(
+        results, ResolvedStudy.model_validate_json(run.resolved), _written(store, run, name), name
+    )
 
 
 def _written(store: Store, run: Run, name: str) -> tuple[Written, ...]:

@@ -134,9 +134,9 @@ def report(
     if pictures is not None:
         from ajuste.model.wording import count_of
         from ajuste.report.pictures.drawing import write_pictures
-        from ajuste.report.results import report_of
+        from ajuste.report.results import results_report
 
-        written = write_pictures(report_of(results), pictures, form or "svg")
+        written = write_pictures(results_report(results), pictures, form or "svg")
         if not as_json:
             typer.echo(f"{count_of(len(written), 'picture')} in {visible(str(pictures))}")
 
@@ -257,10 +257,10 @@ def _check_metrics(results: Results, metrics: Sequence[str]) -> None:
 
 def _write_markdown(results: Results, path: Path, metrics: list[str]) -> None:
     from ajuste.report.markdown import markdown as as_markdown
-    from ajuste.report.results import report_of
+    from ajuste.report.results import results_report
 
     try:
-        write_text(path, as_markdown(report_of(results, metrics)))
+        write_text(path, as_markdown(results_report(results, metrics)))
     except OSError as error:
         raise RequestError(f"{path}: {error.strerror or error}", hint="choose a FILE that you can write") from error
 

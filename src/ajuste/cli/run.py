@@ -31,7 +31,7 @@ from ajuste.study.overrides import overridden
 from ajuste.study.schema import Study
 
 if TYPE_CHECKING:
-    from ajuste.report.expected import Form
+    from ajuste.report.gate import Form
 
 
 @example(

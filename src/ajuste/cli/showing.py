@@ -26,7 +26,7 @@ from ajuste.model.results import Results
 from ajuste.model.wording import visible_line
 from ajuste.report.console import Console
 from ajuste.report.format import ago
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 
 
@@ -51,12 +51,12 @@ class Showing:
         ``metrics`` are those whose figures are printed: those that decide if none is named. ``again`` is when results
         were measured that are shown once more.
         """
-        report = report_of(results)
+        report = results_report(results)
         path = self.report or home().reports / f"{results.run}.html"
         if self.as_json:
             typer.echo(results.model_dump_json(indent=2))
         else:
-            printed = report_of(results, metrics) if metrics else report
+            printed = results_report(results, metrics) if metrics else report
             print_report(printed, Console(file=sys.stdout), verbose=self.verbose, path=path)
             if again:
                 print(f"Measured {ago(again)}; --fresh measures again.")

@@ -86,8 +86,8 @@ def _entry(one: Head, store: Store) -> SiteEntry:
 
 
 def _reports(runs: Sequence[Head], store: Store) -> Iterator[Report]:
-    from ajuste.report.results import report_of
+    from ajuste.report.results import results_report
     from ajuste.run.outcome import results_of
 
     for one in runs:
-        yield report_of(results_of(store.find_run(one.id), store))
+        yield results_report(results_of(store.find_run(one.id), store))

@@ -27,7 +27,7 @@ from ajuste.report.console import Console
 from ajuste.report.display import Activity
 from ajuste.report.html import write_report
 from ajuste.report.markdown import markdown as markdown_of
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.suite import suite_mail, suite_report
 from ajuste.report.terminal import print_report
 from ajuste.run.outcome import results_of
@@ -167,7 +167,7 @@ def show_suite(result: SuiteResult, place: Home, showing: Showing, *, lkml: bool
         for member in result.members:
             if member.metrics:
                 found = results_of(store.find_run(member.run), store)
-                write_report(report_of(found), place.reports / f"{member.run}.html", contents_of(found))
+                write_report(results_report(found), place.reports / f"{member.run}.html", contents_of(found))
     make_room(REPORTS, place)
     if showing.browser:
         open_report(path)

@@ -171,7 +171,7 @@ def _lines(sheet: TunableSheet) -> list[tuple[str, RenderableType]]:
     ]
     lines += [("Where" if not number else "", _place(where)) for number, where in enumerate(tunable.where)]
     if tunable.matters_if:
-        met = [condition.met for condition in catalogue().conditions_of(tunable)]
+        met = [condition.met for condition in catalogue().relevance_conditions(tunable)]
         lines.append(("Matters", Text(f"if {', and '.join(met)}")))
     if tunable.instances:
         each, example = kind(catalogue().parts, tunable), catalogue().example(tunable).name
@@ -219,7 +219,7 @@ def _instead(tunable: Tunable, other: Tunable, current: Current) -> Text:
 
 def _counters(tunable: Tunable) -> str:
     """The kernel's counters that show whether it can matter."""
-    conditions = catalogue().conditions_of(tunable)
+    conditions = catalogue().relevance_conditions(tunable)
     return ", ".join(dict.fromkeys(name for condition in conditions for name in condition.counters))
 
 

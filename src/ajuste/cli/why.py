@@ -23,9 +23,9 @@ from ajuste.report.console import Console
 from ajuste.report.costs import called_in
 from ajuste.report.display import Activity
 from ajuste.report.divergence import divergence_report
-from ajuste.report.format import labels_of
+from ajuste.report.format import result_labels
 from ajuste.report.html import write_report
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.report.scheduling import explanation_report
 from ajuste.report.terminal import print_report
 from ajuste.run.experiment import record
@@ -97,7 +97,7 @@ def why(
         recorded = store.recorded(found) if perfetto is not None else {}
     explanation = next(one for one in results.explanations if one.configuration == chosen)
     path = html or place.reports / f"{found.id}.html"
-    write_report(report_of(results), path)
+    write_report(results_report(results), path)
     if perfetto is not None:
         _write_perfetto(perfetto, results, explanation, recorded)
     is_known = bool(explanation.sentences) or explanation.costs is not None
@@ -142,7 +142,7 @@ def _write_perfetto(path: Path, results: Results, explanation: Explanation, reco
     from ajuste.report.perfetto import Followed, write_trace
 
     pair = (recorded[explanation.baseline.configuration], recorded[explanation.configuration])
-    called = called_in(results, explanation, labels_of(results))
+    called = called_in(results, explanation, result_labels(results))
     baseline, own = (
         Followed(name, one.kernel, one.decisions)
         for name, one in zip(called, pair, strict=True)

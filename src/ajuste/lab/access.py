@@ -177,7 +177,6 @@ class Access:
             self._viewing[kind] -= role == "viewer"
 
     def _given(self, scope: Scope, headers: dict[str, str]) -> str:
-        """The token of the address, of the header ``Authorization``, or of the cookie."""
         if token := dict(_query(scope)).get("token"):
             return token
         kind, _, token = headers.get("authorization", "").partition(" ")
@@ -190,18 +189,18 @@ class Access:
         return cookie.value if cookie else ""
 
     def _role(self, given: str) -> Role | None:
-        found: Role | None = None
+        matched: Role | None = None
         for role, token in self._tokens.items():
             if hmac.compare_digest(given.encode(), token.encode()):
-                found = role
-        return found
+                matched = role
+        return matched
 
     async def _unknown(self, scope: Scope, send: Send, given: str) -> None:
         if given and not self._guessing.take():
             await _refuse(scope, send, 429, "too many wrong tokens", "wait a minute")
             return
-        said = "the token is wrong" if given else "a token is required"
-        await _refuse(scope, send, 403, said, "open the address that ajuste serve printed")
+        message = "the token is wrong" if given else "a token is required"
+        await _refuse(scope, send, 403, message, "open the address that ajuste serve printed")
 
     async def _welcome(self, scope: Scope, send: Send, token: str) -> None:
         """Keep the token in a cookie, and take it out of the address, which would be in the browser's history."""
@@ -219,15 +218,14 @@ class Access:
         await send({"type": "http.response.body", "body": b""})
 
     def _problem(self, scope: Scope, headers: dict[str, str], role: Role) -> tuple[int, str, str] | None:
-        """Why a request with a token is refused all the same."""
         site, origin = headers.get("sec-fetch-site", ""), headers.get("origin", "")
-        said = origin and not (origin == "null" and site == "same-origin")  # a page without referrer says null
-        own = not said or urlsplit(origin).netloc == headers["host"]
+        has_origin = origin and not (origin == "null" and site == "same-origin")  # a page without referrer says null
+        is_same_host = not has_origin or urlsplit(origin).netloc == headers["host"]
         if scope["method"] in _SAFE:
             if site == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
                 return 403, "another site asked for this page", "open the page itself"
             return None
-        if site not in ("", "same-origin", "none") or not own:
+        if site not in ("", "same-origin", "none") or not is_same_host:
             return 403, "another site asked to change something", "use the lab page's own buttons"
         if not (site or origin or "authorization" in headers):
             return 403, "nothing says where this request comes from", "send the token in the header Authorization"
@@ -257,7 +255,7 @@ class Access:
             if message["type"] == "http.response.start":
                 begun = True
                 given = {name.lower() for name, _ in message["headers"]}
-                more = [one for one in _HEADERS if one[0] not in given]
+                more = [header for header in _HEADERS if header[0] not in given]
                 if b"cache-control" not in given:
                     more.append((b"cache-control", b"no-store"))
                 message = {**message, "headers": [*message["headers"], *more]}
@@ -271,17 +269,17 @@ class Access:
 
 
 def new_token() -> str:
-    """One that nobody guesses."""
+    """Return a token that nobody can guess."""
     return secrets.token_urlsafe(24)
 
 
 def viewer_token(token: str) -> str:
-    """The token of those who may only look: it does not say the other one."""
+    """Return the token of those who may only look; nobody can compute ``token`` from it."""
     return hmac.new(token.encode(), b"ajuste lab viewer", "sha256").hexdigest()[:32]
 
 
 def wants_json(scope: Scope) -> bool:
-    """Whether a program asks, which reads what is wrong as JSON."""
+    """Return whether the client is a program, which reads errors as JSON."""
     return scope["path"].startswith("/api/") or (b"accept", b"application/json") in scope["headers"]
 
 
@@ -297,7 +295,6 @@ def _too_large(scope: Scope) -> tuple[int, str, str]:
 
 
 async def _refuse(scope: Scope, send: Send, status: int, message: str, hint: str) -> None:
-    """Say what is wrong, to a person or a program."""
     if wants_json(scope):
         kind, body = b"application/json", json.dumps({"error": message, "hint": hint})
     else:
@@ -321,7 +318,7 @@ def _query(scope: Scope) -> list[tuple[str, str]]:
 
 
 def _ascii(place: str) -> bytes:
-    """For a header: no line break, nothing that is no ASCII."""
+    """No line break, nothing that is not ASCII: it goes into a header."""
     from urllib.parse import quote
 
     return quote(place, safe="/?&=%+:,;@~!$'()*-._[]").encode("ascii")
@@ -358,10 +355,10 @@ class _Connection(H11Protocol):
         self._expect_request()
         surplus = len(self.connections) - MOST_CONNECTIONS
         if surplus > 0:
-            waiting = [one for one in self.connections if isinstance(one, _Connection) and one.is_waiting]
-            for one in sorted(waiting, key=lambda one: one.since)[:surplus]:
-                if one is not self:
-                    one.transport.abort()
+            waiting = [c for c in self.connections if isinstance(c, _Connection) and c.is_waiting]
+            for connection in sorted(waiting, key=lambda c: c.since)[:surplus]:
+                if connection is not self:
+                    connection.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -401,7 +398,7 @@ class _Server(uvicorn.Server):
 
 
 def lab_server(application: Application, listening: Callable[[], None]) -> uvicorn.Server:
-    """A server for ``application`` that calls ``listening`` once requests are answered."""
+    """Return a server for ``application`` that calls ``listening`` once requests are answered."""
     config = uvicorn.Config(
         application,
         log_config=None,
@@ -419,14 +416,14 @@ def lab_server(application: Application, listening: Callable[[], None]) -> uvico
 def serve_until_interrupted(
     application: Application, listener: socket.socket, *, listening: Callable[[], None]
 ) -> NoReturn:
-    """``listening`` is called once requests are answered. Ends with KeyboardInterrupt."""
+    """Serve until KeyboardInterrupt; ``listening`` is called once requests are answered."""
     with listener:
         lab_server(application, listening).run(sockets=[listener])
     raise KeyboardInterrupt
 
 
 def listener_at(*ports: int) -> socket.socket:
-    """At the first of ``ports`` that is free, where 0 stands for any. Raises RequestError if none is."""
+    """Listen at the first of ``ports`` that is free, where 0 stands for any. Raises RequestError if none is."""
     *others, last = ports
     for port in others:
         try:

@@ -36,7 +36,7 @@ from ajuste.lab.access import (
 )
 from ajuste.lab.agents.budget import AgentBudget, AgentLimits
 from ajuste.lab.agents.desk import AgentDesk
-from ajuste.lab.agents.operations import MOST_BYTES, OPERATIONS, Operation, schema_of
+from ajuste.lab.agents.operations import MOST_BYTES, OPERATIONS, Operation, argument_schema
 from ajuste.lab.pages import experiment, explore, machine, run, runs, tunables
 from ajuste.lab.rendering import page, static_file
 from ajuste.lab.service import LabService
@@ -53,7 +53,7 @@ PAGE_LIMITS: Final = AgentLimits(trials=100_000, minutes=24 * 60, calls=1200)
 
 
 def api_routes(service: LabService) -> list[Route]:
-    """The routes for programs. Viewers have a desk of their own: their calls take nothing of the owner's budget."""
+    """Return the routes for programs; viewers have a desk of their own, so they use none of the owner's budget."""
     desks = {role: AgentDesk(service, AgentBudget(PAGE_LIMITS)) for role in ("writer", "viewer")}
     routes = [Route(f"{PREFIX}/openapi.json", _description, methods=["GET"])]
     for operation in OPERATIONS.values():
@@ -64,13 +64,13 @@ def api_routes(service: LabService) -> list[Route]:
 
 
 def openapi() -> dict[str, Any]:
-    """The OpenAPI 3.1 document of all operations."""
+    """Return the OpenAPI 3.1 document of all operations."""
     return {
         "openapi": "3.1.0",
         "info": {"title": "Ajuste", "version": ajuste_version()},
         "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
         "security": [{"token": []}],
-        "paths": {f"{PREFIX}/{one.name}": _path(one) for one in OPERATIONS.values()},
+        "paths": {f"{PREFIX}/{operation.name}": _path(operation) for operation in OPERATIONS.values()},
     }
 
 
@@ -80,9 +80,9 @@ def _path(operation: Operation) -> dict[str, Any]:
         "200": {"description": "The answer.", **answer},
         "400": {"description": "The request is wrong or not allowed; nothing changed: error and hint.", **answer},
     }
-    body = {"required": True, "content": {"application/json": {"schema": schema_of(operation)}}}
-    own = {"operationId": operation.name, "summary": operation.what, "responses": responses}
-    return {"post": own | {"requestBody": body}}
+    body = {"required": True, "content": {"application/json": {"schema": argument_schema(operation)}}}
+    post = {"operationId": operation.name, "summary": operation.what, "responses": responses}
+    return {"post": post | {"requestBody": body}}
 
 
 def _endpoint(desks: Mapping[str, AgentDesk], operation: Operation) -> Callable[[Request], Any]:
@@ -90,11 +90,11 @@ def _endpoint(desks: Mapping[str, AgentDesk], operation: Operation) -> Callable[
         try:
             arguments = dict(request.query_params) if request.method == "GET" else await _body(request)
             arguments.pop("token", None)
-            found = await run_in_threadpool(partial(operation.carry_out, desks[request.scope["role"]], arguments))
+            result = await run_in_threadpool(partial(operation.carry_out, desks[request.scope["role"]], arguments))
         except AjusteError as error:
             status = 400 if isinstance(error, RequestError) else 500
             return JSONResponse({"error": str(error), "hint": error.hint or ""}, status)
-        return JSONResponse(found)
+        return JSONResponse(result)
 
     return answer
 
@@ -106,12 +106,12 @@ async def _body(request: Request) -> dict[str, Any]:
         if len(content) > MOST_BYTES:
             raise RequestError(f"the request has more than {MOST_BYTES // 1024} KiB", hint="send less")
     try:
-        found = json.loads(content or b"{}")
+        document = json.loads(content or b"{}")
     except (ValueError, RecursionError):
         raise RequestError("the body is not JSON", hint="send one JSON object") from None
-    if not isinstance(found, Mapping):
+    if not isinstance(document, Mapping):
         raise RequestError("the body is not a JSON object", hint="send one JSON object")
-    return dict(found)
+    return dict(document)
 
 
 async def _description(_: Request) -> Response:
@@ -122,9 +122,13 @@ PORT: Final = 8642
 
 
 def lab_routes(service: LabService) -> list[Route]:
-    """All routes; those that viewers may not open refuse them."""
+    """Return all routes; those that viewers may not open refuse them."""
     pages = (runs, run, explore, tunables, machine, experiment)
-    routes = [Route("/static/{name}", _static), *(route for one in pages for route in one.ROUTES), *api_routes(service)]
+    routes = [
+        Route("/static/{name}", _static),
+        *(route for module in pages for route in module.ROUTES),
+        *api_routes(service),
+    ]
     return [
         route
         if route.path in VIEWED
@@ -134,7 +138,7 @@ def lab_routes(service: LabService) -> list[Route]:
 
 
 def application(service: LabService, *, token: str, port: int, hosts: tuple[str, ...] = LOOPBACK) -> Application:
-    """All of it behind its guard. ``port`` is where browsers find it."""
+    """Return the application behind its guard; ``port`` is where browsers find it."""
     lab = Laboratory(service, token, f"http://{HOST}:{port}")
 
     @asynccontextmanager
@@ -145,7 +149,7 @@ def application(service: LabService, *, token: str, port: int, hosts: tuple[str,
     within = Starlette(
         routes=lab_routes(service),
         middleware=[Middleware(GZipMiddleware, minimum_size=1024, compresslevel=3)],
-        exception_handlers={AjusteError: _wrong, HTTPException: _not_found},
+        exception_handlers={AjusteError: _wrong, HTTPException: _http_error},
         lifespan=lifespan,
     )
     within.state.lab = lab
@@ -164,7 +168,7 @@ def _wrong(request: Request, error: Exception) -> Response:
     return page(request, "wrong.html.j2", status=status, message=str(error), hint=error.hint or "")
 
 
-def _not_found(request: Request, error: Exception) -> Response:
+def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     is_missing = error.status_code == 404
     message = f"{shortened(request.url.path)} is not found" if is_missing else str(error.detail)
@@ -177,10 +181,10 @@ def _not_found(request: Request, error: Exception) -> Response:
 def serve(
     home: Home, *, port: int | None, browser: bool, allow_host: bool, tell: Callable[[dict[str, Any]], None]
 ) -> None:
-    """Serve the lab page until interrupted (KeyboardInterrupt), on ``port`` or else on the usual one or any that is
-    free. ``tell`` gets the address, with its token, once it can be opened.
+    """Serve the lab page until KeyboardInterrupt, on ``port`` or else on the usual one or any that is free.
 
-    Raises RequestError if the port is in use or the store cannot be opened.
+    ``tell`` gets the address, with its token, once it can be opened. Raises RequestError if the port is in use or the
+    store cannot be opened.
     """
     listener = listener_at(PORT, 0) if port is None else listener_at(port)
     service = LabService(home, allow_host=allow_host)

@@ -50,7 +50,7 @@ class RunIndex:
         self._reading: threading.Thread | None = None
 
     def of(self, heads: Sequence[Head]) -> dict[str, RunFacts]:
-        """The facts of those runs, as far as they are known by now; a few unknown ones are read at once."""
+        """Return the facts of those runs that are known by now; a few unknown ones are read at once."""
         missing = self._missing(heads)
         if 0 < len(missing) <= _AT_ONCE:
             self._read(missing)
@@ -61,7 +61,7 @@ class RunIndex:
 
     @property
     def is_reading(self) -> bool:
-        """Whether more will be known soon."""
+        """Return whether more will be known soon."""
         return self._reading is not None and self._reading.is_alive()
 
     def _missing(self, heads: Iterable[Head]) -> list[Head]:
@@ -102,24 +102,24 @@ def _facts(check: int, resolved: Mapping[str, Any], results: Mapping[str, Any]) 
 
 
 def _settings(table: Mapping[str, Any]) -> Iterable[str]:
-    own = [name for level in (table.get("settings") or {}).values() for name in level]
-    return own or [str(table["name"])]
+    names = [name for level in (table.get("settings") or {}).values() for name in level]
+    return names or [str(table["name"])]
 
 
 def _read(file: Path, url: str) -> dict[str, RunFacts]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        if (found["version"], found["store"]) != (_VERSION, url):
+        document = json.loads(file.read_text(encoding="utf-8"))
+        if (document["version"], document["store"]) != (_VERSION, url):
             return {}
         return {
             str(name): RunFacts(
-                int(one["check"]),
-                str(one["title"]),
-                str(one["question"]),
-                tuple(map(str, one["settings"])),
-                {str(word): int(count) for word, count in one["verdicts"].items()},
+                int(facts["check"]),
+                str(facts["title"]),
+                str(facts["question"]),
+                tuple(map(str, facts["settings"])),
+                {str(word): int(count) for word, count in facts["verdicts"].items()},
             )
-            for name, one in found["runs"].items()
+            for name, facts in document["runs"].items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}

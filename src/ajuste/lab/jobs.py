@@ -55,31 +55,31 @@ class Job:
     @property
     def run(self) -> str:
         """The id of its run, once it has one."""
-        found = (line.get("run", "") for line in self._lines() if line.get("event") in _BEGUN)
-        return next((str(run) for run in found), "")
+        runs = (line.get("run", "") for line in self._lines() if line.get("event") in _BEGUN)
+        return next((str(run) for run in runs), "")
 
     @property
     def doing(self) -> str:
-        """What it said last that it does: ``booting debian:5.10``."""
-        said = [line.get("text", "") for line in self._lines() if line.get("event") == "progress"]
-        return str(said[-1]) if said else ""
+        """The last progress message: ``booting debian:5.10``."""
+        texts = [line.get("text", "") for line in self._lines() if line.get("event") == "progress"]
+        return str(texts[-1]) if texts else ""
 
     @property
     def exit_code(self) -> int | None:
-        """With which it ended, or None: it measures, or was killed."""
+        """The exit code; None while it measures, or if it was killed."""
         codes = [line.get("exit_code") for line in self._lines() if line.get("event") == "command ended"]
         return codes[-1] if codes and isinstance(codes[-1], int) else None
 
     @property
     def problem(self) -> str:
-        """What it said was wrong, if it failed."""
+        """The error message, if it failed."""
         code = self.exit_code
         if self.alive or code in (0, 130):
             return ""
         return _tail(self.directory / "said").strip().removeprefix("ajuste: ") or "it ended without a word"
 
     def interrupt(self) -> None:
-        """Ask it to end in order: what was measured is kept. Raises RequestError if it has ended."""
+        """Interrupt it; all measurements are kept. Raises RequestError if it has ended."""
         if not self.alive:
             raise RequestError(f"job {self.id} has ended", hint="start it again to resume")
         with suppress(ProcessLookupError):
@@ -88,11 +88,11 @@ class Job:
     def _lines(self) -> Iterator[dict[str, Any]]:
         for line in _tail(self.directory / "log.jsonl", _KEPT_BYTES).splitlines():
             try:
-                found = json.loads(line)
+                entry = json.loads(line)
             except ValueError:
                 continue
-            if isinstance(found, dict):
-                yield found
+            if isinstance(entry, dict):
+                yield entry
 
 
 class Jobs:
@@ -103,22 +103,22 @@ class Jobs:
         self._command = tuple(command)
 
     def all(self) -> list[Job]:
-        found = [job for directory in self._directories() if (job := _read(directory)) is not None]
-        return sorted(found, key=lambda job: (job.created, job.id), reverse=True)
+        jobs = [job for directory in self._directories() if (job := _read(directory)) is not None]
+        return sorted(jobs, key=lambda job: (job.created, job.id), reverse=True)
 
     def find(self, job_id: str) -> Job:
         """Raises RequestError."""
-        found = next((job for job in self.all() if job.id == job_id), None)
-        if found is None:
+        job = next((job for job in self.all() if job.id == job_id), None)
+        if job is None:
             raise RequestError(f"job {job_id[:80]!r} not found", hint="list the jobs")
-        return found
+        return job
 
     def of_run(self, run: str) -> Job | None:
-        """The newest job of a run."""
+        """Return the newest job of a run."""
         return next((job for job in self.all() if job.run == run), None)
 
     def new_directory(self) -> Path:
-        """For a study that is to be planned or run: nobody else can write there."""
+        """Make a directory for a study to be planned or run, where nobody else can write."""
         made = self.directory / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         make_directory(made)
         return made
@@ -140,14 +140,14 @@ class Jobs:
         log = directory / "log.jsonl"
         # A process of its own counts the time: the limit holds also after this server has ended.
         limit = [] if minutes is None else ["timeout", "--signal=INT", "--kill-after=30", f"{60 * minutes + GRACE_S:g}"]
-        with (directory / "said").open("ab") as said:
+        with (directory / "said").open("ab") as stderr:
             process = subprocess.Popen(
                 [*limit, *self._command, "--log", str(log), *words],
                 cwd=directory,
                 env=_environment(asked),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=said,
+                stderr=stderr,
                 start_new_session=True,  # Ctrl-C in the terminal of the lab page is not meant for it.
             )
         about = {
@@ -162,7 +162,7 @@ class Jobs:
     def asked(
         self, words: Sequence[str], directory: Path, timeout_s: float = 120.0, *, asked: Asked | None = None
     ) -> str:
-        """What ``ajuste WORDS`` prints. Raises RequestError with what it says where it fails."""
+        """Return what ``ajuste WORDS`` prints. Raises RequestError with its message if it fails."""
         try:
             done = subprocess.run(
                 [*self._command, *words],
@@ -178,14 +178,14 @@ class Jobs:
                 f"ajuste {words[0]} took more than {timeout_s:g} s", hint="try it in a terminal"
             ) from None
         if done.returncode:
-            said = done.stderr.decode(errors="replace").strip().removeprefix("ajuste: ")
-            message, _, hint = said.partition("\n  ")
+            problem = done.stderr.decode(errors="replace").strip().removeprefix("ajuste: ")
+            message, _, hint = problem.partition("\n  ")
             raise RequestError(message or f"ajuste {words[0]} failed", hint=hint or None)
         return done.stdout.decode(errors="replace")
 
     def _directories(self) -> list[Path]:
         try:
-            return [one for one in self.directory.iterdir() if one.is_dir()]
+            return [path for path in self.directory.iterdir() if path.is_dir()]
         except OSError:
             return []
 
@@ -196,13 +196,13 @@ def _environment(asked: Asked | None) -> dict[str, str] | None:
 
 def _read(directory: Path) -> Job | None:
     try:
-        found = json.loads((directory / "job.json").read_text(encoding="utf-8"))
+        document = json.loads((directory / "job.json").read_text(encoding="utf-8"))
         return Job(
             directory.name,
-            str(found["study"]),
-            int(found["pid"]),
-            int(found["started"]),
-            str(found["created"]),
+            str(document["study"]),
+            int(document["pid"]),
+            int(document["started"]),
+            str(document["created"]),
             directory,
         )
     except (OSError, ValueError, KeyError, TypeError):

@@ -24,7 +24,7 @@ from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import visible
 from ajuste.report.html import write_report
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.run.experiment import measured, unless_going_on
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
@@ -79,32 +79,36 @@ class MeasuredRun:
         return self.results.digest
 
     def columns(self) -> dict[str, list[Any]]:
-        """All trials in the order of the design, by column: run, configuration, a column a factor with the level as it
-        is written, block, position, attempt, seed, warm_up, status, reason, and a column a metric in its base unit,
-        None where a trial does not have it. A metric that is called like another column has ``metric.`` before it.
+        """Return all trials in the order of the design, by column.
+
+        Columns: run, configuration, a column a factor with the level as it is written, block, position, attempt, seed,
+        warm_up, status, reason, and a column a metric in its base unit, None where a trial does not have it. A metric
+        that is called like another column has ``metric.`` before it.
         """
-        own, rows = self.measurements, range(len(self.measurements))
-        names = [own.configuration[row] for row in rows]
-        levels = {one.name: one.levels for one in self.results.configurations}
-        found: dict[str, list[Any]] = {"run": [self.id] * len(own), "configuration": names}
+        trials, rows = self.measurements, range(len(self.measurements))
+        names = [trials.configuration[row] for row in rows]
+        levels = {configuration.name: configuration.levels for configuration in self.results.configurations}
+        columns: dict[str, list[Any]] = {"run": [self.id] * len(trials), "configuration": names}
         for factor in self.results.factors:
-            found[factor.name] = [levels.get(name, {}).get(factor.name) for name in names]
-        found |= {name: getattr(own, name).tolist() for name in ("block", "position", "attempt", "seed", "warm_up")}
-        found |= {"status": [own.status[row] for row in rows], "reason": [own.reason[row] for row in rows]}
-        for metric, column in own.metrics.items():
+            columns[factor.name] = [levels.get(name, {}).get(factor.name) for name in names]
+        columns |= {
+            name: getattr(trials, name).tolist() for name in ("block", "position", "attempt", "seed", "warm_up")
+        }
+        columns |= {"status": [trials.status[row] for row in rows], "reason": [trials.reason[row] for row in rows]}
+        for metric, column in trials.metrics.items():
             values = [None if math.isnan(value) else value for value in column.tolist()]
-            found[f"metric.{metric}" if metric in found else metric] = values
-        return found
+            columns[f"metric.{metric}" if metric in columns else metric] = values
+        return columns
 
     def to_pandas(self) -> pd.DataFrame:
-        """``columns`` as a data frame. Raises RequestError without ``ajuste[notebook]``."""
+        """Return ``columns`` as a data frame. Raises RequestError without ``ajuste[notebook]``."""
         require_extra("notebook")
         import pandas as pd
 
         return pd.DataFrame(self.columns())
 
     def to_polars(self) -> pl.DataFrame:
-        """``columns`` as a data frame. Raises RequestError without ``ajuste[notebook]``."""
+        """Return ``columns`` as a data frame. Raises RequestError without ``ajuste[notebook]``."""
         require_extra("notebook")
         import polars as pl
 
@@ -113,15 +117,15 @@ class MeasuredRun:
     def write_html(self, path: str | Path) -> Path:
         """Write the whole report, one file."""
         file = Path(path)
-        write_report(report_of(self.results), file)
+        write_report(results_report(self.results), file)
         return file
 
     def __str__(self) -> str:
         return visible(self.answer or self.results.stopped_because)
 
     def _repr_html_(self) -> str:
-        """What Jupyter and marimo show: the answer, and a table of verdicts, all of it as text."""
-        rows = [(one.configuration, one.metric, one.verdict, one.effect) for one in self.verdicts]
+        """Return the answer and a table of verdicts for Jupyter and marimo, all of it as text."""
+        rows = [(verdict.configuration, verdict.metric, verdict.verdict, verdict.effect) for verdict in self.verdicts]
         head = "".join(f"<th scope='col'>{name}</th>" for name in ("Configuration", "Metric", "Verdict", "Effect"))
         body = "".join(f"<tr>{''.join(f'<td>{escape(visible(cell))}</td>' for cell in row)}</tr>" for row in rows)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
@@ -130,7 +134,7 @@ class MeasuredRun:
 
 
 def load(run: str) -> MeasuredRun:
-    """A run of the store: by its id, or the newest of the study of that name. Raises RequestError."""
+    """Load a run from the store: by its id, or the newest of a study. Raises RequestError."""
     with Store(home().store_url) as store:
         return _loaded(store.find_run(run), store)
 
@@ -149,10 +153,10 @@ def measure(
     accept_risk: bool = False,
     quiet: bool = True,
 ) -> MeasuredRun:
-    """Run a built-in study or a study file to its verdict, as ``ajuste run``, whose options these are. What the store
-    has is not measured again, unless it is to be ``fresh``.
+    """Run a built-in study or a study file to its verdict. The options are those of ``ajuste run``.
 
-    Raises RequestError for what cannot be carried out as it is written, RunError where the study failed.
+    Nothing that the store has is measured again, unless ``fresh``. Raises RequestError for what cannot be carried out
+    as it is written, RunError where the study failed.
     """
     known = catalogue()
     chosen = read_study(find_study(str(study)), known, parse_kernel=parse_study_spec)
@@ -171,8 +175,8 @@ def measure(
     if max_time is not None:
         chosen = with_time(chosen, seconds("max_time", max_time))
         named += ["--max-time", max_time]
-    means = RunOptions(home(), jobs=jobs, accept_risk=accept_risk)
-    return _measured(chosen, means, named=shlex.join([str(study), *named]), fresh=fresh, quiet=quiet)
+    options = RunOptions(home(), jobs=jobs, accept_risk=accept_risk)
+    return _measured(chosen, options, named=shlex.join([str(study), *named]), fresh=fresh, quiet=quiet)
 
 
 def compare(
@@ -190,14 +194,15 @@ def compare(
     accept_risk: bool = False,
     quiet: bool = True,
 ) -> MeasuredRun:
-    """Measure a command, or compare commands, ``settings`` (levels by tunable) or kernels, as ``ajuste compare``, whose
-    options these are: with a ``kernel`` in a guest, else on this machine, which is restored after each trial.
+    """Measure a command, or compare commands, ``settings`` (levels by tunable) or kernels.
 
-    Raises RequestError for what cannot be carried out as it is written, RunError where the study failed.
+    The options are those of ``ajuste compare``: with a ``kernel`` it measures in a guest, else on this machine, which
+    is restored after each trial. Raises RequestError for what cannot be carried out as it is written, RunError where
+    the study failed.
     """
     known = catalogue()
     request = Request(
-        commands=tuple(tuple(shlex.split(one) if isinstance(one, str) else one) for one in commands),
+        commands=tuple(tuple(shlex.split(command) if isinstance(command, str) else command) for command in commands),
         set=tuple(f"{tunable}={_levels(levels)}" for tunable, levels in (settings or {}).items()),
         nice=None if nice is None else _levels(nice),
         kernel=kernel if kernel is None or isinstance(kernel, str) else _levels(kernel),
@@ -209,8 +214,10 @@ def compare(
         name=name,
     )
     study = adhoc_study(request, known, parse_kernel=parse_spec)
-    means = RunOptions(home(), accept_risk=accept_risk)
-    return _measured(study, means, named=_command_line(request), fresh=fresh, quiet=quiet, name_chosen=name is not None)
+    options = RunOptions(home(), accept_risk=accept_risk)
+    return _measured(
+        study, options, named=_command_line(request), fresh=fresh, quiet=quiet, name_chosen=name is not None
+    )
 
 
 def _levels(levels: Levels) -> str:
@@ -224,14 +231,14 @@ def _command_line(request: Request) -> str:
 
 
 def _measured(
-    study: Study, means: RunOptions, *, named: str, fresh: bool, quiet: bool, name_chosen: bool = False
+    study: Study, options: RunOptions, *, named: str, fresh: bool, quiet: bool, name_chosen: bool = False
 ) -> MeasuredRun:
     if wanted := specs_to_build(study.kernels):
         raise RequestError(
             f"{next(iter(wanted))} is not built", hint="build it with ajuste kernel build, and name it as mine:NAME"
         )
     anew = unless_going_on(fresh)
-    with measured(study, catalogue(), means, named=named, anew=anew, quiet=quiet, name_chosen=name_chosen) as found:
+    with measured(study, catalogue(), options, named=named, anew=anew, quiet=quiet, name_chosen=name_chosen) as found:
         if found.run.stopped == "failed":
             raise found.failure()
         return _loaded(found.run, found.store)

@@ -37,7 +37,7 @@ _KIND: Final = "application/x-www-form-urlencoded"
 
 
 def handled(handle: Callable[[Request, Form], Response]) -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint that reads a form and lets ``handle`` do what it asks. Raises RequestError for what is no form."""
+    """Return an endpoint that reads a form for ``handle``. Raises RequestError for what is no form."""
 
     async def endpoint(request: Request) -> Response:
         kind = request.headers.get("content-type", _KIND).partition(";")[0].strip().lower()
@@ -62,7 +62,7 @@ PLACES: Final = (
     ("/kernels", "Kernels"),
     ("/machine", "Machine"),
 )
-_OWN: Final = (
+_SCRIPTS: Final = (
     *("lab.js", "import.js", "live.js", "axes.js"),
     *("explore.js", "pens.js", "trials.js", "views.js", "analysed.js"),
 )
@@ -78,15 +78,15 @@ class StaticFile:
     compressed: bytes
 
 
-def lab_of(request: Request) -> Laboratory:
-    """What all pages share."""
-    found: Laboratory = request.app.state.lab
-    return found
+def request_lab(request: Request) -> Laboratory:
+    """Return what all pages share."""
+    lab: Laboratory = request.app.state.lab
+    return lab
 
 
-def run_of(request: Request) -> tuple[Laboratory, Run]:
-    """The same, and the run in the address. Raises RequestError."""
-    lab = lab_of(request)
+def request_run(request: Request) -> tuple[Laboratory, Run]:
+    """Return what all pages share, and the run in the address. Raises RequestError."""
+    lab = request_lab(request)
     return lab, lab.service.run(request.path_params["run"])
 
 
@@ -95,35 +95,35 @@ def is_writer(request: Request) -> bool:
     return request.scope.get("role") == "writer"
 
 
-def page(request: Request, template: str, *, status: int = 200, **shown: Any) -> Response:
-    """A page of its own template. All text in ``shown`` is escaped."""
-    text = _environment().get_template(template).render(**_common(request), **shown)
+def page(request: Request, template: str, *, status: int = 200, **context: Any) -> Response:
+    """Return a page of its own template; all text in ``context`` is escaped."""
+    text = _environment().get_template(template).render(**_common(request), **context)
     return HTMLResponse(text, status_code=status)
 
 
 def document_page(
-    request: Request, report: Report, *, template: str = "document.html.j2", status: int = 200, **shown: Any
+    request: Request, report: Report, *, template: str = "document.html.j2", status: int = 200, **context: Any
 ) -> Response:
-    """A report as a page of the lab, with what its template shows around it."""
-    text = _environment().get_template(template).render(**_common(request), **page_context(report), **shown)
+    """Return a report as a page of the lab, with what its template shows around it."""
+    text = _environment().get_template(template).render(**_common(request), **page_context(report), **context)
     return HTMLResponse(text, status_code=status)
 
 
 def static_file(name: str, accepts_gzip: bool) -> Response:
-    """A file that pages load. Its address has its version, so that browsers keep it."""
-    found = _files().get(name)
-    if found is None:
+    """Return a file that pages load; its address has its version, so that browsers keep it."""
+    file = _files().get(name)
+    if file is None:
         return Response("not found", status_code=404, media_type="text/plain")
     headers = {"cache-control": _FOREVER, "vary": "accept-encoding"}
     if accepts_gzip:
-        return Response(found.compressed, media_type=found.kind, headers={**headers, "content-encoding": "gzip"})
-    return Response(gzip.decompress(found.compressed), media_type=found.kind, headers=headers)
+        return Response(file.compressed, media_type=file.kind, headers={**headers, "content-encoding": "gzip"})
+    return Response(gzip.decompress(file.compressed), media_type=file.kind, headers=headers)
 
 
 @cache
 def _files() -> Mapping[str, StaticFile]:
     folder = resources.files("ajuste.lab").joinpath("static")
-    texts = {name: folder.joinpath(name).read_text(encoding="utf-8") for name in _OWN}
+    texts = {name: folder.joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS}
     texts["style.css"] = f"{page_style()}\n{folder.joinpath('lab.css').read_text(encoding='utf-8')}"
     texts |= {name: str(page_asset(name)) for name in ("theme.js", "report.js")}
     texts["plotly.js"] = str(page_asset("plotly.min.js.gz"))
@@ -141,7 +141,7 @@ def _version(name: str) -> str:
 
 
 def _common(request: Request) -> dict[str, Any]:
-    lab, path = lab_of(request), request.url.path
+    lab, path = request_lab(request), request.url.path
     writer = is_writer(request)
     return {
         "places": [(place, name) for place, name in PLACES if writer or place in VIEWED],

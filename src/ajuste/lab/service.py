@@ -62,32 +62,32 @@ class LabService:
         self._heads: list[Head] | None = None
 
     def close(self) -> None:
-        """The jobs go on."""
+        """Close the store; jobs go on."""
         self.store.__exit__(None, None, None)
         self._follower.__exit__(None, None, None)
 
     # Looking.
 
     def runs(self) -> list[Head]:
-        """What is listed of all runs, the one begun last first. It is read again once anything was written."""
+        """Return the heads of all runs, the one begun last first. They are read again once anything was written."""
         with self._lock:
             if self._follower.changed() or self._heads is None:
                 self._heads = self.store.runs()
             return list(self._heads)
 
     def head(self, run: str) -> Head:
-        """What is listed of the run with that id. Raises RequestError."""
-        found = next((head for head in self.runs() if head.id == run), None)
-        if found is None:
+        """Return the head of the run with that id. Raises RequestError."""
+        head = next((head for head in self.runs() if head.id == run), None)
+        if head is None:
             raise RequestError(f"run {run[:80]!r} not found in the store", hint="list runs with ajuste report")
-        return found
+        return head
 
     def run(self, text: str) -> Run:
-        """A run by its id, or the newest of a study. Raises RequestError."""
+        """Return a run by its id, or the newest of a study. Raises RequestError."""
         return self.store.find_run(text[:200])
 
     def results(self, run: Run) -> Results:
-        """All that is known of a run, also while it goes on."""
+        """Return all that is known of a run, also while it goes on."""
         return results_of(run, self.store)
 
     def is_going_on(self, run: Run | Head) -> bool:
@@ -99,8 +99,10 @@ class LabService:
     # Planning and starting.
 
     def checked(self, document: Mapping[str, Any], asked: Asked | None = None) -> tuple[Study, str]:
-        """The study in ``document``, as a study file has it, and the text of that file. Raises RequestError with all
-        that is wrong, and for what may not be asked for, by the lab page unless somebody else ``asked``.
+        """Return the study in ``document``, as a study file has it, and the text of that file.
+
+        Raises RequestError with all that is wrong, and for what may not be asked for, by the lab page unless somebody
+        else ``asked``.
         """
         plain = _plain(document)
         if problems := beyond_limits(plain):
@@ -118,27 +120,27 @@ class LabService:
         return study, text
 
     def document(self, run: Run) -> dict[str, Any]:
-        """The study of a run as a study file has it. Running that goes on with the run, or asks it once more."""
+        """Return the study of a run as a study file has it; to run it resumes the run, or repeats it."""
         return ResolvedStudy.model_validate_json(run.resolved).study.document()
 
     def study_text(self, document: Mapping[str, Any]) -> str:
-        """The study file with ``document``."""
+        """Return the study file with ``document``."""
         return tomlkit.dumps(_plain(document))
 
     def read(self, text: str) -> dict[str, Any]:
-        """The document in the text of a study file, within the limits of one. Raises RequestError with the line."""
+        """Return the document in the text of a study file, within its limits. Raises RequestError with the line."""
         if len(text) > MOST_STUDY_BYTES:
             raise RequestError(f"the study has {len(text):,} characters; expected at most {MOST_STUDY_BYTES:,}")
         with self._study_file(text) as file:
             return read_toml(file, "study", "see `ajuste help study-fields`, or ajuste schema")[0]
 
     def asked(self, words: Sequence[str]) -> str:
-        """What ``ajuste WORDS`` prints, for what is known to change nothing. Raises RequestError where it fails."""
+        """Return what ``ajuste WORDS`` prints; WORDS must change nothing. Raises RequestError if it fails."""
         make_directory(self.jobs.directory)
         return self.jobs.asked(words, self.jobs.directory)
 
     def plan(self, document: Mapping[str, Any], asked: Asked | None = None) -> PlannedStudy:
-        """Every write, command and trial of a study; nothing is done. Raises RequestError."""
+        """Return every write, command and trial of a study; nothing is done. Raises RequestError."""
         _, text = self.checked(document, asked)
         with self._study_file(text) as file:
             words = ["plan", str(file), "--json"]
@@ -166,9 +168,7 @@ class LabService:
         max_minutes: float | None = None,
         asked: Asked | None = None,
     ) -> Job:
-        """Run a study as a child process, which is ended after ``max_minutes``. Raises RequestError for a study that is
-        wrong or not allowed.
-        """
+        """Run a study as a child process, for at most ``max_minutes``. Raises RequestError for one that cannot run."""
         study, text = self.checked(document, asked)
         directory = self.jobs.new_directory()
         file = directory / STUDY_FILE
@@ -182,7 +182,7 @@ class LabService:
     # Keeping in order.
 
     def import_bundle(self, file: Path, name: str) -> list[Imported]:
-        """Take the runs of a bundle, all or none. Raises RequestError, which calls ``file`` by its ``name``."""
+        """Import the runs of a bundle, all or none. Raises RequestError, which calls ``file`` by its ``name``."""
         if not self._importing.acquire(blocking=False):
             raise RequestError("another bundle is being imported", hint="wait until it is done, then try again")
         try:
@@ -193,18 +193,17 @@ class LabService:
             self._importing.release()
 
     def set_tags(self, run: str, tags: Iterable[str]) -> list[str]:
-        """Tag a run with these words, instead of those that it has. Raises RequestError."""
+        """Replace the tags of a run. Raises RequestError."""
         wanted = valid_tags(tags)
         self.store.tag(self.head(run), wanted)
         return wanted
 
     def delete(self, runs: Iterable[str]) -> None:
-        """Forget runs. Raises RequestError for one that is measured now."""
+        """Delete runs. Raises RequestError for one that is measured now."""
         forget([self.head(run) for run in runs], self.store, self.home)
 
 
 def _without(directory: Path, problem: RequestError) -> RequestError:
-    """The same without the place of a file that is there for a moment only."""
     prefix = f"{directory}{os.sep}"
     message = str(problem).replace(prefix, "")
     return RequestError(message, hint=None if problem.hint is None else problem.hint.replace(prefix, ""))
@@ -212,8 +211,8 @@ def _without(directory: Path, problem: RequestError) -> RequestError:
 
 def _plain(document: Mapping[str, Any]) -> dict[str, Any]:
     """Without objects of any library, and in an order in which TOML has plain values before tables."""
-    found: dict[str, Any] = json.loads(json.dumps(document))
-    return found
+    plain: dict[str, Any] = json.loads(json.dumps(document))
+    return plain
 
 
 def _is_locked(file: Path) -> bool:

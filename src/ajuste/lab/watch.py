@@ -27,7 +27,7 @@ from ajuste.model.error import AjusteError
 from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.verdict import Finding, Verdict
-from ajuste.report.format import duration, labels_of
+from ajuste.report.format import duration, result_labels
 from ajuste.report.metric_table import deciding_metrics
 from ajuste.report.verdicts import LOOKS, effect_style
 from ajuste.store.following import NewTrial, RunFollower
@@ -61,21 +61,21 @@ class Quietness:
         return self._measuring is not None and self._measuring.is_alive()
 
     def checks(self) -> list[QuietCheck]:
-        """The oldest first."""
+        """Return the checks, the oldest first."""
         try:
             lines = self._file.read_text(encoding="utf-8").splitlines()[-MOST_KEPT:]
         except OSError:
             return []
-        found = []
+        checks = []
         for line in lines:
             with suppress(ValueError, KeyError, TypeError):
                 document = json.loads(line)
                 at = datetime.fromisoformat(document["at"])
-                found.append(QuietCheck(at, Diagnosis.model_validate(document["diagnosis"])))
-        return found
+                checks.append(QuietCheck(at, Diagnosis.model_validate(document["diagnosis"])))
+        return checks
 
     def measure(self, *, quick: bool = True) -> None:
-        """Begin to measure, unless that goes on already."""
+        """Begin to measure, unless a measurement goes on already."""
         with self._lock:
             if self.is_measuring:
                 return
@@ -87,8 +87,8 @@ class Quietness:
         words = ["doctor", *(["--quick"] if quick else []), "--json"]
         try:
             make_directory(self._file.parent)
-            found = json.loads(self._jobs.asked(words, self._file.parent, timeout_s=180))
-            line = json.dumps({"at": datetime.now(UTC).isoformat(timespec="seconds"), "diagnosis": found})
+            diagnosis = json.loads(self._jobs.asked(words, self._file.parent, timeout_s=180))
+            line = json.dumps({"at": datetime.now(UTC).isoformat(timespec="seconds"), "diagnosis": diagnosis})
             with self._file.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
         except AjusteError as error:
@@ -125,7 +125,7 @@ class RunWatch:
         self._findings: Sequence[Verdict] = ()
 
     async def events(self) -> AsyncIterator[str]:
-        """What an EventSource of a browser reads, from all that is there now on."""
+        """Yield what an EventSource of a browser reads: all that there is, then what is new."""
         if len(self._viewers) >= MOST_VIEWERS:
             yield _event("full", {"message": f"{MOST_VIEWERS} others watch this run already"})
             return
@@ -158,7 +158,7 @@ class RunWatch:
                     new = await asyncio.to_thread(follower.since, self._run.id, last)
                 if new:
                     self._trials += new
-                    self._tell(_event("trials", {"trials": [_point(one) for one in new]}))
+                    self._tell(_event("trials", {"trials": [_point(trial) for trial in new]}))
                 if new or time.monotonic() - beaten >= BEAT_SECONDS:
                     beaten = time.monotonic()
                     if await self._has_ended(follower):
@@ -168,10 +168,10 @@ class RunWatch:
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def _has_ended(self, follower: RunFollower) -> bool:
-        found = await asyncio.to_thread(follower.stopped, self._run.id)
-        if found is not None and not found[0]:
+        stopped = await asyncio.to_thread(follower.stopped, self._run.id)
+        if stopped is not None and not stopped[0]:
             return False
-        because = "it was deleted" if found is None else found[1]
+        because = "it was deleted" if stopped is None else stopped[1]
         self._tell(_event("end", {"because": because}))
         await asyncio.sleep(LOOK_SECONDS)
         return True
@@ -191,18 +191,17 @@ class RunWatch:
         self._rest_until = time.monotonic() + (time.monotonic() - began) / ANALYSIS_SHARE
 
     def _blocks_done(self) -> int:
-        clean = Counter(one.block for one in self._trials if one.status == "ok" and not one.warm_up)
+        clean = Counter(trial.block for trial in self._trials if trial.status == "ok" and not trial.warm_up)
         wanted = len(self._resolved.configurations)
         return sum(count >= min(wanted, 2) for count in clean.values())
 
     def _begin(self) -> str:
-        return _event("begin", {"trials": [_point(one) for one in self._trials[-MOST_POINTS:]], **self._state()})
+        return _event("begin", {"trials": [_point(trial) for trial in self._trials[-MOST_POINTS:]], **self._state()})
 
     def _state(self) -> dict[str, Any]:
-        """How far it is, and what it does."""
         budget = self._resolved.study.budget
         done = self._blocks_done()
-        counted = Counter(one.status for one in self._trials)
+        counted = Counter(trial.status for trial in self._trials)
         job = self._service.jobs.of_run(self._run.id)
         going_on = self._service.is_going_on(self._run)
         return {
@@ -219,7 +218,6 @@ class RunWatch:
         }
 
     def _left(self, done: int) -> str:
-        """About how long it takes, as the terminal says it."""
         left = time_left(self._resolved.study, self._trials, done, self._findings, self._clock())
         if left is None:
             return ""
@@ -242,7 +240,11 @@ def time_left(
     are done already.
     """
     budget = study.budget
-    spans = sorted((_time(one.started), one.host_seconds) for one in trials if one.started and one.host_seconds > 0)
+    spans = sorted(
+        (datetime.fromisoformat(trial.started).timestamp(), trial.host_seconds)
+        for trial in trials
+        if trial.started and trial.host_seconds > 0
+    )
     if not spans or not done:
         return None
     longest = max(seconds for _, seconds in spans)
@@ -256,25 +258,21 @@ def time_left(
     pace = (running + waiting) / sum(seconds for _, seconds in spans)
     spent: dict[str, float] = defaultdict(float)
     blocks: dict[str, set[int]] = defaultdict(set)
-    for one in trials:
-        if not one.warm_up:
-            spent[one.configuration] += one.host_seconds
-            blocks[one.configuration].add(one.block)
+    for trial in trials:
+        if not trial.warm_up:
+            spent[trial.configuration] += trial.host_seconds
+            blocks[trial.configuration].add(trial.block)
     rest = remaining(
         done, findings, min_blocks=budget.min_blocks, max_blocks=budget.max_blocks, allocation=study.allocation
     )
     left = 0.0
-    for name, own in blocks.items():
-        more = rest.own.get(name, max(0, done + rest.blocks - len(own)))
-        left += pace * more * spent[name] / len(own)
+    for name, measured in blocks.items():
+        more = rest.own.get(name, max(0, done + rest.blocks - len(measured)))
+        left += pace * more * spent[name] / len(measured)
     underway = min(longest, max(0.0, now - end))
     left = max(0.0, left - underway, wall * (budget.min_seconds - running))
     most = math.inf if not budget.max_minutes else max(0.0, wall * (60 * budget.max_minutes - running))
     return min(left, most), rest.at_most or left >= most
-
-
-def _time(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()
 
 
 class Watches:
@@ -285,17 +283,17 @@ class Watches:
         self._watches: dict[str, RunWatch] = {}
 
     def of(self, run: Run) -> RunWatch:
-        found = self._watches.get(run.id)
-        if found is None:
+        watch = self._watches.get(run.id)
+        if watch is None:
             if len(self._watches) > MOST_VIEWERS:
                 self._watches.clear()
-            found = self._watches[run.id] = RunWatch(self._service, run)
-        return found
+            watch = self._watches[run.id] = RunWatch(self._service, run)
+        return watch
 
 
 def verdict_rows(results: Results) -> dict[str, Any]:
-    """The effects so far, in words and figures, for the deciding metrics."""
-    labels = labels_of(results)
+    """Return the effects so far, in words and figures, for the deciding metrics."""
+    labels = result_labels(results)
     metrics = {metric.name: metric for metric in results.metrics}
     deciding = [metrics[name] for name in deciding_metrics(results) if name in metrics]
     names = labels.by_name(results)
@@ -303,39 +301,39 @@ def verdict_rows(results: Results) -> dict[str, Any]:
 
 
 def _rows(results: Results, metric: Metric, names: Mapping[str, str]) -> list[dict[str, Any]]:
-    mine = [one for one in results.verdicts if one.metric == metric.name]
+    mine = [verdict for verdict in results.verdicts if verdict.metric == metric.name]
     styles = effect_style(mine, metric.unit)
     rows = []
-    for one in mine:
-        style, look = styles[one.scale], LOOKS[one.verdict]
+    for verdict in mine:
+        style, look = styles[verdict.scale], LOOKS[verdict.verdict]
         rows.append(
             {
                 "metric": metric.title,
-                "configuration": one.configuration,
-                "name": names.get(one.configuration, one.configuration),
-                "verdict": one.verdict,
+                "configuration": verdict.configuration,
+                "name": names.get(verdict.configuration, verdict.configuration),
+                "verdict": verdict.verdict,
                 "sign": look.sign,
-                "estimate": style.estimate(one),
-                "interval": style.interval(one),
-                "scale": one.scale,
-                "at": one.estimate,
-                "low": one.low,
-                "high": one.high,
-                "open": one.is_open,
+                "estimate": style.estimate(verdict),
+                "interval": style.interval(verdict),
+                "scale": verdict.scale,
+                "at": verdict.estimate,
+                "low": verdict.low,
+                "high": verdict.high,
+                "open": verdict.is_open,
             }
         )
     return rows
 
 
-def _point(one: NewTrial) -> dict[str, Any]:
+def _point(trial: NewTrial) -> dict[str, Any]:
     return {
-        "n": one.number,
-        "b": one.block,
-        "c": one.configuration,
-        "s": one.status,
-        "w": one.warm_up,
-        "m": {name: value for name, value in one.metrics.items() if math.isfinite(value)},
-        "why": one.reason[:200],
+        "n": trial.number,
+        "b": trial.block,
+        "c": trial.configuration,
+        "s": trial.status,
+        "w": trial.warm_up,
+        "m": {name: value for name, value in trial.metrics.items() if math.isfinite(value)},
+        "why": trial.reason[:200],
     }
 
 
@@ -363,6 +361,6 @@ class Laboratory:
         self.quietness, self.watches = Quietness(home, self.service.jobs), Watches(self.service)
 
     def runs(self) -> tuple[list[Head], dict[str, RunFacts]]:
-        """All runs, the one begun last first, with what is known of them by now."""
+        """Return all runs, the one begun last first, with what is known of them by now."""
         heads = self.service.runs()
         return heads, self.index.of(heads)

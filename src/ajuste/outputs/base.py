@@ -284,7 +284,7 @@ class Unit:
     per: Fraction | str | None
 
 
-def unit_of(text: str) -> Unit:
+def parse_unit(text: str) -> Unit:
     """Return the unit of a metric."""
     head, per = _split(text)
     if head in _TIMES:
@@ -308,7 +308,7 @@ def amount(text: str, unit: str, what: str) -> float:
     match = _AMOUNT.fullmatch(text) if len(text) <= LONGEST else None
     if match is None or not match[2] or match[2] == unit:
         return figure(text if match is None else match[1], what)
-    metric_unit = unit_of(unit)
+    metric_unit = parse_unit(unit)
     if (seconds := _parts(text, metric_unit)) is not None:
         return finite(seconds, what)
     # How many of the metric's unit the printed one is; None where they have nothing in common.
@@ -345,8 +345,8 @@ def _by(ratio: Fraction, per: Fraction | str | None, metric_unit: Unit) -> Fract
     if per == metric_unit.per:
         return ratio
     # ``1.5K`` of operations per second, and ``12 ms`` of ms/op, need not say it again; ``3 MiB`` is no speed.
-    said_elsewhere = metric_unit.kind == "count" or isinstance(metric_unit.per, str)
-    return ratio if per is None and said_elsewhere else None
+    is_implied = metric_unit.kind == "count" or isinstance(metric_unit.per, str)
+    return ratio if per is None and is_implied else None
 
 
 def _parts(text: str, metric_unit: Unit) -> float | None:

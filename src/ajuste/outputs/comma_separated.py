@@ -39,7 +39,7 @@ def read(source: ResultSource) -> MeasuredTable:
     """
     file = source.file
     separator = max(",;\t", key=source.text.lstrip("\ufeff\r\n").split("\n", 1)[0].count)
-    rows = rows_of(source.text, separator, file)
+    rows = csv_rows(source.text, separator, file)
     line, first = next(rows, (1, []))
     head = [_column_name(field.strip()) for field in first]
     _check_head(head, Place(file, line))
@@ -49,7 +49,7 @@ def read(source: ResultSource) -> MeasuredTable:
             place=Place(file, line),
             hint="use hyperfine --export-json, which has every run",
         )
-    metrics = {index: metric_of(field) for index, field in enumerate(head) if field not in (CONFIGURATION, BLOCK)}
+    metrics = {index: column_metric(field) for index, field in enumerate(head) if field not in (CONFIGURATION, BLOCK)}
     if not metrics:
         raise RequestError("the metric column is missing; expected at least one", place=Place(file, line))
     if twice := _twice([metric.name for metric in metrics.values()]):
@@ -92,7 +92,7 @@ def _column_name(field: str) -> str:
     return field.lower() if field.lower() in (CONFIGURATION, BLOCK) else field
 
 
-def metric_of(field: str) -> Metric:
+def column_metric(field: str) -> Metric:
     """Return the metric of a column: ``time [ms]`` is in milliseconds."""
     named = _HEAD.match(field)
     name, unit = (named["name"], named["unit"]) if named and named["name"] else (field, "")
@@ -175,7 +175,7 @@ def _is_number(text: str) -> bool:
 # The rows of a CSV file, with the lines that they end on.
 
 
-def rows_of(text: str, separator: str, file: Path) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(text: str, separator: str, file: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows that are not empty, each with the line on which it ends. Raises RequestError for
     broken quoting.
     """

@@ -34,7 +34,7 @@ TEXTS: Final[tuple[TextFormat, ...]] = (
 )
 """Asked in this order; the last takes what no other knows."""
 DOCUMENTS: Final[tuple[DocumentFormat, ...]] = document_formats()
-NAMES: Final = ("csv", *sorted({*(one.name for one in TEXTS), *(one.name for one in DOCUMENTS)} - {"csv"}))
+NAMES: Final = ("csv", *sorted({*(text.name for text in TEXTS), *(doc.name for doc in DOCUMENTS)} - {"csv"}))
 """What ``--format`` takes."""
 KNOWN: Final = f"give CSV, or a file of another known format: {', '.join(NAMES[1:])}"
 
@@ -108,7 +108,7 @@ def read_files(files: Sequence[Path], names: Sequence[str] = (), asked: FileRequ
     chosen = [utf8(name.strip()) for name in names] or [utf8(name) for name in _names(files)]
     groups: dict[str, list[Path]] = {}
     for given, name in zip(files, chosen, strict=True):
-        groups.setdefault(name, []).extend(files_of(given))
+        groups.setdefault(name, []).extend(matching_files(given))
     tables = [(name, _together(name, paths, wanted)) for name, paths in groups.items()]
     firsts = [paths[0] for paths in groups.values()]
     return _directed(joined(zip(firsts, apart(tables), strict=True)), wanted)
@@ -119,7 +119,7 @@ def _together(name: str, files: Sequence[Path], wanted: FileRequest) -> Measured
     return joined((source.file, read_source(source, wanted.format)) for source in sources)
 
 
-def files_of(given: Path) -> list[Path]:
+def matching_files(given: Path) -> list[Path]:
     """Return the files that a person means, sorted by name: a file, those in a directory or those that match a pattern.
     Raises RequestError where there is none.
     """

@@ -31,7 +31,7 @@ LONGEST_LINE: Final = 4096
 
 _CHUNK_BYTES = 1 << 16
 _COMPLAINT_BYTES = 1 << 16
-_SHOWN = 200
+_EXCERPT = 200
 _ENDING_SECONDS = 1.0
 """For a process that ends by itself to be gone."""
 
@@ -90,7 +90,7 @@ def search(patterns: Sequence[Pattern], streams: dict[str, str]) -> dict[str, fl
     return metrics
 
 
-def found_in(lines: Sequence[str], pattern: str, limit_s: float) -> list[str]:
+def first_groups(lines: Sequence[str], pattern: str, limit_s: float) -> list[str]:
     """Return the first group of each line that matches, as ``search``. Raises ParseError, also beyond ``limit_s``."""
     request = {
         "patterns": [(pattern, "lines")],
@@ -171,7 +171,7 @@ class _Searcher:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_ENDING_SECONDS)
         code = self._process.poll()
-        complaint = os.pread(self._complaints, _COMPLAINT_BYTES, 0).decode(errors="replace").strip()[-_SHOWN:]
+        complaint = os.pread(self._complaints, _COMPLAINT_BYTES, 0).decode(errors="replace").strip()[-_EXCERPT:]
         self.end()
         return _SearcherLostError(complaint, crashed=code is not None and code > 0)
 

@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def answer(request: dict[str, Any]) -> list[Any]:
-    """What the patterns of ``request`` find in its streams."""
+    """Return what the patterns of ``request`` match in its streams."""
     lines = {
         name: [line[: request["longest"]] for line in text.split("\n")] for name, text in request["streams"].items()
     }
@@ -37,7 +37,7 @@ def answer(request: dict[str, Any]) -> list[Any]:
 
 
 def last(pattern: re.Pattern[str], lines: list[str]) -> str | None:
-    """The first group of the last line that matches."""
+    """Return the first group of the last line that matches."""
     for line in reversed(lines):
         match = pattern.search(line)
         if match is not None and match[1] is not None:
@@ -46,7 +46,7 @@ def last(pattern: re.Pattern[str], lines: list[str]) -> str | None:
 
 
 def each(pattern: re.Pattern[str], lines: list[str]) -> list[str]:
-    """The first group of each line that matches."""
+    """Return the first group of each line that matches."""
     return [match[1] for line in lines if (match := pattern.search(line)) and match[1] is not None]
 
 

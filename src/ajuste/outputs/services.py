@@ -81,16 +81,16 @@ def is_report(output: Output) -> bool:
 
 
 def accounts(events: Iterable[object]) -> tuple[ServiceAccount, ...]:
-    """The accounts of all services of a trial; none where it did not come to that."""
-    return next((report.accounts for report in _said(events, _Accounts)), ())
+    """Return the accounts of all services of a trial; none where it did not come to that."""
+    return next((report.accounts for report in _reports(events, _Accounts)), ())
 
 
 def not_started(events: Iterable[object]) -> NotStarted | None:
-    """Why the trial was not measured, if that is because of a service."""
-    return next((report.failure for report in _said(events, _Failed)), None)
+    """Return why the trial was not measured, if that is because of a service."""
+    return next((report.failure for report in _reports(events, _Failed)), None)
 
 
-def _said(events: Iterable[object], kind: type[_Kind]) -> Iterator[_Kind]:
+def _reports(events: Iterable[object], kind: type[_Kind]) -> Iterator[_Kind]:
     for event in events:
         if isinstance(event, Output) and is_report(event):
             try:
@@ -100,12 +100,12 @@ def _said(events: Iterable[object], kind: type[_Kind]) -> Iterator[_Kind]:
 
 
 def cpu_seconds(events: Iterable[object]) -> float:
-    """What all services used in a trial."""
+    """Return the CPU time that all services used in a trial."""
     return sum(account.used.cpu_ns for account in accounts(events) if account.used is not None) / 1e9
 
 
 def service_problem(events: Iterable[object]) -> str:
-    """Why a trial is lost because of one of its services, with the end of its log; empty if none is to blame."""
+    """Return why a trial is lost because of a service, with the end of its log; empty if none is to blame."""
     reports = list(events)
     if (failure := not_started(reports)) is not None:
         return _with_log(f"service {failure.name}: {failure.why}", failure.log)
@@ -126,13 +126,13 @@ _ADVICE: Final = (
 
 
 def with_advice(problem: str) -> str:
-    """``problem`` with what to do about it, where that is known of services."""
+    """Return ``problem`` with what to do about it, where that is known of services."""
     advice = next((advice for pattern, advice in _ADVICE if re.search(pattern, problem)), "")
     return f"{problem}; {advice}" if advice else problem
 
 
 def service_notes(events: Iterable[object]) -> list[str]:
-    """What of the services a reader must know, though the trial was measured well."""
+    """Return what a reader must know of the services, though the trial was measured well."""
     return [
         f"service {account.name} was killed: it did not stop in time" for account in accounts(events) if account.killed
     ]
@@ -161,7 +161,7 @@ _FIGURES: Final = (
 
 
 def service_values(events: Iterable[object]) -> dict[str, float]:
-    """The metrics of the services of a trial, by name."""
+    """Return the metrics of the services of a trial, by name."""
     used = {account.name: account.used for account in accounts(events) if account.used is not None}
     metrics: dict[str, float] = {}
     for figure, _, _, field, by in _FIGURES:
@@ -174,7 +174,7 @@ def service_values(events: Iterable[object]) -> dict[str, float]:
 
 
 def service_metrics(names: Sequence[str]) -> tuple[Metric, ...]:
-    """What trials with services of these ``names`` have."""
+    """Return the metrics of trials with services of these ``names``."""
     of = [("", "of the services" if len(names) > 1 else "of the service")] if names else []
     of += [(f".{name}", f"of {name}") for name in names] if len(names) > 1 else []
     return tuple(

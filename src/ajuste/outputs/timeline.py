@@ -43,7 +43,7 @@ class TimeSeries:
     values: tuple[int, ...]
 
     def since(self, at_s: float) -> TimeSeries:
-        """From the reading nearest to ``at_s`` on: there is one of the workload's start and one of its end."""
+        """Return it from the reading nearest to ``at_s``: there is one of the workload's start and one of its end."""
         first = min(range(len(self.at_s)), key=lambda place: abs(self.at_s[place] - at_s))
         return TimeSeries(self.at_s[first:], self.values[first:])
 
@@ -61,7 +61,7 @@ class Sampling:
 
 
 def sampling(events: Iterable[Event]) -> Sampling | None:
-    """What samplers read beside the workload; ``None`` if it never started or never ended."""
+    """Return what samplers read beside the workload; ``None`` if it never started or never ended."""
     readings: dict[tuple[SamplerSource, str], list[tuple[int, int]]] = {}
     start_ns = end_s = None
     ends: list[Sampled] = []
@@ -93,7 +93,7 @@ def sampling(events: Iterable[Event]) -> Sampling | None:
 
 
 def measure(timeline: Timeline, samples: Sampling) -> float:
-    """The value of ``timeline``: seconds for a delay, else in the figure's unit (a second, for a rate).
+    """Return the value of ``timeline``: seconds for a delay, else in the figure's unit (a second, for a rate).
 
     Raises ParseError where there are not enough readings, where a counter was reset, and for the delay of what did not
     change.
@@ -185,7 +185,7 @@ class MeasuredTimeline:
 
 
 def measure_all(timelines: Sequence[Timeline], events: Iterable[Event]) -> MeasuredTimeline:
-    """All metrics of ``timelines``. Never raises."""
+    """Return all metrics of ``timelines``. Never raises."""
     measured = MeasuredTimeline()
     if not timelines:
         return measured

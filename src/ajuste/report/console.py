@@ -24,7 +24,7 @@ _JOINT: Final = "\ue000"
 
 
 def joined(text: Text) -> Text:
-    """``text`` for the console, which keeps its numbers on one line with their units."""
+    """Return ``text`` with its numbers kept on one line with their units."""
     text.plain = unbroken(text.plain, _JOINT)
     return text
 
@@ -43,7 +43,7 @@ class Console(rich.console.Console):
         super().__init__(file=stream, **{"markup": False, "emoji": False, "highlight": False, **options})
 
     def show_cursor(self, show: bool = True) -> bool:
-        """Leave the cursor as it is: what is killed could not bring back a hidden one."""
+        """Leave the cursor as it is: a program that is killed could not bring back a hidden one."""
         return False
 
     def render_str(self, text: str, **options: Any) -> Text:
@@ -126,18 +126,18 @@ class Sheet:
     def __init__(self, console: rich.console.Console) -> None:
         self.console = console
         self.width = console.width
-        self._begun = False
+        self._started = False
 
     def say(self, text: str | Text, style: str = "", indent: int = 0) -> None:
-        """A paragraph, wrapped at words; a longer word is broken, never cut."""
-        self._begun = True
-        said = joined(Text(text, style=style) if isinstance(text, str) else text)
-        for line in said.wrap(self.console, max(1, self.width - indent), overflow="fold"):
+        """Print a paragraph, wrapped at words; a longer word is broken, never cut."""
+        self._started = True
+        paragraph = joined(Text(text, style=style) if isinstance(text, str) else text)
+        for line in paragraph.wrap(self.console, max(1, self.width - indent), overflow="fold"):
             self.console.print(Text(" " * indent) + line, soft_wrap=True)
 
     def line(self, text: str) -> None:
-        """One line whatever its length, for what people copy: paths and commands."""
-        self._begun = True
+        """Print one line of any length, for what people copy: paths and commands."""
+        self._started = True
         self.console.print(Text(text), soft_wrap=True)
 
     def heading(self, text: str) -> None:
@@ -145,23 +145,23 @@ class Sheet:
         self.say(text, style="bold underline" if self.console.is_terminal else "")
 
     def blank(self) -> None:
-        """An empty line, but not as the first one."""
-        if self._begun:
+        """Print an empty line, but not as the first one."""
+        if self._started:
             self.console.print()
 
     def table(self, table: Table, indent: int = INDENT) -> None:
-        self._begun = True
+        self._started = True
         self.console.print(Padding(table, (0, 0, 0, indent), expand=False))
 
     def fits(self, table: Table, indent: int = INDENT) -> bool:
-        """Whether no cell would have to wrap."""
+        """Return whether no cell would have to wrap."""
         unlimited = self.console.options.update(max_width=100_000)
         return table.__rich_measure__(self.console, unlimited).maximum + indent <= self.width
 
 
 @contextmanager
 def sheet(console: rich.console.Console) -> Iterator[Sheet]:
-    """A sheet that is written to ``console`` in one piece when it is done."""
+    """Yield a sheet that is written to ``console`` in one piece at the end."""
     with console.capture() as capture:
         yield Sheet(console)
     text = "".join(f"{line.rstrip()}\n" for line in capture.get().replace(_JOINT, " ").splitlines())
@@ -173,5 +173,5 @@ def sheet(console: rich.console.Console) -> Iterator[Sheet]:
 
 
 def plain_table() -> Table:
-    """A table without lines, which also reads well in a log."""
+    """Return a table without lines, which also reads well in a log."""
     return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")

@@ -37,7 +37,7 @@ _STEPS: Final = ((0.5, 3), (0.1, 2), (0.01, 1))
 
 
 def costs_plots(costs: CostComparison, called: tuple[str, ...], name: str) -> tuple[Plot, ...]:
-    """``called`` are baseline and configuration. What the kernel did has a tree of its own where programs did more."""
+    """Return the call tree of both trials, and the kernel's part where programs did more."""
     whole = _plot(costs, costs.graph, called, f"{name}-tree", "Call tree of both trials, instructions")
     of_kernel = sum(costs.kernel_graph.baseline) + sum(costs.kernel_graph.own)
     if not 0 < 2 * of_kernel < costs.baseline + costs.own:
@@ -48,10 +48,10 @@ def costs_plots(costs: CostComparison, called: tuple[str, ...], name: str) -> tu
 
 def _plot(costs: CostComparison, graph: CostGraph, called: tuple[str, ...], name: str, title: str) -> Plot:
     """A frame is as wide as both trials together."""
-    wholes = [_wholes(graph, trial) for trial in (graph.baseline, graph.own)]
+    wholes = [_subtree_totals(graph, trial) for trial in (graph.baseline, graph.own)]
     depths = _depths(graph)
-    shades = [_shade(before, own) for before, own in zip(*wholes, strict=True)]
-    values = [before + own for before, own in zip(*wholes, strict=True)]
+    shades = [_shade(before, after) for before, after in zip(*wholes, strict=True)]
+    values = [before + after for before, after in zip(*wholes, strict=True)]
     rows = min(_MOST_ROWS, 1 + max(d for d, value in zip(depths, values, strict=True) if _SEEN * value >= values[0]))
     labels = [plain(_label(graph, place, depths[place])) for place in range(len(graph.parents))]
     both = plain(called[0]), plain(called[1])
@@ -70,7 +70,7 @@ def _plot(costs: CostComparison, graph: CostGraph, called: tuple[str, ...], name
         "textposition": "middle left",
         "textfont": {"color": [variable("card" if shade.endswith("3") else "ink") for shade in shades], "size": 11},
         "hoverinfo": "text",
-        "hovertext": [_hover(label, both, before, own) for label, before, own in zip(labels, *wholes, strict=True)],
+        "hovertext": [_hover(label, both, before, after) for label, before, after in zip(labels, *wholes, strict=True)],
     }
     return Plot(
         name=name,
@@ -84,23 +84,22 @@ def _plot(costs: CostComparison, graph: CostGraph, called: tuple[str, ...], name
     )
 
 
-def _wholes(graph: CostGraph, itself: tuple[int, ...]) -> list[int]:
-    """Of each frame with all below it."""
-    found = list(itself)
-    for place in range(len(found) - 1, 0, -1):
-        found[graph.parents[place]] += found[place]
-    return found
+def _subtree_totals(graph: CostGraph, itself: tuple[int, ...]) -> list[int]:
+    totals = list(itself)
+    for place in range(len(totals) - 1, 0, -1):
+        totals[graph.parents[place]] += totals[place]
+    return totals
 
 
 def _depths(graph: CostGraph) -> list[int]:
-    found: list[int] = []
+    depths: list[int] = []
     for parent in graph.parents:
-        found.append(found[parent] + 1 if parent >= 0 else 0)
-    return found
+        depths.append(depths[parent] + 1 if parent >= 0 else 0)
+    return depths
 
 
-def _shade(before: int, own: int) -> str:
-    share = (own - before) / max(before, own, 1)
+def _shade(before: int, after: int) -> str:
+    share = (after - before) / max(before, after, 1)
     step = next((step for least, step in _STEPS if abs(share) >= least), 0)
     return f"{'rise' if share > 0 else 'fall'}-{step}" if step else "still"
 
@@ -114,10 +113,10 @@ def _label(graph: CostGraph, place: int, depth: int) -> str:
     return name or "others"
 
 
-def _hover(label: str, called: tuple[str, str], before: int, own: int) -> str:
-    """Of texts that are plain already."""
-    figures = f"{called[0]}: {number(before, 0)}<br>{called[1]}: {number(own, 0)}"
-    return f"<b>{label}</b><br>{figures}<br>difference: {signed(own - before, 0)} instructions"
+def _hover(label: str, called: tuple[str, str], before: int, after: int) -> str:
+    """``label`` and ``called`` are escaped already."""
+    figures = f"{called[0]}: {number(before, 0)}<br>{called[1]}: {number(after, 0)}"
+    return f"<b>{label}</b><br>{figures}<br>difference: {signed(after - before, 0)} instructions"
 
 
 def _description(costs: CostComparison, called: tuple[str, ...]) -> str:
@@ -143,7 +142,7 @@ _MOST_MODELLED = 1
 
 
 def costs_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """A section for each explanation of ``results`` that has costs."""
+    """Return a section for each explanation that has costs."""
     several = len(results.explanations) > 1
     return tuple(
         _section(explanation.costs, called_in(results, explanation, labels), place, several=several)
@@ -153,12 +152,13 @@ def costs_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
 
 
 def called_in(results: Results, explanation: Explanation, labels: Labels) -> tuple[str, str]:
-    """How the baseline and the configuration are called."""
+    """Return what the baseline and the configuration are called."""
     names = labels.by_name(results)
-    baseline, own = (
-        names.get(one.configuration, visible_line(one.configuration)) for one in (explanation.baseline, explanation.own)
+    baseline, alternative = (
+        names.get(trial.configuration, visible_line(trial.configuration))
+        for trial in (explanation.baseline, explanation.own)
     )
-    return baseline, own
+    return baseline, alternative
 
 
 def _section(costs: CostComparison, called: tuple[str, str], place: int, *, several: bool) -> Section:
@@ -180,12 +180,12 @@ def _section(costs: CostComparison, called: tuple[str, str], place: int, *, seve
 
 
 def _paragraphs(sentences: Sequence[str], most: int) -> Iterator[Paragraph]:
-    """The first ``most`` for everybody, the others for who wants the details."""
+    """All but the first ``most`` are details."""
     return (Paragraph(sentence, detail=place >= most) for place, sentence in enumerate(sentences))
 
 
 def cost_sentences(costs: CostComparison) -> tuple[str, ...]:
-    """What was counted, then what was modelled, if anything."""
+    """Return what was counted, then what was modelled."""
     return (*costs.sentences, *(costs.modelled.sentences if costs.modelled else ()))
 
 
@@ -198,20 +198,18 @@ def _modelled_words(machine: ModelledMachine) -> str:
 
 
 def cost_tables(costs: CostComparison, called: tuple[str, str]) -> tuple[Table, ...]:
-    """Functions that differ, all tasks, system calls, the functions that cost most, and what a modelled machine makes
-    of it; empty ones are left out.
-    """
+    """Return functions, tasks and system calls, then what a modelled machine makes of them; no empty tables."""
     whole = CostRow(name="All", baseline_calls=0, own_calls=0, baseline=costs.baseline, own=costs.own)
     others = count_of(int(costs.others.name), "other function")
     functions = (*map(_function_row, costs.functions), _row(others, costs.others), _row("All", whole, calls=False))
     tasks = (*(_row(ROLES[part.name], part) for part in costs.parts), _row("All", whole, calls=False))
     return (
         both_beside("Functions that make up the difference", called, functions, Column("Calls", optional=True)),
-        *_each_table(called, costs.changed),
+        *_per_call_table(called, costs.changed),
         both_beside("Instructions by task", called, tasks, Column("Switches to them", optional=True)),
         *_filled("System calls, exceptions and interrupts, with all that they call", called, costs.entries, "Times"),
         *_filled("Functions that cost most", called, costs.most, "Calls"),
-        *(modelled_tables(costs.modelled, called, _named) if costs.modelled else ()),
+        *(modelled_tables(costs.modelled, called, _function_name) if costs.modelled else ()),
     )
 
 
@@ -220,12 +218,11 @@ def _filled(title: str, called: tuple[str, str], rows: Iterable[CostRow], calls:
     return (both_beside(title, called, made, Column(calls, optional=True)),) if made else ()
 
 
-def _each_table(called: tuple[str, str], changed: Iterable[CostRow]) -> tuple[Table, ...]:
-    """What a call costs, and how much of the difference that makes."""
+def _per_call_table(called: tuple[str, str], changed: Iterable[CostRow]) -> tuple[Table, ...]:
     rows = tuple(
         Row(
             (
-                _name_of(row),
+                _function_name(row.name, row.file),
                 significant(row.baseline / row.baseline_calls, 4),
                 significant(row.own / row.own_calls, 4),
                 signed(row.by_each, 0),
@@ -239,14 +236,10 @@ def _each_table(called: tuple[str, str], changed: Iterable[CostRow]) -> tuple[Ta
 
 
 def _function_row(row: CostRow) -> Row:
-    return _row(_name_of(row), row)
+    return _row(_function_name(row.name, row.file), row)
 
 
-def _name_of(row: CostRow) -> str:
-    return _named(row.name, row.file)
-
-
-def _named(name: str, file: str) -> str:
+def _function_name(name: str, file: str) -> str:
     file, name = file.rpartition("/")[2], visible_line(name)
     short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
     return f"{short} ({visible_line(file)})" if file else short

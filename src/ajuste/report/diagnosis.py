@@ -14,10 +14,10 @@ _MARKS: Final[dict[str, tuple[str, Tone]]] = {"much": ("!!", "bad"), "some": ("!
 
 
 def diagnosis_report(diagnosis: Diagnosis) -> Report:
-    """The verdict first, then what can be detected, what disturbs and what to do, and what does not disturb."""
-    disturbing = tuple(map(_item, (one for one in diagnosis.findings if one.severity in _MARKS)))
+    """Return the verdict, what can be detected, the disturbances with advice, and what does not disturb."""
+    disturbing = tuple(map(_item, (finding for finding in diagnosis.findings if finding.severity in _MARKS)))
     quiet = [f"{finding.said}." for finding in diagnosis.findings if finding.severity == "none"]
-    unknown = [f"{one.title}: {one.said}." for one in diagnosis.findings if one.severity == "unknown"]
+    unknown = [f"{finding.title}: {finding.said}." for finding in diagnosis.findings if finding.severity == "unknown"]
     sections = (
         Section("What a study could see here", tuple(_effects(diagnosis))),
         Section(
@@ -25,13 +25,13 @@ def diagnosis_report(diagnosis: Diagnosis) -> Report:
             (Listing(disturbing) if disturbing else Paragraph("None found."),),
         ),
         *_busy(diagnosis),
-        *((Section("No disturbance", _said(quiet)),) if quiet else ()),
-        *((Section("Not measured", _said(unknown)),) if unknown else ()),
+        *((Section("No disturbance", _dim_listing(quiet)),) if quiet else ()),
+        *((Section("Not measured", _dim_listing(unknown)),) if unknown else ()),
     )
     return Report("How quiet this machine is", f"This machine is {diagnosis.sentence}.", sections)
 
 
-def _said(lines: Sequence[str]) -> tuple[Block, ...]:
+def _dim_listing(lines: Sequence[str]) -> tuple[Block, ...]:
     return (Listing(tuple(Item(line, tone="dim") for line in lines)),)
 
 
@@ -43,8 +43,8 @@ def _effects(diagnosis: Diagnosis) -> Iterator[Block]:
     )
     rows = tuple(Row((f"{effect.effect_percent:g} %", *_blocks(effect))) for effect in diagnosis.effects)
     yield Table.of((Column("Effect"), Column("Blocks"), Column("Range")), rows)
-    said = [f"{power.blocks} blocks show {_effect(power)}" for power in diagnosis.powers]
-    yield Paragraph(f"{'; '.join(said)}.")
+    parts = [f"{power.blocks} blocks show {_effect(power)}" for power in diagnosis.powers]
+    yield Paragraph(f"{'; '.join(parts)}.")
 
 
 def _blocks(effect: NoiseEffect) -> tuple[str, str]:
@@ -69,6 +69,6 @@ def _busy(diagnosis: Diagnosis) -> tuple[Section, ...]:
     busy = diagnosis.measured.busy
     if not busy:
         return ()
-    rows = tuple(Row((one.name, f"{one.cpu_percent:.1f} %")) for one in busy)
+    rows = tuple(Row((program.name, f"{program.cpu_percent:.1f} %")) for program in busy)
     table = Table.of((Column("Program", figure=False), Column("Of one CPU")), rows)
     return (Section("Programs that used most CPU meanwhile", (table,)),)

@@ -65,8 +65,8 @@ class Display:
         self._stack = ExitStack()
         self._left = threading.Event()
         self._lock = threading.RLock()
-        self._said = ""
-        self._said_s = 0.0
+        self._message = ""
+        self._message_s = 0.0
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -93,7 +93,7 @@ class Display:
         self._stack.close()
 
     def _frame(self) -> RenderableType:
-        """The lines, or none in the end: those beyond the upper edge of the terminal could not be removed."""
+        """No lines in the end: those beyond the upper edge of the terminal could not be removed."""
         if self._left.is_set():
             return ""
         return Constrain(self.renderable(), max(1, self._console.width - _ECHO_COLUMNS))
@@ -106,41 +106,39 @@ class Display:
                 self._print(Text(line))
 
     def _print(self, text: Text) -> None:
-        """Broken between words on a terminal, in one line elsewhere."""
+        """Break lines between words on a terminal, nowhere else."""
         with suppress(OSError, ValueError):  # Nobody reads it any more.
             self._console.print(joined(text), soft_wrap=not self._console.is_interactive)
 
     def lines(self) -> Sequence[str]:
-        """What is said now, a text for each line, without tables."""
+        """Return what is shown now, a text for each line, without tables."""
         raise NotImplementedError
 
     def say(self, text: str) -> None:
-        """What happens outside trials, in a few words: ``booting debian:5.10``."""
+        """Show what happens outside trials, in a few words: ``booting debian:5.10``."""
         if not isinstance(text, Ongoing):
             _LOG.info("progress", extra={"text": text})
         with self._lock:
-            self._said, self._said_s = text, self._clock()
+            self._message, self._message_s = text, self._clock()
 
     def warn(self, text: str) -> None:
-        """What a person should know before the end: a line that stays."""
+        """Print a line that stays: what a person should know before the end."""
         _LOG.warning("progress", extra={"text": text})
         if not self._quiet:
             self._print(Text(visible_line(text)))
 
     def renderable(self) -> RenderableType:
-        """The lines as they are now."""
+        """Return the lines as they are now."""
         with self._lock:
             return Group(*map(_Facts, self.lines()))
 
     def _now(self, running: str = "") -> str:
-        """What runs, or else what was said last."""
         if running:
             return f"Running {running}"
-        seconds = self._clock() - self._said_s
-        took = (
-            "" if isinstance(self._said, Ongoing) or seconds < _NOTICED_SECONDS else f"{SEPARATOR}{duration(seconds)}"
-        )
-        return f"{visible_line(self._said)}{took}" if self._said else _UNKNOWN
+        seconds = self._clock() - self._message_s
+        untimed = isinstance(self._message, Ongoing) or seconds < _NOTICED_SECONDS
+        took = "" if untimed else f"{SEPARATOR}{duration(seconds)}"
+        return f"{visible_line(self._message)}{took}" if self._message else _UNKNOWN
 
 
 class Activity(Display):
@@ -159,5 +157,5 @@ class Activity(Display):
 
     def lines(self) -> Sequence[str]:
         now = self._now()
-        stands_above = self._log and not isinstance(self._said, Ongoing) and now in (visible_line(self._said), _UNKNOWN)
-        return [] if stands_above else [now]
+        is_logged = now in (visible_line(self._message), _UNKNOWN) and not isinstance(self._message, Ongoing)
+        return [] if self._log and is_logged else [now]

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from ajuste.analysis.divergence import in_words
 from ajuste.model.cost import ROLES
-from ajuste.model.decision import DecisionLane, DecisionMark, DecisionPoint, DecisionRun, Divergence
+from ajuste.model.decision import DecisionLane, DecisionMark, DecisionPoint, Divergence
 from ajuste.model.explanation import Explanation
 from ajuste.model.results import Results
 from ajuste.model.wording import amount, visible_line
 from ajuste.report.costs import called_in
 from ajuste.report.document import Block, Column, CommandBlock, Folded, Paragraph, Picture, Report, Row, Section, Table
-from ajuste.report.format import NOTHING, Labels, labels_of, number, shown_as
+from ajuste.report.format import NOTHING, Labels, common_format, number, result_labels
 from ajuste.report.plots.plot import SERIES, LegendEntry, Plot, figure, plain, plain_lines, scatter, variable
 
 _LANE: Final = 64
@@ -33,16 +33,16 @@ _MARKS: Final = {
 """How decisions between switches are drawn: symbol, colour, words."""
 
 
-def divergence_plot(found: Divergence, called: tuple[str, str], name: str) -> Plot | None:
-    """``called`` are baseline and configuration. ``None`` where they never part."""
-    if found.spread is None:
+def divergence_plot(divergence: Divergence, called: tuple[str, str], name: str) -> Plot | None:
+    """Return who has each CPU where the decisions part; ``None`` if they never do."""
+    if divergence.spread is None:
         return None
-    lanes = (found.baseline, found.own)
+    lanes = (divergence.baseline, divergence.own)
     cpus = sorted({run.cpu for lane in lanes for run in lane.runs})
     places = {(cpu, which): 2 * row + which for row, cpu in enumerate(cpus) for which in range(2)}
     roles = _colours(lanes)
     ends = [end for lane in lanes for run in lane.runs for end in (run.begin_ns, run.end_ns)]
-    unit = shown_as(ends, "ns")
+    unit = common_format(ends, "ns")
     traces = [_runs(lane, task, places, which, roles[task], unit.divisor)
               for which, lane in enumerate(lanes) for task in roles
               if any(run.task == task for run in lane.runs)]  # fmt: skip
@@ -59,7 +59,7 @@ def divergence_plot(found: Divergence, called: tuple[str, str], name: str) -> Pl
     return Plot(
         name=name,
         title=f"Who has the CPU where they part, {unit.unit} since the last decision in common",
-        description=" ".join(found.sentences[:3]),
+        description=" ".join(divergence.sentences[:3]),
         figure=figure(
             traces,
             shapes=[{**zero, "line": {"color": variable("ink"), "width": 1}}],
@@ -82,7 +82,7 @@ def divergence_plot(found: Divergence, called: tuple[str, str], name: str) -> Pl
 
 
 def _colours(lanes: tuple[DecisionLane, ...]) -> dict[str, str]:
-    """A colour for each task, in the order in which they have a CPU; those beyond share one."""
+    """Tasks beyond the number of series share one colour."""
     tasks = list(dict.fromkeys(run.task for lane in lanes for run in lane.runs if run.task != _IDLE))
     roles = {task: f"series-{1 + place}" if place < SERIES - 1 else "muted" for place, task in enumerate(tasks)}
     has_idle = any(run.task == _IDLE for lane in lanes for run in lane.runs)
@@ -92,31 +92,26 @@ def _colours(lanes: tuple[DecisionLane, ...]) -> dict[str, str]:
 def _runs(
     lane: DecisionLane, task: str, places: dict[tuple[int, int], int], which: int, role: str, divisor: float
 ) -> dict[str, Any]:
-    """Thick lines, one for each time that the task has a CPU."""
-    own = [run for run in lane.runs if run.task == task]
+    runs = [run for run in lane.runs if run.task == task]
     return scatter(
         "lines",
-        [end for run in own for end in (run.begin_ns / divisor, run.end_ns / divisor, None)],
-        [end for run in own for end in (places[run.cpu, which], places[run.cpu, which], None)],
-        [_hover(run) for run in own for _ in range(3)],
+        [end for run in runs for end in (run.begin_ns / divisor, run.end_ns / divisor, None)],
+        [end for run in runs for end in (places[run.cpu, which], places[run.cpu, which], None)],
+        [f"<b>{plain(run.task)}</b><br>{amount(run.end_ns - run.begin_ns, 'ns')}" for run in runs for _ in range(3)],
         line={"color": variable(role), "width": _BAR},
     )
-
-
-def _hover(run: DecisionRun) -> str:
-    return f"<b>{plain(run.task)}</b><br>{amount(run.end_ns - run.begin_ns, 'ns')}"
 
 
 def _marks(
     lane: DecisionLane, kind: str, places: dict[tuple[int, int], int], which: int, divisor: float
 ) -> dict[str, Any]:
-    own: list[DecisionMark] = [mark for mark in lane.marks if mark.kind == kind]
+    marks: list[DecisionMark] = [mark for mark in lane.marks if mark.kind == kind]
     symbol, role, words = _MARKS[kind]
     return scatter(
         "markers",
-        [mark.at_ns / divisor for mark in own],
-        [places[mark.cpu, which] - _ABOVE for mark in own],
-        [f"<b>{plain(mark.task)}</b><br>{words}" if mark.task else words for mark in own],
+        [mark.at_ns / divisor for mark in marks],
+        [places[mark.cpu, which] - _ABOVE for mark in marks],
+        [f"<b>{plain(mark.task)}</b><br>{words}" if mark.task else words for mark in marks],
         marker={"symbol": symbol, "size": 9, "color": variable(role), "line": {"width": 1, "color": variable(role)}},
     )
 
@@ -128,7 +123,7 @@ _ABOUT = (
 
 
 def divergence_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """A section for each explanation of ``results`` whose decisions were followed."""
+    """Return a section for each explanation whose decisions were followed."""
     several = len(results.explanations) > 1
     return tuple(
         _section(
@@ -136,7 +131,7 @@ def divergence_sections(results: Results, labels: Labels) -> tuple[Section, ...]
             called_in(results, explanation, labels),
             place,
             several=several,
-            trace=_trace(results.run, explanation),
+            trace=_trace_command(results.run, explanation),
         )
         for place, explanation in enumerate(results.explanations)
         if explanation.divergence is not None
@@ -144,19 +139,18 @@ def divergence_sections(results: Results, labels: Labels) -> tuple[Section, ...]
 
 
 def divergence_report(results: Results, explanation: Explanation) -> Report:
-    """Where the decisions of a configuration part from the baseline's; empty where they were not followed."""
-    found = explanation.divergence
-    if found is None:
+    """Return where a configuration's decisions part from the baseline's; empty if they were not followed."""
+    divergence = explanation.divergence
+    if divergence is None:
         return Report(results.title, "", ())
-    first, *others = found.sentences
-    tables = _tables(found, called_in(results, explanation, labels_of(results)))
-    notes = tuple(Paragraph(note, "dim") for note in found.notes)
+    first, *others = divergence.sentences
+    tables = _tables(divergence, called_in(results, explanation, result_labels(results)))
+    notes = tuple(Paragraph(note, "dim") for note in divergence.notes)
     sections = tuple(Section(table.title, (table,)) for table in tables)
     return Report(results.title, first, (*sections, Section("", notes)), lead=tuple(map(Paragraph, others)))
 
 
-def _trace(run: str, explanation: Explanation) -> tuple[Block, ...]:
-    """How to get both trials as a trace for Perfetto, where they part."""
+def _trace_command(run: str, explanation: Explanation) -> tuple[Block, ...]:
     if explanation.divergence is None or explanation.divergence.spread is None:
         return ()
     words = ["ajuste", "why", run, explanation.configuration, "--divergence", "--perfetto", "trace.pftrace"]
@@ -167,15 +161,15 @@ def _trace(run: str, explanation: Explanation) -> tuple[Block, ...]:
 
 
 def _section(
-    found: Divergence, called: tuple[str, str], place: int, *, several: bool, trace: tuple[Block, ...]
+    divergence: Divergence, called: tuple[str, str], place: int, *, several: bool, trace: tuple[Block, ...]
 ) -> Section:
-    plot = divergence_plot(found, called, f"divergence-{place}")
+    plot = divergence_plot(divergence, called, f"divergence-{place}")
     blocks: tuple[Block, ...] = (
-        *map(Paragraph, found.sentences),
+        *map(Paragraph, divergence.sentences),
         *((Picture(plot, called[1]),) if plot is not None else ()),
-        *(Folded(table.title, (table,)) for table in _tables(found, called)),
+        *(Folded(table.title, (table,)) for table in _tables(divergence, called)),
         *trace,
-        *(Paragraph(note, "dim", detail=True) for note in found.notes),
+        *(Paragraph(note, "dim", detail=True) for note in divergence.notes),
     )
     under = f" under {called[1]}" if several else ""
     return Section(
@@ -183,25 +177,24 @@ def _section(
     )
 
 
-def _tables(found: Divergence, called: tuple[str, str]) -> tuple[Table, ...]:
-    """The decisions around the place, side by side; and who the tasks are. None where they never part."""
-    if found.spread is None:
+def _tables(divergence: Divergence, called: tuple[str, str]) -> tuple[Table, ...]:
+    if divergence.spread is None:
         return ()
     heads = (f"{called[0]} (baseline)", called[1])
     rows = (
         *(
-            _row(place - found.alike, (point, point), on_cpu=found.cpus > 1)
-            for place, point in enumerate(found.before, found.alike - len(found.before) + 1)
+            _row(place - divergence.alike, (point, point), on_cpu=divergence.cpus > 1)
+            for place, point in enumerate(divergence.before, divergence.alike - len(divergence.before) + 1)
         ),
         *(
-            _row(place, pair, parts=place == 1, on_cpu=found.cpus > 1)
-            for place, pair in enumerate(zip_longest(found.baseline.following, found.own.following), 1)
+            _row(place, pair, parts=place == 1, on_cpu=divergence.cpus > 1)
+            for place, pair in enumerate(zip_longest(divergence.baseline.following, divergence.own.following), 1)
         ),
     )
     columns = (Column("", figure=False), *(Column(head, figure=False) for head in heads))
     return (
         Table.of(columns, rows, title="Decisions where they part"),
-        *_tasks(found),
+        *_tasks(divergence),
     )
 
 
@@ -216,10 +209,10 @@ def _row(place: int, pair: Sequence[DecisionPoint | None], *, on_cpu: bool, part
     return Row((number(place, 0), *map(visible_line, cells)), marked=parts)
 
 
-def _tasks(found: Divergence) -> Iterable[Table]:
+def _tasks(divergence: Divergence) -> Iterable[Table]:
     rows = tuple(
         Row((visible_line(task.called), ROLES[task.role], visible_line(task.name) or NOTHING, task.made_by or NOTHING))
-        for task in found.tasks
+        for task in divergence.tasks
     )
     titles = ("Task", "Part of", "Carries out", "Made by")
     columns = tuple(Column(title, figure=False) for title in titles)

@@ -93,7 +93,7 @@ class Table:
     def of(
         cls, columns: tuple[Column, ...], rows: Iterable[Row], name: str = "", title: str = "", *, matrix: bool = False
     ) -> Table:
-        """All ``rows`` in one group, which needs no title."""
+        """Return a table of ``rows`` in one group without a title."""
         return cls(columns, (RowGroup("", tuple(rows)),), name, title, matrix)
 
     @property
@@ -123,9 +123,9 @@ class Facts:
     name: str = ""
 
 
-def facts_of(*said: tuple[str, str]) -> tuple[Fact, ...]:
-    """Names with their texts, as far as there are any."""
-    return tuple(Fact(name, text) for name, text in said if text)
+def to_facts(*pairs: tuple[str, str]) -> tuple[Fact, ...]:
+    """Return a fact for each pair of a name and a text that is not empty."""
+    return tuple(Fact(name, text) for name, text in pairs if text)
 
 
 @dataclass(frozen=True)
@@ -289,12 +289,12 @@ class Report:
         return tuple(block for block in every(blocks) if isinstance(block, Picture))
 
     def section(self, name: str) -> Section | None:
-        """The section of that name, if there is one."""
-        return next((one for one in self.sections if one.name == name), None)
+        """Return the section called ``name``, if there is one."""
+        return next((section for section in self.sections if section.name == name), None)
 
 
 def every(blocks: Iterable[Block]) -> Iterator[Block]:
-    """All blocks, also those within others."""
+    """Yield all blocks, also those within others."""
     for block in blocks:
         yield block
         if isinstance(block, Subsection | Folded):
@@ -321,7 +321,7 @@ class SavedPicture:
 
 
 def saved_pictures(report: Report) -> Iterator[SavedPicture]:
-    """Every plot, in the order of the report."""
+    """Yield every plot, in the order of the report."""
     seen: dict[str, int] = {}
     for picture in report.pictures:
         of, plot = picture.of, picture.plot

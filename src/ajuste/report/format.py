@@ -22,7 +22,7 @@ MINUS: Final = "−"
 NOTHING: Final = "–"
 
 _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "centisecs": 1e-2, "s": 1.0}
-_SECONDS_SHOWN: Final = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
+_TIME_STEPS: Final = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
 _BYTES: Final = {
     "B": 1.0,
     "byte": 1.0,
@@ -32,8 +32,8 @@ _BYTES: Final = {
     "GiB": 2.0**30,
     "TiB": 2.0**40,
 }
-_BYTES_SHOWN: Final = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40))
-_COUNTS_SHOWN: Final = (("", 1.0), ("million", 1e6), ("billion", 1e9))
+_BYTE_STEPS: Final = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40))
+_COUNT_STEPS: Final = (("", 1.0), ("million", 1e6), ("billion", 1e9))
 _SHORTEST_PLURAL: Final = 3  # letters: ``requests``, ``pages``, not ``ms``
 _SAME: Final = 1e-12  # relative: what is left of equal values after floating-point means
 
@@ -43,7 +43,7 @@ _MOST_DIGITS_OF_LARGEST: Final = 6
 
 
 @dataclass(frozen=True)
-class ShownNumber:
+class NumberFormat:
     """How the figures of one row are shown: divided by ``divisor`` they are in ``unit``, with ``decimals``."""
 
     unit: str
@@ -54,11 +54,11 @@ class ShownNumber:
         return value / self.divisor
 
     def text(self, value: float) -> str:
-        """The figure without its unit."""
+        """Return the figure without its unit."""
         return number(self.scaled(value), self.decimals)
 
     def signed(self, value: float) -> str:
-        """The figure with its sign, for differences."""
+        """Return the figure with its sign, for differences."""
         return signed(self.scaled(value), self.decimals)
 
     def with_unit(self, value: float) -> str:
@@ -66,12 +66,12 @@ class ShownNumber:
 
 
 def in_unit(unit: str) -> str:
-    """``, in ms`` to follow a title; nothing where there is no unit."""
+    """Return ``, in ms`` to follow a title; empty without a unit."""
     return f", in\u00a0{unit}" if unit else ""
 
 
 def number(value: float, decimals: int) -> str:
-    """``value`` with thousands separated and a real minus sign; very large figures in powers of ten."""
+    """Return ``value`` with thousands separated and a real minus sign; very large figures in powers of ten."""
     if math.isnan(value):
         return "not a number"
     if math.isinf(value):
@@ -84,7 +84,7 @@ def number(value: float, decimals: int) -> str:
 
 
 def signed(value: float, decimals: int) -> str:
-    """As ``number``, with a plus sign for what is above 0."""
+    """Return ``value`` as ``number`` does, with a plus sign above 0."""
     text = number(value, decimals)
     if value > 0 and any(digit in text for digit in "123456789∞"):
         return f"+{text}"
@@ -92,14 +92,14 @@ def signed(value: float, decimals: int) -> str:
 
 
 def significant(value: float, digits: int) -> str:
-    """``value`` to so many significant digits, never in powers of ten below 1e15."""
+    """Return ``value`` to so many significant digits, never in powers of ten below 1e15."""
     if value == 0 or not math.isfinite(value):
         return number(value, 0)
     return number(value, _clamp(digits - 1 - _exponent(value), 15))
 
 
-def shown_as(values: Iterable[float], unit: str, spreads: Iterable[float] = ()) -> ShownNumber:
-    """One unit and one number of decimals for figures that stand beside each other.
+def common_format(values: Iterable[float], unit: str, spreads: Iterable[float] = ()) -> NumberFormat:
+    """Return one unit and number of decimals for figures that stand beside each other.
 
     ``values`` are in ``unit``: times, bytes and large counts get the unit in which the largest is easiest to read.
     ``spreads`` (standard deviations in ``unit``) keep the digits in which the figures differ.
@@ -109,12 +109,14 @@ def shown_as(values: Iterable[float], unit: str, spreads: Iterable[float] = ()) 
     scaled = [value / divisor for value in finite]
     noise = _SAME * max((abs(value) for value in scaled), default=0.0)
     kept = [s / divisor for s in spreads if math.isfinite(s) and s / divisor > noise]
-    return ShownNumber(name, divisor, decimals_for(scaled, kept))
+    return NumberFormat(name, divisor, decimals_for(scaled, kept))
 
 
 def decimals_for(values: Iterable[float], spreads: Iterable[float] = ()) -> int:
-    """So many decimals that the largest figure has four significant digits, the smallest two and the smallest
-    spread one; never more than six digits of the largest or two of the smallest spread.
+    """Return the decimals that show four significant digits of the largest figure.
+
+    The smallest figure has two, the smallest spread one; never more than six digits of the largest figure or two of the
+    smallest spread.
     """
     sizes = [abs(value) for value in values if value != 0]
     widths = [spread for spread in spreads if spread > 0]
@@ -131,7 +133,7 @@ def decimals_for(values: Iterable[float], spreads: Iterable[float] = ()) -> int:
 
 
 def spread_percent(sd: float, mean: float) -> str:
-    """A standard deviation as a percentage of the mean: ``± 1.2 %``."""
+    """Return a standard deviation in per cent of the mean: ``± 1.2 %``."""
     if mean == 0:
         return NOTHING
     part = abs(sd / mean)
@@ -144,7 +146,7 @@ def spread_percent(sd: float, mean: float) -> str:
 
 
 def level_text(level: str, unit: str) -> str:
-    """A level as people say it: ``7500000`` in ``ns`` is ``7.5 ms``. Exact: what cannot be said shortly stays."""
+    """Return a level in a readable unit: ``7500000`` in ``ns`` is ``7.5 ms``. Nothing is rounded."""
     try:
         value = int(level)
     except ValueError:
@@ -164,7 +166,7 @@ def level_text(level: str, unit: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A duration in words for progress and budgets: ``40 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    """Return a duration for progress and budgets: ``40 s``, ``3 min 20 s``, ``2 h 5 min``."""
     whole = max(0, round(seconds))
     if whole < 60:
         return f"{whole} s"
@@ -176,7 +178,7 @@ def duration(seconds: float) -> str:
 
 
 def ago(text: str) -> str:
-    """How long ago the time ``text`` (ISO 8601) was: ``5 min ago``, ``3 h ago``, or the day."""
+    """Return how long ago the time ``text`` (ISO 8601) was: ``5 min ago``, ``3 h ago``, or the day."""
     try:
         seconds = (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()
     except (ValueError, TypeError):
@@ -191,24 +193,24 @@ def ago(text: str) -> str:
 
 
 def _unit_for(largest: float, unit: str) -> tuple[str, float]:
-    """The name of the unit to show and how many of ``unit`` it is."""
+    """Return the unit to show and how many of ``unit`` it is."""
     if unit in _SECONDS:
-        return _fitting(largest * _SECONDS[unit], _SECONDS_SHOWN, _SECONDS[unit], unit)
+        return _fitting(largest * _SECONDS[unit], _TIME_STEPS, _SECONDS[unit], unit)
     if unit in _BYTES:
-        return _fitting(largest * _BYTES[unit], _BYTES_SHOWN, _BYTES[unit], unit)
+        return _fitting(largest * _BYTES[unit], _BYTE_STEPS, _BYTES[unit], unit)
     if unit == "" and largest >= 1e7:
-        return _fitting(largest, _COUNTS_SHOWN, 1.0, unit)
+        return _fitting(largest, _COUNT_STEPS, 1.0, unit)
     return unit, 1.0
 
 
-def _fitting(size: float, steps: tuple[tuple[str, float], ...], own: float, unit: str) -> tuple[str, float]:
+def _fitting(size: float, steps: tuple[tuple[str, float], ...], unit_size: float, unit: str) -> tuple[str, float]:
     if size == 0:
         return unit, 1.0
     name, step = next(
         ((name, step) for name, step in reversed(steps) if size >= step * (1 - 1e-9)),
         steps[0],
     )
-    return name, step / own
+    return name, step / unit_size
 
 
 def _exponent(value: float) -> int:
@@ -235,32 +237,32 @@ class Labels:
         return self.levels.get(factor, {}).get(level) or visible_line(level)
 
     def of(self, configuration: Measured | Configuration) -> tuple[str, ...]:
-        """The levels of a configuration, in the factors' order."""
-        shown = {factor.name for factor in self.factors}
-        return tuple(self.level(name, level) for name, level in configuration.levels.items() if name in shown)
+        """Return the levels of a configuration, in the factors' order."""
+        varied = {factor.name for factor in self.factors}
+        return tuple(self.level(name, level) for name, level in configuration.levels.items() if name in varied)
 
     def short(self, configuration: Measured | Configuration) -> str:
-        """All levels in one line; the configuration's name if it has none."""
+        """Return all levels in one line; the configuration's name if it has none."""
         return ", ".join(self.of(configuration)) or visible_line(configuration.name)
 
     def named(self, configuration: Measured) -> str:
-        """As ``short``, and whether others are compared with it."""
+        """Return ``short``, with a mark of the baseline."""
         return f"{self.short(configuration)}{' (baseline)' if configuration.baseline else ''}"
 
     def setting(self, configuration: Measured | Configuration) -> str:
-        """As it stands in a sentence: ``vm.swappiness = 10``; what speaks for itself without the factor's name."""
-        said = [
+        """Return ``vm.swappiness = 10`` for a sentence, or the level alone where it speaks for itself."""
+        parts = [
             self.level(factor.name, configuration.levels[factor.name])
             if factor.speaks_for_itself
             else f"{visible_line(factor.name)} = {self.level(factor.name, configuration.levels[factor.name])}"
             for factor in self.factors
             if factor.name in configuration.levels
         ]
-        return ", ".join(said) or visible_line(configuration.name)
+        return ", ".join(parts) or visible_line(configuration.name)
 
     def by_name(self, results: Results) -> dict[str, str]:
-        """``short`` of all configurations by their names."""
-        return {one.name: self.short(one) for one in results.configurations}
+        """Return ``short`` of all configurations by their names."""
+        return {configuration.name: self.short(configuration) for configuration in results.configurations}
 
     @property
     def heading(self) -> str:
@@ -268,16 +270,14 @@ class Labels:
         return ", ".join(visible_line(factor.name) for factor in self.factors)
 
 
-def labels_of(results: Results) -> Labels:
-    """Labels for all factors of ``results``, with the units that the explanations give. Where a profile was taken apart
-    configurations go by their names: which lines there are.
-    """
+def result_labels(results: Results) -> Labels:
+    """Return labels for ``results``; the configurations of a divided profile go by their names."""
     return labels_for(results.factors, results.explained, by_name=bool(results.lines))
 
 
 def labels_for(factors: tuple[Factor, ...], explained: Iterable[Explained], *, by_name: bool = False) -> Labels:
-    """Labels for ``factors`` with the units of ``explained``; ``by_name`` configurations go by their names."""
-    units = {one.name: one.unit for one in explained}
+    """Return labels for ``factors`` with the units of ``explained``; ``by_name`` configurations go by their names."""
+    units = {entry.name: entry.unit for entry in explained}
     varied = tuple(factor for factor in factors if len(factor.levels) > 1)
     return Labels(
         factors=() if by_name else varied or factors,
@@ -287,24 +287,27 @@ def labels_for(factors: tuple[Factor, ...], explained: Iterable[Explained], *, b
     )
 
 
-def labels_of_study(study: ResolvedStudy) -> Labels:
-    """Labels for what is measured now, as ``labels_of`` its results."""
+def study_labels(study: ResolvedStudy) -> Labels:
+    """Return the labels of a study that is running, as ``result_labels`` those of its results."""
     return labels_for(study.factors, study.explained, by_name=study.study.design.combine == "ablation")
 
 
-def settings_of(study: ResolvedStudy) -> dict[str, str]:
-    """What each configuration of ``study`` sets, by its name, as it stands in a sentence."""
-    labels = labels_of_study(study)
-    return {one.name: labels.setting(one) for one in (own.configuration for own in study.configurations)}
+def study_settings(study: ResolvedStudy) -> dict[str, str]:
+    """Return what each configuration of ``study`` sets, by its name: ``vm.swappiness = 10``."""
+    labels = study_labels(study)
+    return {
+        configuration.name: labels.setting(configuration)
+        for configuration in (resolved.configuration for resolved in study.configurations)
+    }
 
 
 def fixed_levels(labels: Labels) -> tuple[str, ...]:
-    """``NAME = LEVEL`` for what is the same in all configurations."""
+    """Return ``NAME = LEVEL`` for what is the same in all configurations."""
     return tuple(f"{visible_line(f.name)} = {labels.level(f.name, f.levels[0])}" for f in labels.fixed)
 
 
 def numeric_levels(factor: Factor) -> list[float] | None:
-    """The levels as numbers, or ``None`` if one of them is none."""
+    """Return the levels as numbers, or ``None`` if one of them is none."""
     try:
         return [float(int(level)) for level in factor.levels]
     except ValueError:
@@ -312,8 +315,8 @@ def numeric_levels(factor: Factor) -> list[float] | None:
 
 
 def _levels(factor: Factor, unit: str) -> dict[str, str]:
-    """Levels as people say them; as they were written where two would be said alike."""
-    said = {level: visible_line(level_text(level, unit)) for level in factor.levels}
-    if len(set(said.values())) < len(said):
+    """As they were written where two would get the same text."""
+    texts = {level: visible_line(level_text(level, unit)) for level in factor.levels}
+    if len(set(texts.values())) < len(texts):
         return {level: visible_line(level) for level in factor.levels}
-    return said
+    return texts

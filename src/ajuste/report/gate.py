@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from ajuste.analysis.condition import Expectation
 from ajuste.model.gate import GateFigure, GateResult, GateWord, NoopFigure, NoopResult, Policy, ProjectCommit
 from ajuste.model.verdict import Word
 from ajuste.model.wording import amount, change, count_of, listed, number, percent, shortened, visible, visible_line
@@ -38,18 +39,19 @@ _COLUMNS: Final = (
 
 
 def gate_report(result: GateResult) -> Report:
-    """The answer first."""
+    """Return the answer, a row for each figure, and more on what did not pass."""
     rows = tuple(map(_row, result.benchmarks))
     table = Table.of(_COLUMNS, rows, name="benchmarks")
     about = f"{result.base.label} → {result.head.label}"
-    sections = (Section("", (table, *_told(result))),)
+    sections = (Section("", (table, *_open_blocks(result))),)
     return Report(title="Gate", headline=headline(result), question=about, sections=sections, stem="gate")
 
 
 def headline(result: GateResult) -> str:
-    """The answer in one sentence, and another where benchmarks could not be measured."""
+    """Return the answer in one sentence, and another if benchmarks could not be measured."""
     failed = result.having("failed")
-    broken = f"{count_of(len({one.name for one in failed}), 'benchmark')} could not be measured: {_names(failed)}."
+    count = len({figure.name for figure in failed})
+    broken = f"{count_of(count, 'benchmark')} could not be measured: {_names(failed)}."
     worse = result.having("regression")
     if failed:
         return f"{_regressions(worse)} {broken}" if worse else broken
@@ -57,11 +59,11 @@ def headline(result: GateResult) -> str:
         return _regressions(worse)
     if unknown := result.having("undecided"):
         return f"Undecided: whether {_names(unknown)} got worse by more than the limit."
-    met = [one for one in result.benchmarks if one.expected]
+    met = [figure for figure in result.benchmarks if figure.expected]
     within = len(result.benchmarks) - len(met)
-    said = [f"{count_of(within, 'figure')} within the limit"] if within or not met else []
-    said += [f"{count_of(len(met), 'expectation')} met"] if met else []
-    return f"No regression: {listed(said)}."
+    parts = [f"{count_of(within, 'figure')} within the limit"] if within or not met else []
+    parts += [f"{count_of(len(met), 'expectation')} met"] if met else []
+    return f"No regression: {listed(parts)}."
 
 
 def _regressions(worse: Sequence[GateFigure]) -> str:
@@ -69,46 +71,46 @@ def _regressions(worse: Sequence[GateFigure]) -> str:
         (only,) = worse
         if only.expected:
             return f"Regression in {only.name}: {_unmet(only)}."
-        return f"Regression in {only.name}: {only.metric} {change_of(only)}, limit {percent(only.limit)}."
-    said = [f"{one.name} {one.metric} {one.found or change_of(one)}" for one in worse[:_MOST_NAMED]]
+        return f"Regression in {only.name}: {only.metric} {change_text(only)}, limit {percent(only.limit)}."
+    parts = [f"{figure.name} {figure.metric} {figure.found or change_text(figure)}" for figure in worse[:_MOST_NAMED]]
     more = f" and {len(worse) - _MOST_NAMED} more" if len(worse) > _MOST_NAMED else ""
-    return f"{count_of(len(worse), 'regression')}: {', '.join(said) if more else listed(said)}{more}."
+    return f"{count_of(len(worse), 'regression')}: {', '.join(parts) if more else listed(parts)}{more}."
 
 
-def change_of(figure: GateFigure) -> str:
-    """How much the head differs from the base, as people say it."""
+def change_text(figure: GateFigure) -> str:
+    """Return how much the head differs from the base: ``+12 %``."""
     return "" if figure.estimate is None else change(figure.estimate, figure.scale, figure.unit)
 
 
-def interval_of(figure: GateFigure) -> str:
-    """From where to where the change is."""
+def interval_text(figure: GateFigure) -> str:
+    """Return the bounds of the change: ``+10 % to +14 %``; empty without any."""
     if figure.low is None and figure.high is None:
         return ""
     low, high = (change(bound, figure.scale, figure.unit, like=figure.estimate) for bound in (figure.low, figure.high))
     return low if low == high else f"{low} to {high}"
 
 
-def cause_of(figure: GateFigure) -> str:
-    """The functions and system calls that make up a regression; empty if they are not known."""
+def cause_text(figure: GateFigure) -> str:
+    """Return the functions and system calls that make up a regression; empty if they are not known."""
     if not figure.functions:
         return ""
     first, *others = figure.functions
     share = f" ({percent(round(first.more / first.of, 2))} of the growth)" if 0 < first.more <= first.of else ""
-    said = f"{first.name} carries out {number(first.more)} more instructions{share}"
-    also = listed([f"{one.name} (+{number(one.more)})" for one in others])
-    calls = [f"{one.name} is called {number(one.head)} times instead of {number(one.base)}" for one in figure.calls]
-    return f"{said}{f'; then {also}' if also else ''}.{f' {listed(calls)}.' if calls else ''}"
+    cause = f"{first.name} carries out {number(first.more)} more instructions{share}"
+    also = listed([f"{function.name} (+{number(function.more)})" for function in others])
+    calls = [f"{call.name} is called {number(call.head)} times instead of {number(call.base)}" for call in figure.calls]
+    return f"{cause}{f'; then {also}' if also else ''}.{f' {listed(calls)}.' if calls else ''}"
 
 
-def sentence_of(figure: GateFigure) -> str:
-    """What is to be said of one figure beside its name."""
+def figure_sentence(figure: GateFigure) -> str:
+    """Return change, interval, limit, cause and culprit of a figure, without its name."""
     if figure.verdict == "failed":
         return figure.reason.partition("\n")[0]
     if figure.expected:
         return f"{_unmet(figure)}."
-    interval = interval_of(figure)
-    said = f"{figure.metric} {change_of(figure)}{f' ({interval})' if interval else ''}, limit {percent(figure.limit)}"
-    parts = (said, cause_of(figure), culprits_of(figure), figure.reason)
+    interval = f" ({text})" if (text := interval_text(figure)) else ""
+    comparison = f"{figure.metric} {change_text(figure)}{interval}, limit {percent(figure.limit)}"
+    parts = (comparison, cause_text(figure), culprits_text(figure), figure.reason)
     return " ".join(f"{part.rstrip('.')}." for part in parts if part)
 
 
@@ -116,8 +118,8 @@ def _unmet(figure: GateFigure) -> str:
     return f"expected {figure.expected}; found {figure.found}"
 
 
-def culprits_of(figure: GateFigure) -> str:
-    """The commit that a regression came with; empty if that was not asked."""
+def culprits_text(figure: GateFigure) -> str:
+    """Return the commit that a regression came with; empty if it was not searched for."""
     if not figure.culprits:
         return ""
     first, *others = (commit_words(commit) for commit in figure.culprits)
@@ -125,35 +127,34 @@ def culprits_of(figure: GateFigure) -> str:
 
 
 def commit_words(commit: ProjectCommit) -> str:
-    """A commit as people know it, on one line."""
+    """Return a commit's short hash and subject, on one line."""
     if not commit.commit:
         return "the changes that are not committed"
     return " ".join(filter(None, (commit.short, shortened(visible_line(commit.subject)))))
 
 
 def _names(figures: Sequence[GateFigure]) -> str:
-    names = list(dict.fromkeys(one.name for one in figures))
+    names = list(dict.fromkeys(figure.name for figure in figures))
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return (", ".join(names[:_MOST_NAMED]) if more else listed(names)) + more
 
 
 def _row(figure: GateFigure) -> Row:
     word, sign = LOOKS[figure.verdict]
-    means = ("" if mean is None else amount(mean, figure.unit) for mean in (figure.base, figure.head))
+    amounts = ("" if mean is None else amount(mean, figure.unit) for mean in (figure.base, figure.head))
     verdict = Badge(word, sign, figure.verdict)
     if figure.expected:
         return Row((figure.name, figure.metric, "", figure.found, "", "", "", verdict))
-    change_and_limit = (change_of(figure), interval_of(figure), percent(figure.limit))
-    return Row((figure.name, figure.metric, *means, *change_and_limit, verdict))
+    change_and_limit = (change_text(figure), interval_text(figure), percent(figure.limit))
+    return Row((figure.name, figure.metric, *amounts, *change_and_limit, verdict))
 
 
-def _told(result: GateResult) -> list[Block]:
-    """What is to be said of all that did not pass, and where there is more of it."""
-    open_ones = [one for one in result.benchmarks if one.verdict != "pass"]
-    if not open_ones:
+def _open_blocks(result: GateResult) -> list[Block]:
+    open_figures = [figure for figure in result.benchmarks if figure.verdict != "pass"]
+    if not open_figures:
         return []
-    items = tuple(Item(one.name, sentence_of(one)) for one in open_ones)
-    runs = tuple(dict.fromkeys(f"ajuste report {one.run}" for one in open_ones if one.run))
+    items = tuple(Item(figure.name, figure_sentence(figure)) for figure in open_figures)
+    runs = tuple(dict.fromkeys(f"ajuste report {figure.run}" for figure in open_figures if figure.run))
     return [Listing(items), *([CommandBlock("more", runs)] if runs else [])]
 
 
@@ -173,32 +174,32 @@ _NOOP_COLUMNS: Final = (
 
 
 def noop_report(result: NoopResult) -> Report:
-    """The answer first."""
+    """Return the answer and a row for each figure."""
     table = Table.of(_NOOP_COLUMNS, map(_noop_row, result.benchmarks), name="noop")
-    items = tuple(Item(one.name, one.reason.partition("\n")[0]) for one in result.benchmarks if one.reason)
+    items = tuple(Item(figure.name, figure.reason.partition("\n")[0]) for figure in result.benchmarks if figure.reason)
     sections = (Section("", (table, *([Listing(items)] if items else []))),)
     about = f"{result.revision.label} against itself"
     return Report(title="Gate", headline=noop_headline(result), question=about, sections=sections, stem="noop")
 
 
 def noop_headline(result: NoopResult) -> str:
-    """How often nothing is called a change, and what to do where that is too often."""
-    often = [one for one in result.benchmarks if one.too_often]
+    """Return how often nothing is called a change, and what to do if that is too often."""
+    often = [figure for figure in result.benchmarks if figure.too_often]
     if often:
-        worst = max(often, key=lambda one: one.changed / one.runs)
-        said = (
+        worst = max(often, key=lambda figure: figure.changed / figure.runs)
+        return (
             f"{worst.name}: {worst.changed} of {worst.runs} runs of one revision against itself call it changed "
-            f"({worst.metric}); {percent(result.promised)} may."
+            f"({worst.metric}); {percent(result.promised)} may. Something stays the same within a run, such as code "
+            "layout: try `layouts`, or `instructions`."
         )
-        return f"{said} Something stays the same within a run, such as code layout: try `layouts`, or `instructions`."
-    failed = [one.name for one in result.benchmarks if one.reason]
+    failed = [figure.name for figure in result.benchmarks if figure.reason]
     broken = f"{count_of(len(set(failed)), 'benchmark')} could not be measured: {listed(failed)}." if failed else ""
-    if not (measured := [one for one in result.benchmarks if one.runs]):
+    if not (measured := [figure for figure in result.benchmarks if figure.runs]):
         return broken
-    runs, changed = sum(one.runs for one in measured), sum(one.changed for one in measured)
+    runs, changed = sum(figure.runs for figure in measured), sum(figure.changed for figure in measured)
     calls = "calls" if changed == 1 else "call"
-    said = f"Of {count_of(runs, 'comparison')} of one revision with itself, {changed or 'none'} {calls} it changed."
-    return f"{said} {broken}".strip()
+    sentence = f"Of {count_of(runs, 'comparison')} of one revision with itself, {changed or 'none'} {calls} it changed."
+    return f"{sentence} {broken}".strip()
 
 
 def _noop_row(figure: NoopFigure) -> Row:
@@ -221,7 +222,7 @@ _TITLES: Final[dict[GateWord, str]] = {
 
 
 def junit(result: GateResult, undecided: Policy) -> str:
-    """A test for each figure. What is undecided fails unless it is to pass; then it is skipped."""
+    """Return JUnit XML, a test for each figure; an undecided one fails, or is skipped if it is to pass."""
     suite = Element("testsuite", name="ajuste gate", tests=str(len(result.benchmarks)))
     counts = {"failures": 0, "errors": 0, "skipped": 0}
     for figure in result.benchmarks:
@@ -229,10 +230,10 @@ def junit(result: GateResult, undecided: Policy) -> str:
         kind = _KINDS[figure.verdict, undecided]
         if kind:
             counts[f"{kind}s" if kind != "skipped" else kind] += 1
-            said = SubElement(case, kind, message=visible_line(sentence_of(figure)))
+            element = SubElement(case, kind, message=visible_line(figure_sentence(figure)))
             if kind != "skipped":
-                said.set("type", figure.verdict)
-            said.text = visible(figure.reason)
+                element.set("type", figure.verdict)
+            element.text = visible(figure.reason)
     for name, count in counts.items():
         suite.set(name, str(count))
     return junit_text(suite)
@@ -258,20 +259,49 @@ _KINDS: Final[dict[tuple[GateWord, Policy], str]] = {
 }
 
 
+# Expectations of a study as tests, in the forms that test runners read.
+# Source: https://testanything.org/tap-version-14-specification.html; Documentation/dev-tools/ktap.rst of Linux.
+
+
+Form = Literal["junit", "tap", "ktap"]
+
+
+def as_tests(form: Form, study: str, expectations: Sequence[Expectation]) -> str:
+    """Return a test for each expectation of ``study``."""
+    if form == "junit":
+        return _expectations_junit(study, expectations)
+    lines = ["TAP version 14" if form == "tap" else "KTAP version 1", f"1..{len(expectations)}"]
+    for place, expectation in enumerate(expectations, start=1):
+        what = visible_line(expectation.what).replace("#", "\\#")
+        lines.append(f"{'ok' if expectation.holds else 'not ok'} {place}{' - ' if form == 'tap' else ' '}{what}")
+        if not expectation.holds:
+            lines.append(f"# found {visible_line(expectation.found)}")
+    return "\n".join(lines) + "\n"
+
+
+def _expectations_junit(study: str, expectations: Sequence[Expectation]) -> str:
+    failures = sum(not expectation.holds for expectation in expectations)
+    suite = Element("testsuite", name=visible_line(study), tests=str(len(expectations)), failures=str(failures))
+    for expectation in expectations:
+        case = SubElement(suite, "testcase", classname=visible_line(study), name=visible_line(expectation.what))
+        if not expectation.holds:
+            SubElement(case, "failure", message=visible_line(f"found {expectation.found}"))
+    return junit_text(suite)
+
+
 # Workflow commands of GitHub Actions.
 # Source: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
 
 
 def github(result: GateResult, undecided: Policy) -> Iterator[str]:
-    """A line for each figure that did not pass."""
+    """Yield a line for each figure that did not pass."""
     for figure in result.benchmarks:
         if figure.verdict != "pass":
             kind = "warning" if figure.verdict == "undecided" and undecided == "pass" else "error"
             title = f"{_TITLES[figure.verdict]}: {figure.name}"
             line = f",line={figure.line}" if figure.line else ""
-            yield (
-                f"::{kind} file={_property(result.file)}{line},title={_property(title)}::{_data(sentence_of(figure))}"
-            )
+            message = _data(figure_sentence(figure))
+            yield f"::{kind} file={_property(result.file)}{line},title={_property(title)}::{message}"
 
 
 def _data(text: str) -> str:
@@ -286,16 +316,16 @@ def _property(text: str) -> str:
 
 
 def gitlab(result: GateResult, undecided: Policy) -> str:
-    """A JSON document with each figure that did not pass."""
-    found = [_issue(result, one, undecided) for one in result.benchmarks if one.verdict != "pass"]
-    return json.dumps(found, indent=2, ensure_ascii=True)
+    """Return a JSON document with each figure that did not pass."""
+    issues = [_issue(result, figure, undecided) for figure in result.benchmarks if figure.verdict != "pass"]
+    return json.dumps(issues, indent=2, ensure_ascii=True)
 
 
 def _issue(result: GateResult, figure: GateFigure, undecided: Policy) -> dict[str, Any]:
     minor = figure.verdict == "undecided" and undecided == "pass"
     key = f"{result.file}\0{figure.name}\0{figure.metric}\0{figure.verdict}"
     return {
-        "description": visible_line(f"{_TITLES[figure.verdict]}: {figure.name}: {sentence_of(figure)}"),
+        "description": visible_line(f"{_TITLES[figure.verdict]}: {figure.name}: {figure_sentence(figure)}"),
         "check_name": f"ajuste gate: {figure.verdict}",
         "fingerprint": hashlib.sha256(key.encode(errors="replace")).hexdigest(),
         "severity": "minor" if minor else "major",
@@ -319,7 +349,7 @@ _HEIGHT: Final = 20
 
 
 def badge(result: GateResult) -> str:
-    """An SVG picture that says the result; it names nothing of the project."""
+    """Return an SVG picture of the result; it names nothing of the project."""
     count = len(result.having(result.result))
     word = count_of(count, "regression") if result.result == "regression" else result.result
     widths = [_LETTER * len(text) + 10 for text in (_LABEL, word)]
@@ -341,9 +371,9 @@ def badge(result: GateResult) -> str:
         fill=_COLOURS[result.result],
     )
     for text, middle in ((_LABEL, widths[0] / 2), (word, widths[0] + widths[1] / 2)):
-        said = SubElement(svg, "text", x=f"{middle:g}", y="14", fill="#fff")
-        said.set("text-anchor", "middle")
-        said.set("font-family", "Verdana,DejaVu Sans,sans-serif")
-        said.set("font-size", "11")
-        said.text = text
+        element = SubElement(svg, "text", x=f"{middle:g}", y="14", fill="#fff")
+        element.set("text-anchor", "middle")
+        element.set("font-family", "Verdana,DejaVu Sans,sans-serif")
+        element.set("font-size", "11")
+        element.text = text
     return tostring(svg, encoding="unicode") + "\n"

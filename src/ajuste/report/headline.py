@@ -21,8 +21,8 @@ from ajuste.model.surface import Surface
 from ajuste.model.trial import Factor
 from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Ranking, Verdict
 from ajuste.model.wording import in_sentence, listed, number, percent, quantity, visible_line
-from ajuste.report.format import Labels, numeric_levels, shown_as
-from ajuste.report.metric_table import deciding_metrics, is_screening, verdicts_of
+from ajuste.report.format import Labels, common_format, numeric_levels
+from ajuste.report.metric_table import deciding_metrics, is_screening, metric_verdicts
 from ajuste.report.verdicts import known
 
 MOST_WORDS: Final = 25
@@ -53,7 +53,7 @@ class Headline:
 
 
 def headlines(results: Results, labels: Labels) -> tuple[Headline, ...]:
-    """One for each deciding metric, the first of which answers the question. Empty where nothing can be said yet."""
+    """Return one for each deciding metric, the answer first; empty where nothing can be said yet."""
     deciding = deciding_metrics(results)
     metrics = [metric for metric in results.metrics if metric.name in deciding] or list(results.metrics[:1])
     by_sentence: dict[str, Headline] = {}
@@ -84,26 +84,27 @@ class _Subject:
         if self.results.lines:
             return self._of_lines([line for line in self.results.lines if line.metric == self.metric.name])
         if is_screening(self.results):
-            return self._of_effects([one for one in self.results.effects if one.metric == self.metric.name])
+            return self._of_effects([effect for effect in self.results.effects if effect.metric == self.metric.name])
         if predicted := self._of_rule():
             return self._say(predicted)
-        verdicts = verdicts_of(self.results, self.metric.name)
-        if any(one.verdict == "undecided" for one in verdicts) and self._reasons:
+        verdicts = metric_verdicts(self.results, self.metric.name)
+        if any(verdict.verdict == "undecided" for verdict in verdicts) and self._reasons:
             return self._say(f"{self._reasons}.")
         if averaged := self._over_conditions():
             return self._say(averaged)
         return self._of_verdicts(verdicts) if verdicts else self._described()
 
     def _over_conditions(self) -> str:
-        """What settings do on average over the conditions that the study has too, if it has any."""
-        names = {one.name for one in self.results.explained if one.condition}
+        names = {explained.name for explained in self.results.explained if explained.condition}
         conditions = [factor for factor in self.labels.factors if factor.name in names]
-        own = [one for one in self.results.effects if one.metric == self.metric.name and one.kind == "main"]
-        effects = [one for one in own if one.factors[0] not in names]
+        mains = [
+            effect for effect in self.results.effects if effect.metric == self.metric.name and effect.kind == "main"
+        ]
+        effects = [effect for effect in mains if effect.factors[0] not in names]
         if not conditions or not effects:
             return ""
-        over = f"on average over {listed([self._levels_of(factor) for factor in conditions])}"
-        best, *_ = sorted(effects, key=lambda one: (_OF_CONDITIONS.index(one.verdict), -one.size))
+        over = f"on average over {listed([self._factor_levels(factor) for factor in conditions])}"
+        best, *_ = sorted(effects, key=lambda effect: (_OF_CONDITIONS.index(effect.verdict), -effect.size))
         factor, old, new = (
             visible_line(best.factors[0]),
             *(self.labels.level(best.factors[0], level) for level in (best.against[0], best.levels[0])),
@@ -126,28 +127,27 @@ class _Subject:
             else f"{factor} = {new} {does}."
         )
 
-    def _levels_of(self, factor: Factor) -> str:
+    def _factor_levels(self, factor: Factor) -> str:
         levels = [self.labels.level(factor.name, level) for level in factor.levels]
         name = visible_line(factor.name)
         return f"{name} {listed(levels)}" if len(levels) <= _MOST_LEVELS else f"{len(levels)} levels of {name}"
 
     def _average(self, factor: str, level: str) -> float | None:
-        """Of the means of all configurations with that level."""
-        means = [self._mean(one.name) for one in self.results.configurations if one.levels.get(factor) == level]
+        means = [self._mean(c.name) for c in self.results.configurations if c.levels.get(factor) == level]
         known_means = [mean for mean in means if mean is not None]
         return fmean(known_means) if means and len(known_means) == len(means) else None
 
     @property
     def _reasons(self) -> str:
         """Why nothing that varies can matter, if so."""
-        return "; ".join(one.sentence for one in explains_all(self.results.no_chance, self.results.factors))
+        return "; ".join(reason.sentence for reason in explains_all(self.results.no_chance, self.results.factors))
 
     def _of_rule(self) -> str:
         """A study with a rule asks whether the rule predicts what is measured."""
         residuals = [
-            abs(one.residual)
-            for one in self.results.predictions
-            if one.metric == self.metric.name and one.residual is not None
+            abs(prediction.residual)
+            for prediction in self.results.predictions
+            if prediction.metric == self.metric.name and prediction.residual is not None
         ]
         if self.results.rule is None or not residuals:
             return ""
@@ -156,18 +156,19 @@ class _Subject:
         return f"{self.results.rule.title} predict {self._title} to within {within} in {every}."
 
     def _of_verdicts(self, verdicts: Sequence[Verdict]) -> Headline:
-        if not self.results.blocks and (self.results.stopped == "failed" or self._is_unmeasured):
+        unmeasured = all(self._mean(c.name) is None for c in self.results.configurations)
+        if not self.results.blocks and (self.results.stopped == "failed" or unmeasured):
             return self._say(f"Nothing was measured: {self.results.stopped_because}.")
         if self.metric.direction == "none":
             return self._say(self._without_direction(verdicts))
-        better = [one for one in verdicts if one.verdict == "improves" and one.estimate is not None]
-        undecided = [one for one in verdicts if one.verdict == "undecided" and self._reaches(one, _no_effect(one))]
-        worse = [one for one in verdicts if one.verdict in ("worsens", "undecided") and one not in undecided]
+        better = [v for v in verdicts if v.verdict == "improves" and v.estimate is not None]
+        undecided = [v for v in verdicts if v.verdict == "undecided" and self._reaches(v, _no_effect(v))]
+        worse = [v for v in verdicts if v.verdict in ("worsens", "undecided") and v not in undecided]
         if better:
             return self._of_best(self._best(better), verdicts)
         if len(verdicts) == 1:
-            return self._say(self._of_one(verdicts[0]))
-        if all(one.verdict == "equivalent" for one in verdicts):
+            return self._say(self._of_single(verdicts[0]))
+        if all(v.verdict == "equivalent" for v in verdicts):
             return self._say(f"None of {len(verdicts)} alternatives matters: {self._title} stays within {self._band}.")
         verb = "raise" if self.metric.direction == "lower" else "cut"
         verb = f"{verb}s" if len(worse) == 1 else verb
@@ -175,11 +176,7 @@ class _Subject:
         if not undecided:
             return self._say(f"Keep {self._baseline}: {counted} {verb} {self._title}.")
         rest = f"{counted} {verb} {self._title}" if worse else self._title
-        return self._say(f"{self._not_settled([one.configuration for one in undecided])}: {rest}.")
-
-    @property
-    def _is_unmeasured(self) -> bool:
-        return all(self._mean(one.name) is None for one in self.results.configurations)
+        return self._say(f"{self._not_settled([v.configuration for v in undecided])}: {rest}.")
 
     def _of_best(self, best: Verdict, verdicts: Sequence[Verdict]) -> Headline:
         rivals = self._rivals(best, verdicts)
@@ -193,9 +190,9 @@ class _Subject:
         """The winner of the ranking or of the surface: nothing that is shown is better than what is called best."""
         ranking, surface = self._ranking, self._surface
         winner = ranking.winner if ranking else surface.best if surface else None
-        ranked = [one for one in better if one.configuration == winner]
+        ranked = [verdict for verdict in better if verdict.configuration == winner]
         toward = min if self.metric.direction == "lower" else max
-        return ranked[0] if ranked else toward(better, key=lambda one: one.estimate or 0.0)
+        return ranked[0] if ranked else toward(better, key=lambda verdict: verdict.estimate or 0.0)
 
     def _rivals(self, best: Verdict, verdicts: Sequence[Verdict]) -> list[str]:
         """The configurations that may be better than ``best`` by more than what matters."""
@@ -204,11 +201,11 @@ class _Subject:
             return [o.configuration for o in ranking.others if o.verdict == "undecided" and o.configuration in rivals]
         if (surface := self._surface) is not None and surface.best == best.configuration:
             return [name for name in surface.best_set if name != surface.best]
-        others = (one for one in verdicts if one is not best and one.verdict in ("improves", "undecided"))
+        others = (v for v in verdicts if v is not best and v.verdict in ("improves", "undecided"))
         return [
-            one.configuration
-            for one in others
-            if best.estimate is None or one.scale != best.scale or self._reaches(one, best.estimate)
+            v.configuration
+            for v in others
+            if best.estimate is None or v.scale != best.scale or self._reaches(v, best.estimate)
         ]
 
     def _reaches(self, verdict: Verdict, effect: float) -> bool:
@@ -218,14 +215,17 @@ class _Subject:
 
     @property
     def _ranking(self) -> Ranking | None:
-        return next((one for one in self.results.rankings if one.metric == self.metric.name), None)
+        return next((ranking for ranking in self.results.rankings if ranking.metric == self.metric.name), None)
 
     @property
     def _surface(self) -> Surface | None:
         """Of a grid with too many configurations for a ranking."""
-        return next((one for one in self.results.surfaces if one.metric == self.metric.name and not one.fixed), None)
+        return next(
+            (surface for surface in self.results.surfaces if surface.metric == self.metric.name and not surface.fixed),
+            None,
+        )
 
-    def _of_one(self, verdict: Verdict) -> str:
+    def _of_single(self, verdict: Verdict) -> str:
         if verdict.verdict == "worsens":
             return f"Keep {self._baseline}: {self._name(verdict)} {self._change(verdict)}."
         if verdict.verdict == "equivalent":
@@ -242,9 +242,9 @@ class _Subject:
 
     def _level_alone(self, name: str) -> str:
         """The level of the only factor, whose name stands before it."""
-        found = next((one for one in self.results.configurations if one.name == name), None)
+        configuration = next((candidate for candidate in self.results.configurations if candidate.name == name), None)
         is_named = len(self.labels.factors) == 1 and not self.labels.factors[0].speaks_for_itself
-        return self.labels.short(found) if found is not None and is_named else ""
+        return self.labels.short(configuration) if configuration is not None and is_named else ""
 
     def _count_or_name(self, configurations: Sequence[str]) -> str:
         if len(configurations) > 1:
@@ -252,22 +252,22 @@ class _Subject:
         return self._setting(configurations[0])
 
     def _without_direction(self, verdicts: Sequence[Verdict]) -> str:
-        certain = [one for one in verdicts if one.verdict == "differs"]
+        certain = [verdict for verdict in verdicts if verdict.verdict == "differs"]
         if len(certain) == len(verdicts) and (trend := self._trend()):
             return trend
         if len(verdicts) == 1 and certain:
             return f"{self._name(verdicts[0])} {self._change(verdicts[0])}."
         if certain:
-            far = max(certain, key=lambda one: abs((one.estimate or 0.0) - _no_effect(one)))
+            far = max(certain, key=lambda verdict: abs((verdict.estimate or 0.0) - _no_effect(verdict)))
             verb = "changes" if len(certain) == 1 else "change"
-            of = f"{len(certain)} of {len(verdicts)} alternatives {verb} {self._title}"
-            return f"{of}; most of all {self._name(far)}: {self._from_to(far)}."
-        if all(one.verdict == "equivalent" for one in verdicts):
+            changed = f"{len(certain)} of {len(verdicts)} alternatives {verb} {self._title}"
+            return f"{changed}; most of all {self._name(far)}: {self._from_to(far)}."
+        if all(verdict.verdict == "equivalent" for verdict in verdicts):
             which = self._name(verdicts[0]) if len(verdicts) == 1 else f"None of {len(verdicts)} alternatives"
             does = "does not matter" if len(verdicts) == 1 else "matters"
             return f"{which} {does}: {self._title} stays within {self._band}."
         if len(verdicts) == 1:
-            return self._of_one(verdicts[0])
+            return self._of_single(verdicts[0])
         return f"{self._no_effect_proved(len(verdicts), 'alternative')}."
 
     def _no_effect_proved(self, count: int, noun: str) -> str:
@@ -277,14 +277,13 @@ class _Subject:
         return f"No effect on {self._title} proved for {which}{after}"
 
     def _trend(self) -> str:
-        """A metric that moves one way along the levels of one numeric factor."""
         if len(self.labels.factors) != 1 or len(self.results.configurations) < _FEWEST_OF_A_TREND:
             return ""
         factor = self.labels.factors[0]
         if numeric_levels(factor) is None:
             return ""
-        ordered = sorted(self.results.configurations, key=lambda one: float(one.levels[factor.name]))
-        means = [self._mean(one.name) for one in ordered]
+        ordered = sorted(self.results.configurations, key=lambda c: float(c.levels[factor.name]))
+        means = [self._mean(c.name) for c in ordered]
         known_means = [mean for mean in means if mean is not None]
         if len(known_means) < len(means):
             return ""
@@ -292,38 +291,38 @@ class _Subject:
         if not (all(step > 0 for step in steps) or all(step < 0 for step in steps)):
             return ""
         verb = "increases" if steps[0] > 0 else "cuts"
-        low, high = (self.labels.level(factor.name, one.levels[factor.name]) for one in (ordered[0], ordered[-1]))
+        low, high = (self.labels.level(factor.name, c.levels[factor.name]) for c in (ordered[0], ordered[-1]))
         first, last = self._amounts(known_means[0], known_means[-1])
         return f"Raising {factor.name} from {low} to {high} {verb} {self._title} from {first} to {last}."
 
     def _of_effects(self, effects: Sequence[FactorEffect]) -> Headline | None:
-        mains = [one for one in effects if one.kind == "main"]
-        certain = [one for one in mains if one.verdict in ("improves", "worsens", "differs")]
+        mains = [effect for effect in effects if effect.kind == "main"]
+        certain = [effect for effect in mains if effect.verdict in ("improves", "worsens", "differs")]
         if not mains:
             return None
         if not certain:
             return self._say(f"{self._no_effect_proved(len(mains), 'factor')}.")
-        most = max(certain, key=lambda one: one.size)
+        most = max(certain, key=lambda effect: effect.size)
         step = f"{most.factors[0]} {most.against[0]} → {most.levels[0]}"
         changes = "changes" if len(certain) == 1 else "change"
         return self._say(f"{len(certain)} of {len(mains)} factors {changes} {self._title}; most of all {step}.")
 
     def _of_lines(self, lines: Sequence[LineEffect]) -> Headline | None:
-        own = [one for one in lines if one.kind == "line"]
-        if not own:
+        parts = [line for line in lines if line.kind == "line"]
+        if not parts:
             return None
-        doing = [one for one in own if one.role in ("helps", "harms", "matters")]
+        doing = [line for line in parts if line.role in ("helps", "harms", "matters")]
         if not doing:
-            if all(one.role == "useless" for one in own):
-                return self._say(f"None of {len(own)} lines matters: {self._title} stays within {self._band}.")
-            return self._say(f"{self._no_effect_proved(len(own), 'line')}.")
-        most = max(doing, key=lambda one: one.size)
+            if all(line.role == "useless" for line in parts):
+                return self._say(f"None of {len(parts)} lines matters: {self._title} stays within {self._band}.")
+            return self._say(f"{self._no_effect_proved(len(parts), 'line')}.")
+        most = max(doing, key=lambda line: line.size)
         verb = {"helps": "helps most", "harms": "harms most"}.get(most.role, "matters most")
-        counted = f"{len(doing)} of {len(own)} lines {'changes' if len(doing) == 1 else 'change'} {self._title}"
+        counted = f"{len(doing)} of {len(parts)} lines {'changes' if len(doing) == 1 else 'change'} {self._title}"
         return self._say(f"{counted}; {most.line} {verb} ({_size_text(most)}).")
 
     def _described(self) -> Headline | None:
-        mean = next((self._mean(one.name) for one in self.results.configurations), None)
+        mean = next((self._mean(configuration.name) for configuration in self.results.configurations), None)
         if mean is None or len(self.results.configurations) != 1:
             return None
         name = self.labels.short(self.results.configurations[0])
@@ -344,17 +343,17 @@ class _Subject:
 
     @property
     def _baseline(self) -> str:
-        return next((self.labels.setting(one) for one in self.results.configurations if one.baseline), "the baseline")
+        return next((self.labels.setting(c) for c in self.results.configurations if c.baseline), "the baseline")
 
     def _name(self, verdict: Verdict) -> str:
         return self._setting(verdict.configuration)
 
     def _setting(self, name: str) -> str:
-        found = next((one for one in self.results.configurations if one.name == name), None)
-        return self.labels.setting(found) if found is not None else name
+        configuration = next((candidate for candidate in self.results.configurations if candidate.name == name), None)
+        return self.labels.setting(configuration) if configuration is not None else name
 
     def _use(self, verdict: Verdict) -> str:
-        explained = {one.name for one in self.results.explained}
+        explained = {entry.name for entry in self.results.explained}
         is_setting = bool(self.labels.factors) and all(factor.name in explained for factor in self.labels.factors)
         return f"Use {self._name(verdict)}: it" if is_setting else self._name(verdict)
 
@@ -371,7 +370,7 @@ class _Subject:
         """On the scale of the estimate; by the means where the verdict does not say."""
         if verdict.old is not None and verdict.new is not None:
             return "from {} to {}".format(*self._amounts(verdict.old, verdict.new))
-        baseline = next((one.name for one in self.results.configurations if one.baseline), "")
+        baseline = next((c.name for c in self.results.configurations if c.baseline), "")
         before, after = self._mean(baseline), self._mean(verdict.configuration)
         if before is None or after is None:
             return "by an unknown amount"
@@ -380,15 +379,14 @@ class _Subject:
     def _mean(self, configuration: str) -> float | None:
         return next(
             (
-                known(one.metrics[self.metric.name].mean)
-                for one in self.results.configurations
-                if one.name == configuration and self.metric.name in one.metrics
+                known(measured.metrics[self.metric.name].mean)
+                for measured in self.results.configurations
+                if measured.name == configuration and self.metric.name in measured.metrics
             ),
             None,
         )
 
     def _amounts(self, *values: float) -> tuple[str, ...]:
-        """Each in the unit that suits it, with three digits."""
         return tuple(map(partial(_amount, unit=self.metric.unit), values))
 
 
@@ -409,8 +407,8 @@ def _rounded_up(value: float) -> float:
 
 
 def _amount(value: float, unit: str) -> str:
-    shown = shown_as([value], "" if unit in ("1", "count") else unit)
-    return quantity(number(shown.scaled(value)), shown.unit)
+    fmt = common_format([value], "" if unit in ("1", "count") else unit)
+    return quantity(number(fmt.scaled(value)), fmt.unit)
 
 
 def _size_text(finding: Verdict | LineEffect) -> str:

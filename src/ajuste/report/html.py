@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import resources
@@ -20,7 +20,7 @@ from markupsafe import Markup, escape
 from ajuste.machine.files import make_directory, open_kept, replace_file
 from ajuste.model.wording import unbroken, visible
 from ajuste.report.document import Cell, Column, Data, Entry, Report, Row, every, saved_pictures
-from ajuste.report.plots.plot import Figure, declarations, figure_json
+from ajuste.report.plots.plot import declarations, figure_json
 
 if TYPE_CHECKING:
     import jinja2
@@ -31,7 +31,7 @@ _BREAKS: Final = re.compile(r"([_./](?=\w))")
 
 
 def render_html(report: Report, of: str = "") -> str:
-    """The whole page. Everything in ``report`` is shown as text, whatever it contains. ``of`` names its contents."""
+    """Return the page; all of ``report`` is shown as text, whatever it contains. ``of`` names its contents."""
     scripts = {"theme": page_asset("theme.js"), "report": page_asset("report.js")}
     library = _file("plotly.min.js.gz")
     return (
@@ -49,23 +49,21 @@ def render_html(report: Report, of: str = "") -> str:
 
 
 def page_context(report: Report) -> dict[str, Any]:
-    """What the template of a page shows of ``report``."""
+    """Return what the template of a page shows of ``report``."""
     blocks = (*report.lead, *(block for section in report.sections for block in section.blocks))
     files = [file for block in every(blocks) if isinstance(block, Data) for file in block.downloads]
-    figures = {picture.plot.name: picture.plot.figure for picture in report.pictures}
+    figures = ",".join(f"{json.dumps(p.plot.name)}:{figure_json(p.plot.figure)}" for p in report.pictures)
     return {
         "report": report,
         "contents": [(f"{section.name}-title", section.short) for section in report.sections if section.short],
         "saved": {picture.plot.name: picture for picture in saved_pictures(report)},
-        "packed": {file.name: _packed(file.text) for file in files} | {"figures": _packed(_figures(figures))},
+        "packed": {file.name: _packed(file.text) for file in files} | {"figures": _packed(f"{{{figures}}}")},
         "has_figures": bool(figures),
     }
 
 
 def write_report(report: Report, path: Path, of: str = "") -> None:
-    """Write ``report`` to ``path``, whole or not at all; its directory is made if it is missing. A page of the same
-    contents, which ``of`` names, stays as it is.
-    """
+    """Write ``report`` to ``path``, whole or not at all, unless a page of the same contents (``of``) is there."""
     if of and _contents(path) == of:
         return
     make_directory(path.parent)
@@ -73,13 +71,13 @@ def write_report(report: Report, path: Path, of: str = "") -> None:
 
 
 def _contents(path: Path) -> str:
-    """What a page says that it shows; empty if it cannot be read."""
+    """Return the ``of`` that a page was rendered with; empty if it cannot be read."""
     try:
         with open_kept(path) as file:  # A FIFO would make its reader wait.
-            found = _CONTENTS.search(file.read(_HEAD).decode(errors="replace"))
+            match = _CONTENTS.search(file.read(_HEAD).decode(errors="replace"))
     except OSError:
         return ""
-    return found[1] if found else ""
+    return match[1] if match else ""
 
 
 def _packed(text: str) -> Markup:
@@ -91,12 +89,8 @@ def _in_base64(content: bytes) -> Markup:
     return Markup(base64.b64encode(content).decode())  # no letter of HTML is in it
 
 
-def _figures(figures: Mapping[str, Figure]) -> str:
-    return f"{{{','.join(f'{json.dumps(name)}:{figure_json(figure)}' for name, figure in figures.items())}}}"
-
-
 def page_style() -> str:
-    """The style sheet with the palette: light, dark by the reader's system, and either by choice."""
+    """Return the style sheet with the palette: light, dark by the reader's system, and either by choice."""
     light, dark = declarations("light"), declarations("dark")
     by_system = f":root:not([data-theme='light']) {{ color-scheme: dark;\n{dark}\n}}"
     parts = (
@@ -110,7 +104,7 @@ def page_style() -> str:
 
 
 def content_policy(scripts: list[bytes]) -> str:
-    """Only our own scripts run and nothing is loaded: a second wall behind the escaping of text."""
+    """Return a policy that runs our scripts only and loads nothing: a second wall behind the escaping of text."""
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(script).digest()).decode()}'" for script in scripts)
     return (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
@@ -119,7 +113,7 @@ def content_policy(scripts: list[bytes]) -> str:
 
 
 def page_asset(name: str) -> Markup:
-    """A file of the pages' own, such as ``report.js``, unpacked."""
+    """Return a file of the pages, such as ``report.js``, unpacked."""
     content = _file(name)
     return Markup((gzip.decompress(content) if name.endswith(".gz") else content).decode())  # a file of this package
 
@@ -128,8 +122,7 @@ def _file(name: str) -> bytes:
     return resources.files("ajuste.report").joinpath("templates", name).read_bytes()
 
 
-def _shown(value: Any) -> Any:
-    """Strings of others get their control characters made visible; what is markup already stays."""
+def _make_visible(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -147,28 +140,27 @@ def _bare(cell: Entry) -> Markup:
     return escape(visible(cell)) if isinstance(cell, str) else Markup()
 
 
-def _figures_of(row: Row, columns: Sequence[Column]) -> Markup:
+def _figure_row(row: Row, columns: Sequence[Column]) -> Markup:
     """As ``_bare`` a whole row, which its first cell names; empty where one of them needs more."""
     cells = [_bare(cell) for cell in row.cells]
     if not all(cells):
         return Markup()
     named, *figures = cells
-    shown = (
+    data_cells = (
         f"<td>{cell}</td>" if column.figure else f'<td class="text">{cell}</td>'
         for cell, column in zip(figures, columns[1:], strict=True)
     )
     marked = ' class="marked"' if row.marked else ""
-    return Markup(f'<tr{marked}><th scope="row"><span>{named}</span></th>{"".join(shown)}</tr>')
+    return Markup(f'<tr{marked}><th scope="row"><span>{named}</span></th>{"".join(data_cells)}</tr>')
 
 
 def _breakable(name: str) -> Markup:
-    """A name that may be broken after its underscores, dots and slashes."""
     return Markup(_BREAKS.sub(r"\1<wbr>", str(escape(visible(name)))))  # escaped just now
 
 
 @cache
 def page_environment(*packages: str) -> jinja2.Environment:
-    """For the templates of this package, and of further ``packages``; those may extend ours."""
+    """Return the environment for our templates and those of ``packages``, which may extend ours."""
     import jinja2  # a page of the same contents stays without it
 
     class Compiled(jinja2.FileSystemBytecodeCache):
@@ -185,14 +177,14 @@ def page_environment(*packages: str) -> jinja2.Environment:
         bytecode_cache=Compiled(str(Path(__file__).with_name("__pycache__"))),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=_shown,
+        finalize=_make_visible,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters["bare"] = _bare
-    environment.filters["figures"] = _figures_of
+    environment.filters["figures"] = _figure_row
     environment.filters["breakable"] = _breakable
-    environment.filters["kind"] = lambda one: type(one).__name__
+    environment.filters["kind"] = lambda block: type(block).__name__
     environment.filters["unbroken"] = unbroken
     environment.filters["undrawn"] = _undrawn
     return environment

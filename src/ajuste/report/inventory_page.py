@@ -29,7 +29,7 @@ _TITLES: Final = {
     "software": "Software",
 }
 _UNITS: Final = {"bytes": "B", "kib": "KiB", "khz": "kHz", "us": "µs", "mbit_s": "Mbit/s"}
-_SPELT: Final = {
+_SPELLINGS: Final = {
     "cpu": "CPU",
     "cpus": "CPUs",
     "smt": "SMT",
@@ -59,10 +59,7 @@ class Area:
 
 
 def inventory_page(inventory: Inventory) -> tuple[Area, ...]:
-    """All areas of ``inventory`` in its order. Long lists (flags of the processor) are counted; the document has them.
-
-    The texts are as they were read: see ``model.wording``.
-    """
+    """Return all areas in order, with texts as they were read; long lists (flags of the processor) are counted."""
     areas: dict[str, Any] = inventory.model_dump(mode="json", exclude={"inventory", "virtual_nics"})
     pages = {name: _things(value) if name in _OF_THINGS else _facts(value) for name, value in areas.items()}
     pages["mitigations"] = _words(inventory.mitigations)
@@ -71,12 +68,12 @@ def inventory_page(inventory: Inventory) -> tuple[Area, ...]:
 
 
 def area_title(name: str) -> str:
-    """How an area is called."""
+    """Return the title of an area."""
     return _TITLES.get(name, _label(name))
 
 
 def value_text(field: str, value: Any) -> str:
-    """A value of the field (the last part of a dotted path) in its unit."""
+    """Return a value of ``field`` (the last part of a dotted path) in its unit."""
     unit = _unit(field)
     if value is None:
         return "not there"
@@ -93,7 +90,6 @@ def value_text(field: str, value: Any) -> str:
 
 
 def _facts(mapping: Mapping[str, Any]) -> list[Fact]:
-    """A line for each field of a section."""
     lines: list[Fact] = []
     for name, value in _known(mapping):
         if name in _OF_THINGS:
@@ -116,7 +112,6 @@ def _words(mapping: Mapping[str, str]) -> list[Fact]:
 
 
 def _things(things: Mapping[str, Any]) -> list[Fact]:
-    """For each thing its plain fields in one line, and a line for each mapping that it has."""
     lines: list[Fact] = []
     for thing, mapping in things.items():
         known = _known(mapping)
@@ -136,7 +131,6 @@ def _known(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _lacking(mapping: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Each reason why there are no values, with the names of the fields."""
     fields: dict[str, list[str]] = {}
     for name, reason in mapping.get("unknown", {}).items():
         fields.setdefault(str(reason), []).append(_phrase(name))
@@ -164,17 +158,16 @@ def _by_value(mapping: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
 
 def _label(name: str) -> str:
     """``read_ahead_bytes`` is ``Read ahead``; names of the kernel's own stay as they are."""
-    said = _phrase(name)
-    return said if name in _AS_NAMED else said[:1].upper() + said[1:]
+    phrase = _phrase(name)
+    return phrase if name in _AS_NAMED else phrase[:1].upper() + phrase[1:]
 
 
 def _phrase(name: str) -> str:
-    """As within a sentence."""
     if name in _AS_NAMED or not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)*", name):
         return name
     unit = next((suffix for suffix in _UNITS if name.endswith(f"_{suffix}")), None)
     words = (name.removesuffix(f"_{unit}") if unit else name).split("_")
-    return " ".join(_SPELT.get(word, word) for word in words)
+    return " ".join(_SPELLINGS.get(word, word) for word in words)
 
 
 def _unit(field: str) -> str:

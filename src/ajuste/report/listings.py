@@ -28,21 +28,21 @@ from ajuste.report.document import (
     Subsection,
     Table,
 )
-from ajuste.report.format import NOTHING, Labels, ShownNumber, shown_as
-from ajuste.report.metric_table import deciding_metrics, metric_shown
+from ajuste.report.format import NOTHING, Labels, NumberFormat, common_format
+from ajuste.report.metric_table import deciding_metrics, mean_format
 from ajuste.report.verdicts import EffectStyle, effect_style, word_badge
 
 
-def listings_of(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """Those that there are, in the order to be shown."""
-    found = (
+def listing_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
+    """Return the sections that ``results`` has, in the order to be shown."""
+    sections = (
         kernel_options_section(results),
         machines_section(results, labels),
         predictions_section(results, labels),
         three_sigma_section(results, labels),
         proofs_section(results),
     )
-    return tuple(section for section in found if section is not None)
+    return tuple(section for section in sections if section is not None)
 
 
 def _section(
@@ -54,9 +54,8 @@ def _section(
     depth: Depth = "answer",
     brief: int | None = None,
 ) -> Section:
-    """``lead`` is said before the table and ``source`` after it."""
-    said = (Paragraph(visible_line(source), "dim"),) if source else ()
-    blocks = (Paragraph(visible_line(lead)), table, *said, *more)
+    footer = (Paragraph(visible_line(source), "dim"),) if source else ()
+    blocks = (Paragraph(visible_line(lead)), table, *footer, *more)
     return Section(title, blocks, f"{table.name}-section", depth=depth, brief=brief)
 
 
@@ -65,7 +64,10 @@ def _columns(
 ) -> tuple[Column, ...]:
     """A column of names, then of figures, then of words, of which the one called ``optional`` may be left out."""
     titles = (*figures, *words)
-    return (Column(heading, figure=False), *(Column(one, one not in words, optional=one == optional) for one in titles))
+    return (
+        Column(heading, figure=False),
+        *(Column(title, title not in words, optional=title == optional) for title in titles),
+    )
 
 
 # What a rule of the kernel predicts, beside what was measured.
@@ -75,13 +77,14 @@ _COLUMNS: Final = ("Predicted", "Measured", "Residual")
 
 
 def predictions_section(results: Results, labels: Labels) -> Section | None:
-    """The table, or ``None`` if no rule was asked for or it says nothing of this study."""
+    """Return the table; ``None`` without a rule, or if it says nothing of this study."""
     groups = tuple(
         RowGroup(
-            f"{metric.title}{f', in {shown.unit}' if (shown := prediction_shown(own, metric)).unit else ''}", lines
+            f"{metric.title}{f', in {fmt.unit}' if (fmt := prediction_format(predictions, metric)).unit else ''}", lines
         )
         for metric in results.metrics
-        if (own := predictions_of(results, metric)) and (lines := _lines(results, own, metric, labels))
+        if (predictions := metric_predictions(results, metric))
+        and (lines := _lines(results, predictions, metric, labels))
     )
     if results.rule is None or not groups:
         return None
@@ -91,50 +94,50 @@ def predictions_section(results: Results, labels: Labels) -> Section | None:
     return _section(title, table, results.rule.says, f"Source: {results.rule.source}.", brief=0)
 
 
-def predictions_of(results: Results, metric: Metric) -> tuple[Prediction, ...]:
-    """The predictions of one metric, in the order of the configurations."""
+def metric_predictions(results: Results, metric: Metric) -> tuple[Prediction, ...]:
+    """Return the predictions of one metric, in the order of the configurations."""
     order = {configuration.name: place for place, configuration in enumerate(results.configurations)}
-    own = (p for p in results.predictions if p.metric == metric.name and p.configuration in order)
-    return tuple(sorted(own, key=lambda p: order[p.configuration]))
+    predictions = (p for p in results.predictions if p.metric == metric.name and p.configuration in order)
+    return tuple(sorted(predictions, key=lambda p: order[p.configuration]))
 
 
-def prediction_shown(predictions: tuple[Prediction, ...], metric: Metric) -> ShownNumber:
-    """One unit for predicted and measured figures."""
+def prediction_format(predictions: tuple[Prediction, ...], metric: Metric) -> NumberFormat:
+    """Return one format for predicted and measured figures."""
     residuals = [abs(p.residual) for p in predictions if p.residual]
-    return shown_as(
+    return common_format(
         [v for p in predictions for v in (p.low, p.high, p.measured) if v is not None], metric.unit, residuals
     )
 
 
-def predicted_text(prediction: Prediction, shown: ShownNumber) -> str:
-    """One figure, or from … to."""
+def predicted_text(prediction: Prediction, fmt: NumberFormat) -> str:
+    """Return the figure, or the range."""
     if prediction.low == prediction.high:
-        return shown.text(prediction.low)
-    return f"{shown.text(prediction.low)} … {shown.text(prediction.high)}"
+        return fmt.text(prediction.low)
+    return f"{fmt.text(prediction.low)} … {fmt.text(prediction.high)}"
 
 
-def residual_text(prediction: Prediction, shown: ShownNumber) -> str:
-    """What the prediction missed by, in the metric's unit."""
+def residual_text(prediction: Prediction, fmt: NumberFormat) -> str:
+    """Return what the prediction missed by, in the metric's unit."""
     if prediction.residual is None:
         return NOTHING
     within = prediction.residual == 0 and prediction.low < prediction.high
-    return "within" if within else shown.signed(prediction.residual)
+    return "within" if within else fmt.signed(prediction.residual)
 
 
-def _lines(results: Results, own: tuple[Prediction, ...], metric: Metric, labels: Labels) -> tuple[Row, ...]:
-    shown = prediction_shown(own, metric)
+def _lines(results: Results, predictions: tuple[Prediction, ...], metric: Metric, labels: Labels) -> tuple[Row, ...]:
+    fmt = prediction_format(predictions, metric)
     configurations = {configuration.name: configuration for configuration in results.configurations}
     return tuple(
         Row(
             (
                 labels.short(configurations[prediction.configuration]),
-                predicted_text(prediction, shown),
-                NOTHING if prediction.measured is None else shown.text(prediction.measured),
-                residual_text(prediction, shown),
+                predicted_text(prediction, fmt),
+                NOTHING if prediction.measured is None else fmt.text(prediction.measured),
+                residual_text(prediction, fmt),
                 prediction.why,
             )
         )
-        for prediction in own
+        for prediction in predictions
     )
 
 
@@ -156,11 +159,9 @@ _THREE_SIGMA_COLUMNS: Final = (
 
 
 def three_sigma_section(results: Results, labels: Labels) -> Section | None:
-    """The table, or ``None`` if the study did not ask for it."""
+    """Return the table; ``None`` if the study did not ask for it."""
     groups = tuple(
-        RowGroup(
-            f"{metric.title}{f', in {shown.unit}' if (shown := metric_shown(results, metric)).unit else ''}", lines
-        )
+        RowGroup(f"{metric.title}{f', in {fmt.unit}' if (fmt := mean_format(results, metric)).unit else ''}", lines)
         for metric in results.metrics
         if (lines := _three_sigma_lines(results, metric, labels))
     )
@@ -168,18 +169,18 @@ def three_sigma_section(results: Results, labels: Labels) -> Section | None:
         return None
     disagreeing = sum(row.disagrees for row in results.three_sigma)
     cases = f"disagree in {count_of(disagreeing, 'case')}" if disagreeing else "agree here"
-    said = f"Rule and verdict {cases}."
+    summary = f"Rule and verdict {cases}."
     title = "What the 3-sigma rule says"
     columns = _columns(labels.heading or "Configuration", _THREE_SIGMA_COLUMNS, ("Verdict",))
-    return _section(title, Table(columns, groups, "three-sigma", title), f"{_LEAD} {said}", _SOURCE)
+    return _section(title, Table(columns, groups, "three-sigma", title), f"{_LEAD} {summary}", _SOURCE)
 
 
 def _three_sigma_lines(results: Results, metric: Metric, labels: Labels) -> tuple[Row, ...]:
-    shown = metric_shown(results, metric)
+    fmt = mean_format(results, metric)
     configurations = {configuration.name: configuration for configuration in results.configurations}
     return tuple(
         Row(
-            (labels.short(configurations[row.configuration]), *_cells(row, shown)),
+            (labels.short(configurations[row.configuration]), *_cells(row, fmt)),
             remark=row.why if row.disagrees else "",
             marked=row.disagrees,
         )
@@ -188,20 +189,20 @@ def _three_sigma_lines(results: Results, metric: Metric, labels: Labels) -> tupl
     )
 
 
-def _cells(row: ThreeSigma, shown: ShownNumber) -> tuple[Entry, ...]:
+def _cells(row: ThreeSigma, fmt: NumberFormat) -> tuple[Entry, ...]:
     verdict = "baseline" if row.verdict is None else word_badge(row.verdict)
     return (
-        shown.text(row.mean),
-        _range(row.values, shown),
-        _range(row.means, shown),
+        fmt.text(row.mean),
+        _range(row.values, fmt),
+        _range(row.means, fmt),
         _word(row.values_differ),
         _word(row.means_differ),
         verdict,
     )
 
 
-def _range(ends: tuple[float, float] | None, shown: ShownNumber) -> str:
-    return NOTHING if ends is None else f"{shown.text(ends[0])} … {shown.text(ends[1])}"
+def _range(ends: tuple[float, float] | None, fmt: NumberFormat) -> str:
+    return NOTHING if ends is None else f"{fmt.text(ends[0])} … {fmt.text(ends[1])}"
 
 
 def _word(differs: bool | None) -> str:
@@ -228,14 +229,14 @@ _SUMMARY: Final[dict[Agreement, str]] = {
 
 
 def machines_section(results: Results, labels: Labels) -> Section | None:
-    """The deciding effects by machine; ``None`` where there is one machine only."""
+    """Return the deciding effects by machine; ``None`` if there is one machine only."""
     deciding = deciding_metrics(results)
-    shown = [one for one in results.machines if one.metric in deciding]
-    if not shown:
+    effects = [effect for effect in results.machines if effect.metric in deciding]
+    if not effects:
         return None
     metrics = {metric.name: metric for metric in results.metrics}
-    groups = tuple(_group(results, one, metrics[one.metric], labels) for one in shown)
-    worst = next(agreement for agreement in _SUMMARY if any(one.agreement == agreement for one in shown))
+    groups = tuple(_group(results, effect, metrics[effect.metric], labels) for effect in effects)
+    worst = next(agreement for agreement in _SUMMARY if any(effect.agreement == agreement for effect in effects))
     lead = f"{_MACHINES_LEAD} {_SUMMARY[worst]}"
     title = "Results per machine"
     columns = _columns("Machine", _MACHINES_COLUMNS, ("Verdict there",))
@@ -244,29 +245,29 @@ def machines_section(results: Results, labels: Labels) -> Section | None:
 
 def _group(results: Results, across: AcrossMachines, metric: Metric, labels: Labels) -> RowGroup:
     verdict = next(v for v in results.verdicts if (v.configuration, v.metric) == (across.configuration, across.metric))
-    own = [_as_verdict(verdict, one) for one in across.machines]
-    style = effect_style(own, metric.unit)
+    verdicts = [_as_verdict(verdict, effect) for effect in across.machines]
+    style = effect_style(verdicts, metric.unit)
     marked = across.agreement in ("depends", "differ")
     configuration = next(c for c in results.configurations if c.name == across.configuration)
     tested = "" if across.p_value is None else f" (p = {across.p_value:.2g} that all are equal)"
     return RowGroup(
         f"{metric.title}, {labels.short(configuration)}{tested}",
         tuple(
-            Row((one.machine, *_machines_cells(one, said, style[said.scale])), marked=marked)
-            for one, said in zip(across.machines, own, strict=True)
+            Row((effect.machine, *_machines_cells(effect, local, style[local.scale])), marked=marked)
+            for effect, local in zip(across.machines, verdicts, strict=True)
         ),
     )
 
 
-def _as_verdict(verdict: Verdict, one: MachineEffect) -> Verdict:
+def _as_verdict(verdict: Verdict, effect: MachineEffect) -> Verdict:
     return verdict.model_copy(
-        update={"estimate": one.estimate, "low": one.low, "high": one.high, "verdict": one.verdict}
+        update={"estimate": effect.estimate, "low": effect.low, "high": effect.high, "verdict": effect.verdict}
     )
 
 
-def _machines_cells(one: MachineEffect, said: Verdict, style: EffectStyle) -> tuple[Entry, ...]:
-    interval = NOTHING if one.low is None and one.high is None else style.interval(said)
-    return (str(one.blocks), style.estimate(said), interval, word_badge(one.verdict))
+def _machines_cells(effect: MachineEffect, verdict: Verdict, style: EffectStyle) -> tuple[Entry, ...]:
+    interval = NOTHING if effect.low is None and effect.high is None else style.interval(verdict)
+    return (str(effect.blocks), style.estimate(verdict), interval, word_badge(effect.verdict))
 
 
 # What the kernels of a run were seen to have, before anything was measured.
@@ -278,46 +279,43 @@ _PROOFS_LEAD: Final = (
 )
 
 
-def proofs_of(results: Results) -> dict[str, Proof]:
-    """The proofs by the name of the machine; one that is not understood is left out."""
+def kernel_proofs(results: Results) -> dict[str, Proof]:
+    """Return the proofs by the machine's name, without any that cannot be parsed."""
     return _kept(results, PROOFS, Proof)
 
 
 def proofs_section(results: Results) -> Section | None:
-    """The table with its evidence, or ``None`` if nothing had to be proved."""
-    found = proofs_of(results)
-    if not found:
+    """Return the table with its evidence; ``None`` if nothing had to be proved."""
+    proofs = kernel_proofs(results)
+    if not proofs:
         return None
-    groups = tuple(RowGroup(name, tuple(map(_proved, proof.features))) for name, proof in found.items())
+    groups = tuple(RowGroup(name, tuple(map(_proved, proof.features))) for name, proof in proofs.items())
     title = "Features found in the running kernels"
     table = Table(_columns("Feature", (), ("Expected", "Seen", "Its configuration")), groups, "proofs", title)
     evidence = tuple(
-        Subsection(name, (Facts(tuple(map(_evidence, proof.features))),), proof.build) for name, proof in found.items()
+        Subsection(name, (Facts(tuple(map(_evidence, proof.features))),), proof.build) for name, proof in proofs.items()
     )
     return _section(title, table, _PROOFS_LEAD, "", Folded("Evidence", evidence), depth="detail")
 
 
-def _proved(shown: Shown) -> Row:
-    return Row(tuple(map(visible_line, (shown.feature, shown.claim, shown.state, _options_in_words(shown)))))
+def _proved(seen: Shown) -> Row:
+    options = ", ".join(f"{name.removeprefix('CONFIG_')}={value}" for name, value in seen.options.items())
+    return Row(tuple(map(visible_line, (seen.feature, seen.claim, seen.state, options))))
 
 
-def _evidence(shown: Shown) -> Fact:
-    return Fact(shown.feature, shown.state, items=tuple(f"{sight.what}: {sight.found}" for sight in shown.evidence))
-
-
-def _options_in_words(shown: Shown) -> str:
-    """``NUMA=y, ACPI_NUMA=y``."""
-    return ", ".join(f"{name.removeprefix('CONFIG_')}={value}" for name, value in shown.options.items())
+def _evidence(seen: Shown) -> Fact:
+    return Fact(seen.feature, seen.state, items=tuple(f"{sight.what}: {sight.found}" for sight in seen.evidence))
 
 
 # In which build options the kernels of a run differ.
 
 
 def kernel_options_section(results: Results) -> Section | None:
-    """The table, or ``None`` if nothing is known to differ."""
-    found = _kept(results, KERNEL_OPTIONS, KernelOptions)
+    """Return the table; ``None`` if nothing is known to differ."""
+    kernels = _kept(results, KERNEL_OPTIONS, KernelOptions)
     groups = tuple(
-        RowGroup(_kernel_title(name, one), tuple(map(_kernel_option, one.options))) for name, one in found.items()
+        RowGroup(_kernel_title(name, kernel), tuple(map(_kernel_option, kernel.options)))
+        for name, kernel in kernels.items()
     )
     if not groups:
         return None
@@ -327,10 +325,10 @@ def kernel_options_section(results: Results) -> Section | None:
     return _section(title, Table(columns, groups, "kernel-options", title), lead, depth="detail")
 
 
-def _kernel_title(name: str, found: KernelOptions) -> str:
-    shown = "" if found.total == len(found.options) else f", of which {len(found.options)} are shown"
-    verb = "differs" if found.total == 1 else "differ"
-    return f"{name}: {count_of(found.total, 'option')} {verb} from {found.baseline}{shown}"
+def _kernel_title(name: str, kernel: KernelOptions) -> str:
+    excerpt = "" if kernel.total == len(kernel.options) else f", of which {len(kernel.options)} are shown"
+    verb = "differs" if kernel.total == 1 else "differ"
+    return f"{name}: {count_of(kernel.total, 'option')} {verb} from {kernel.baseline}{excerpt}"
 
 
 def _kernel_option(option: DifferingOption) -> Row:
@@ -341,12 +339,12 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def _kept(results: Results, place: str, form: type[M]) -> dict[str, M]:
-    """The documents that a run keeps in its environment at ``place``; one that is not understood is left out."""
+    """Documents in the environment at ``place`` that cannot be parsed are left out."""
     documents = results.environment.get(place)
-    found = {}
+    parsed = {}
     for name, document in documents.items() if isinstance(documents, Mapping) else ():
         try:
-            found[str(name)] = form.model_validate(document)
+            parsed[str(name)] = form.model_validate(document)
         except ValidationError:
             continue
-    return found
+    return parsed

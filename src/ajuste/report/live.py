@@ -14,7 +14,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.document import Block, Paragraph, Picture, Section
-from ajuste.report.format import Labels, ShownNumber, shown_as
+from ajuste.report.format import Labels, NumberFormat, common_format
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain, scatter, variable
 from ajuste.report.plots.trials import configuration_legend, configuration_marks
 
@@ -28,7 +28,7 @@ _UNITS: Final = (
 
 
 def live_plots(results: Results, labels: Labels) -> tuple[Plot, ...]:
-    """A plot of each metric of an experiment on a running service."""
+    """Return a plot of each metric of an experiment on a running service."""
     if results.live is None:
         return ()
     metrics = {metric.name: metric for metric in results.metrics}
@@ -42,12 +42,15 @@ def live_plots(results: Results, labels: Labels) -> tuple[Plot, ...]:
 def _plot(results: Results, live: LiveRecord, line: LiveLine, metric: Metric, labels: Labels, name: str) -> Plot:
     marks = configuration_marks(results)
     short = labels.by_name(results)
-    shown = shown_as((value for value in line.values if value is not None), metric.unit)
+    fmt = common_format((value for value in line.values if value is not None), metric.unit)
     last_s = line.at_s[-1]
     size, axis_unit = next((size, unit) for least, size, unit in _UNITS if last_s >= least)
-    flagged = [one for one in live.slices if one.flag]
-    traces = [_trace(line, live.slices, one, marks[one], short[one], shown, size) for one in marks]
-    unit = f" in {shown.unit}" if shown.unit else ""
+    flagged = [part for part in live.slices if part.flag]
+    traces = [
+        _trace(line, live.slices, configuration, marks[configuration], short[configuration], fmt, size)
+        for configuration in marks
+    ]
+    unit = f" in {fmt.unit}" if fmt.unit else ""
     legend = [*configuration_legend(results, labels, "line")]
     legend += [LegendEntry("left out of the verdicts", "area", "warning-line")] if flagged else []
     return Plot(
@@ -60,7 +63,7 @@ def _plot(results: Results, live: LiveRecord, line: LiveLine, metric: Metric, la
             margin={"t": 10, "b": 40},
             xaxis={"title": {"text": f"{axis_unit} since the start"}, "range": [0, last_s / size]},
             yaxis={"title": {"text": plain(f"{metric.title}{unit}")}, "nticks": 6},
-            shapes=[_band(one, size) for one in flagged],
+            shapes=[_band(part, size) for part in flagged],
         ),
         height=_HEIGHT,
         legend=tuple(legend),
@@ -72,39 +75,39 @@ def _trace(
     line: LiveLine,
     slices: tuple[LiveSlice, ...],
     configuration: str,
-    own: Mark,
+    mark: Mark,
     label: str,
-    shown: ShownNumber,
+    fmt: NumberFormat,
     size: float,
 ) -> dict[str, Any]:
-    """What was seen under one configuration, with gaps where another one was tried."""
+    """Gaps are where another configuration was tried."""
     x: list[float | None] = []
     y: list[float | None] = []
     place = 0
     for at_s, value in zip(line.at_s, line.values, strict=True):
         while place < len(slices) - 1 and at_s > slices[place].end_s + 0.5:
             place += 1
-        is_own = slices[place].configuration == configuration
+        is_active = slices[place].configuration == configuration
         x.append(at_s / size)
-        y.append(shown.scaled(value) if is_own and value is not None and math.isfinite(value) else None)
+        y.append(fmt.scaled(value) if is_active and value is not None and math.isfinite(value) else None)
     return scatter(
         "lines",
         x,
         y,
         f"<b>{plain(label)}</b>",
         connectgaps=False,
-        line={"color": own.colour, "width": 1.6},
+        line={"color": mark.colour, "width": 1.6},
         hoverinfo="x+y+text",
     )
 
 
-def _band(one: LiveSlice, size: float) -> dict[str, Any]:
+def _band(part: LiveSlice, size: float) -> dict[str, Any]:
     return {
         "type": "rect",
         "xref": "x",
         "yref": "paper",
-        "x0": one.begin_s / size,
-        "x1": max(one.end_s, one.begin_s + 1) / size,
+        "x0": part.begin_s / size,
+        "x1": max(part.end_s, part.begin_s + 1) / size,
         "y0": 0,
         "y1": 1,
         "fillcolor": variable("warning-line"),
@@ -115,7 +118,7 @@ def _band(one: LiveSlice, size: float) -> dict[str, Any]:
 
 
 def live_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """The section with the timeline; nothing of other experiments."""
+    """Return the section with the timeline; empty for other experiments."""
     if results.live is None or not results.live.slices:
         return ()
     pictures = (Picture(plot) for plot in live_plots(results, labels))
@@ -125,7 +128,7 @@ def live_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
 def _sentences(results: Results) -> Iterator[Block]:
     live = results.live
     assert live is not None
-    left = sum(bool(one.flag) for one in live.slices)
+    left = sum(bool(part.flag) for part in live.slices)
     noun = "slice"
     yield Paragraph(
         f"{count_of(len(live.slices), noun)} of {duration(live.slice_s)}; the first {duration(live.washout_s)} of "
@@ -138,7 +141,7 @@ def _sentences(results: Results) -> Iterator[Block]:
 
 
 def live_headline(results: Results) -> str:
-    """The answer where a configuration broke a guard: no verdict says so."""
-    baseline = next((one.name for one in results.configurations if one.baseline), "")
+    """Return the answer if a configuration broke a guard, which no verdict says; else nothing."""
+    baseline = next((configuration.name for configuration in results.configurations if configuration.baseline), "")
     broken = results.live is not None and set(results.live.breaches) - {baseline}
     return results.answer if broken else ""

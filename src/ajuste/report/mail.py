@@ -21,11 +21,11 @@ from ajuste.model.results import Measured, Results, Summary
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, percent, visible_line
 from ajuste.report.costs import cost_sentences
-from ajuste.report.format import Labels, ShownNumber, labels_of
+from ajuste.report.format import Labels, NumberFormat, result_labels
 from ajuste.report.method import clock_name
-from ajuste.report.metric_table import deciding_metrics, measured_metrics, metric_shown
-from ajuste.report.results import report_of
-from ajuste.report.trials import excerpt_of
+from ajuste.report.metric_table import deciding_metrics, mean_format, measured_metrics
+from ajuste.report.results import results_report
+from ajuste.report.trials import make_excerpt
 from ajuste.report.verdict_tables import ranking_sentence
 
 WIDTH: Final = 72
@@ -59,23 +59,23 @@ _BETTER: Final = {
 
 
 def mail(results: Results, metrics: Sequence[str] = (), study: str = "", mechanism: Results | None = None) -> str:
-    """Return the text; ``metrics`` are the names of those to show, the deciding ones if none is named.
+    """Return the text of a mail on ``metrics``, the deciding ones if none is named.
 
     ``study`` is the text of a study file, which is attached. ``mechanism`` is a run with recordings that explain this
     one, such as the same question in a guest; else those of the run itself are shown.
     """
     mentioned = metrics or sorted(deciding_metrics(results))
     explained = (*_gains_and_costs(results), *_mechanism(mechanism or results, of_another=mechanism is not None))
-    text = mail_of(results, mentioned, list(_introduction(results, metrics)), explained)
+    text = compose_mail(results, mentioned, list(_introduction(results, metrics)), explained)
     return f"{text}{attached(study)}" if study else text
 
 
 def attached(study: str, of: str = "") -> str:
-    """The text of a study file below a mail; ``of`` says what it is the study of."""
-    return f"\nStudy{f' of {ascii_of(of)}' if of else ''}, as a file for `ajuste run`:\n\n{_ascii_toml(study)}"
+    """Return the text of a study file for the end of a mail; ``of`` is the study's subject."""
+    return f"\nStudy{f' of {to_ascii(of)}' if of else ''}, as a file for `ajuste run`:\n\n{_ascii_toml(study)}"
 
 
-def mail_of(
+def compose_mail(
     results: Results,
     metrics: Sequence[str],
     introduction: Sequence[str],
@@ -83,13 +83,14 @@ def mail_of(
     *,
     figures: bool = True,
 ) -> str:
-    """Return the tables of ``metrics`` below an ``introduction`` and above what is ``explained``, both in paragraphs;
-    without ``figures`` only the normalised ones.
+    """Return the tables of ``metrics`` between ``introduction`` and ``explained``, both in paragraphs.
+
+    Without ``figures`` there are only the normalised tables.
     """
-    excerpt = excerpt_of(results)
-    shown = excerpt.results
-    chosen = [metric for metric in measured_metrics(shown) if metric.name in metrics]
-    page = _Page(shown, labels_of(results), chosen or measured_metrics(shown)[:1])
+    excerpt = make_excerpt(results)
+    subset = excerpt.results
+    chosen = [metric for metric in measured_metrics(subset) if metric.name in metrics]
+    page = _Page(subset, result_labels(results), chosen or measured_metrics(subset)[:1])
     parts = (
         *map(_wrapped, introduction),
         _wrapped(excerpt.remark),
@@ -103,14 +104,14 @@ def mail_of(
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def ascii_of(text: str) -> str:
-    """``text`` in ASCII, as one reads it where there are usual ways to write it."""
+def to_ascii(text: str) -> str:
+    """Return ``text`` in ASCII, with the usual replacements where there are any."""
     plain = "".join(_ASCII.get(letter, letter) for letter in visible_line(text))
     return plain.encode("ascii", "backslashreplace").decode("ascii")
 
 
 def _wrapped(text: str) -> str:
-    return "\n".join(textwrap.wrap(ascii_of(text), WIDTH, break_on_hyphens=False))
+    return "\n".join(textwrap.wrap(to_ascii(text), WIDTH, break_on_hyphens=False))
 
 
 def _ascii_toml(text: str) -> str:
@@ -120,7 +121,7 @@ def _ascii_toml(text: str) -> str:
 
 
 def tested_on(results: Results) -> Iterator[str]:
-    """Return the kernels that were tested, and the machine, a paragraph each."""
+    """Yield the kernels that were tested, and the machine, a paragraph each."""
     here = results.environment.get("this machine", {})
     machines = {
         name: about
@@ -144,7 +145,7 @@ def tested_on(results: Results) -> Iterator[str]:
 
 
 def _introduction(results: Results, metrics: Sequence[str]) -> Iterator[str]:
-    report = report_of(results, metrics)
+    report = results_report(results, metrics)
     yield report.title
     yield report.headline
     blocks = f"{results.counted_blocks}, " if results.blocks else ""
@@ -158,10 +159,10 @@ def _introduction(results: Results, metrics: Sequence[str]) -> Iterator[str]:
 
 def _gains_and_costs(results: Results) -> Iterator[str]:
     """What is certain of every metric that was measured, also of those that decide nothing."""
-    labels = labels_of(results)
+    labels = result_labels(results)
     lines = []
     for configuration in results.configurations:
-        verdicts = [one for one in results.verdicts if one.configuration == configuration.name]
+        verdicts = [verdict for verdict in results.verdicts if verdict.configuration == configuration.name]
         if not verdicts:
             continue
         words = {
@@ -178,11 +179,10 @@ def _gains_and_costs(results: Results) -> Iterator[str]:
 
 
 def _mechanism(results: Results, *, of_another: bool) -> Iterator[str]:
-    """What the kernel did otherwise, from the recordings of a run: switches, functions, and the first decision."""
     if not results.explanations:
         return
-    labels = labels_of(results)
-    names = {one.name: labels.setting(one) for one in results.configurations}
+    labels = result_labels(results)
+    names = {configuration.name: labels.setting(configuration) for configuration in results.configurations}
     if of_another:
         yield "\n".join(
             (
@@ -201,7 +201,7 @@ def _mechanism(results: Results, *, of_another: bool) -> Iterator[str]:
 
 
 def _item(text: str) -> str:
-    return textwrap.fill(ascii_of(text), WIDTH, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False)
+    return textwrap.fill(to_ascii(text), WIDTH, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False)
 
 
 def _ending(results: Results, *, figures: bool) -> Iterator[str]:
@@ -219,13 +219,13 @@ def _ending(results: Results, *, figures: bool) -> Iterator[str]:
 
 
 def _command(line: str) -> str:
-    """A command on as many lines as it takes; no word of it is broken."""
+    """No word of it is broken."""
     try:
         words = [shlex.quote(word) for word in shlex.split(line)]
     except ValueError:
-        return f"  {ascii_of(line)}"
-    lines = [f"  {ascii_of(words[0])}"]
-    for word in map(ascii_of, words[1:]):
+        return f"  {to_ascii(line)}"
+    lines = [f"  {to_ascii(words[0])}"]
+    for word in map(to_ascii, words[1:]):
         if len(lines[-1]) + len(word) + 3 > WIDTH:
             lines[-1] += " \\"
             lines.append(f"    {word}")
@@ -254,34 +254,36 @@ class _Page:
     def __init__(self, results: Results, labels: Labels, metrics: Sequence[Metric]) -> None:
         self._results = results
         self._metrics = metrics
-        configurations = sorted(results.configurations, key=lambda one: not one.baseline)
-        self._names = [ascii_of(labels.setting(one)) for one in configurations]
+        configurations = sorted(results.configurations, key=lambda configuration: not configuration.baseline)
+        self._names = [to_ascii(labels.setting(configuration)) for configuration in configurations]
         self._lettered = any(len(name) > _LONGEST_HEAD or not name for name in self._names)
         self._heads = [_letters(place) for place in range(len(self._names))] if self._lettered else self._names
         self._columns = list(zip(configurations, self._heads, strict=True))
         self._alternatives: list[tuple[Measured, str] | None] = [*self._columns[1:]] or [None]
-        self._verdicts = {(one.configuration, one.metric): one for one in results.verdicts}
+        self._verdicts = {(verdict.configuration, verdict.metric): verdict for verdict in results.verdicts}
 
     def legend(self) -> Iterator[str]:
-        """What the letters mean, if there are any, and which is the baseline."""
         if self._lettered:
-            told = zip(self._columns, self._names, strict=True)
+            entries = zip(self._columns, self._names, strict=True)
             lines = (
                 textwrap.fill(
-                    f"{name}{' (baseline)' if one.baseline and len(self._columns) > 1 else ''}",
+                    f"{name}{' (baseline)' if configuration.baseline and len(self._columns) > 1 else ''}",
                     WIDTH,
                     initial_indent=f"  {head:<3} ",
                     subsequent_indent=" " * 6,
                     break_on_hyphens=False,
                 )
-                for (one, head), name in told
+                for (configuration, head), name in entries
             )
             yield "\n".join(lines)
 
     def ranking(self) -> Iterator[str]:
-        """The best on each metric, and what cannot be distinguished from it."""
-        heads = {one.name: head for one, head in self._columns}
-        by_metric = {one.metric: one for one in self._results.rankings if all(name in heads for name in one.contenders)}
+        heads = {configuration.name: head for configuration, head in self._columns}
+        by_metric = {
+            ranking.metric: ranking
+            for ranking in self._results.rankings
+            if all(name in heads for name in ranking.contenders)
+        }
         for metric in self._metrics:
             if metric.name in by_metric:
                 yield _wrapped(ranking_sentence(metric, by_metric[metric.name], heads))
@@ -308,40 +310,40 @@ class _Page:
             heads = "".join(f"{f'{head}[{_BETTER[direction][1]}](CV)':>{_CELL}}" for _, head in columns)
             yield f"{'' if not place else chr(10)}{'Case:':<{_CASE}}{heads}{'  verdict' if alternative else ''}"
             for metric in metrics:
-                cells = [self._normal(one, metric, baseline) for one, _ in columns]
+                cells = [self._normal(configuration, metric, baseline) for configuration, _ in columns]
                 yield from _row(metric.name, _CASE, "".join(cells), self._word(alternative, metric))
 
-    def _normal(self, one: Measured, metric: Metric, baseline: Measured) -> str:
-        own, base = self._values(one, metric), self._values(baseline, metric)
-        if own is None or base is None:
+    def _normal(self, configuration: Measured, metric: Metric, baseline: Measured) -> str:
+        values, base = self._values(configuration, metric), self._values(baseline, metric)
+        if values is None or base is None:
             return f"{'-':>{_CELL}}"
-        ratio = own.centre / base.centre if base.centre else math.nan
-        change = math.nan if is_extreme(ratio) else _improvement(own.centre, base.centre, metric)
-        text = f" {_fixed(ratio, 4)} [{_fixed(change, 7)}]({_fixed(own.variation, 5)})"
+        ratio = values.centre / base.centre if base.centre else math.nan
+        change = math.nan if is_extreme(ratio) else _improvement(values.centre, base.centre, metric)
+        text = f" {_fixed(ratio, 4)} [{_fixed(change, 7)}]({_fixed(values.variation, 5)})"
         return f"{text:>{_CELL}}"
 
     def figures(self) -> Iterator[str]:
         """A table for each metric, as MMTests prints it."""
         for metric in self._metrics:
-            shown = metric_shown(self._results, metric)
-            about = ", ".join(filter(None, (shown.unit, _BETTER[metric.direction][0].lower())))
+            fmt = mean_format(self._results, metric)
+            about = ", ".join(filter(None, (fmt.unit, _BETTER[metric.direction][0].lower())))
             lines = [_wrapped(f"{metric.name} ({about})")]
             for alternative in self._alternatives:
                 columns = [self._columns[0], *([alternative] if alternative else [])]
                 lines.append(" " * _STATISTIC + "".join(f"{head:>{_FIGURES}}" for _, head in columns))
-                lines += self._rows(metric, shown, columns)
+                lines += self._rows(metric, fmt, columns)
             yield "\n".join(lines)
 
-    def _rows(self, metric: Metric, shown: ShownNumber, columns: Sequence[tuple[Measured, str]]) -> Iterator[str]:
-        every = [self._values(one, metric) for one, _ in columns]
+    def _rows(self, metric: Metric, fmt: NumberFormat, columns: Sequence[tuple[Measured, str]]) -> Iterator[str]:
+        every = [self._values(configuration, metric) for configuration, _ in columns]
         alternative = columns[1] if len(columns) > 1 else None
         for name in ("Min", self._statistic(metric), "Stddev", "CoeffVar", "Max"):
-            told = [None if own is None else _figure(name, own) for own in every]
-            if all(value is None for value in told):
+            figures = [None if values is None else _figure(name, values) for values in every]
+            if all(value is None for value in figures):
                 continue
             certain = name == self._statistic(metric) and _is_certain(self._verdict(alternative, metric))
-            cells = [self._cell(told[0], told[0], metric, shown, name)]
-            cells += [self._cell(value, told[0], metric, shown, name, starred=certain) for value in told[1:]]
+            cells = [self._cell(figures[0], figures[0], metric, fmt, name)]
+            cells += [self._cell(value, figures[0], metric, fmt, name, starred=certain) for value in figures[1:]]
             word = self._word(alternative, metric) if name == self._statistic(metric) else ""
             yield from _row(name, _STATISTIC, "".join(cells), word)
 
@@ -350,7 +352,7 @@ class _Page:
         value: float | None,
         base: float | None,
         metric: Metric,
-        shown: ShownNumber,
+        fmt: NumberFormat,
         name: str,
         *,
         starred: bool = False,
@@ -358,17 +360,17 @@ class _Page:
         if value is None:
             return f"{'-':>{_FIGURES}}"
         mark = "**" if starred else "()"
-        of = metric.model_copy(update={"direction": "lower"}) if name in ("Stddev", "CoeffVar") else metric
+        compared = metric.model_copy(update={"direction": "lower"}) if name in ("Stddev", "CoeffVar") else metric
         beyond = base is None or (bool(base) and is_extreme(value / base))
-        change = math.nan if base is None or beyond else _improvement(value, base, of)
-        text = f"{_fixed(value if name == 'CoeffVar' else shown.scaled(value), 11, 4)} "
+        change = math.nan if base is None or beyond else _improvement(value, base, compared)
+        text = f"{_fixed(value if name == 'CoeffVar' else fmt.scaled(value), 11, 4)} "
         return f"{text}{mark[0]}{_fixed(change, 8)}%{mark[1]}".rjust(_FIGURES)
 
-    def _values(self, one: Measured, metric: Metric) -> _Values | None:
-        summary = one.metrics.get(metric.name)
+    def _values(self, configuration: Measured, metric: Metric) -> _Values | None:
+        summary = configuration.metrics.get(metric.name)
         if summary is None:
             return None
-        values = self._trial_values(one.name, metric) if self._statistic(metric) == "Hmean" else []
+        values = self._trial_values(configuration.name, metric) if self._statistic(metric) == "Hmean" else []
         return _Values(statistics.harmonic_mean(values) if values else summary.mean, summary)
 
     def _statistic(self, metric: Metric) -> str:
@@ -378,9 +380,9 @@ class _Page:
         if metric.direction != "higher" or not metric.unit.endswith("/s"):
             return "Amean"
         known = (
-            (one.metrics[metric.name].n, self._trial_values(one.name, metric))
-            for one in self._results.configurations
-            if metric.name in one.metrics
+            (configuration.metrics[metric.name].n, self._trial_values(configuration.name, metric))
+            for configuration in self._results.configurations
+            if metric.name in configuration.metrics
         )
         return "Hmean" if all(len(values) == n and min(values) > 0 for n, values in known) else "Amean"
 
@@ -408,10 +410,10 @@ def _letters(place: int) -> str:
 
 def _row(name: str, width: int, cells: str, word: str) -> Iterable[str]:
     """A line, or two where the name takes one of its own."""
-    told = ascii_of(name)
-    first = [] if len(told) <= width else [_wrapped(told)]
+    text = to_ascii(name)
+    first = [] if len(text) <= width else [_wrapped(text)]
     yield from first
-    yield f"{'' if first else told:<{width}}{cells}{f'  {word}' if word else ''}".rstrip()
+    yield f"{'' if first else text:<{width}}{cells}{f'  {word}' if word else ''}".rstrip()
 
 
 def _improvement(value: float, base: float, metric: Metric) -> float:
@@ -422,14 +424,14 @@ def _improvement(value: float, base: float, metric: Metric) -> float:
     return -change if metric.direction == "lower" and change else change
 
 
-def _figure(name: str, own: _Values) -> float | None:
-    found = {
-        "Min": own.summary.minimum,
-        "Max": own.summary.maximum,
-        "Stddev": own.summary.sd,
-        "CoeffVar": None if math.isnan(own.variation) else own.variation,
+def _figure(name: str, values: _Values) -> float | None:
+    figures = {
+        "Min": values.summary.minimum,
+        "Max": values.summary.maximum,
+        "Stddev": values.summary.sd,
+        "CoeffVar": None if math.isnan(values.variation) else values.variation,
     }
-    return found.get(name, own.centre)
+    return figures.get(name, values.centre)
 
 
 def _fixed(value: float, width: int, decimals: int = 2) -> str:
@@ -440,7 +442,6 @@ def _fixed(value: float, width: int, decimals: int = 2) -> str:
 
 
 def _is_certain(verdict: Verdict | None) -> bool:
-    """Whether the difference is certain, on all machines."""
     if verdict is None or verdict.depends_on_machine:
         return False
     none = 1.0 if verdict.scale == "ratio" else 0.0

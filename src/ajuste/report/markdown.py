@@ -37,7 +37,7 @@ _MOST_ROWS: Final = 24
 
 
 def markdown(report: Report) -> str:
-    """``report`` for people to read."""
+    """Return ``report`` as Markdown."""
     parts = [
         f"*{_text(report.question)}*" if report.question else "",
         f"**{_text(report.headline)}**" if report.headline else "",
@@ -48,15 +48,15 @@ def markdown(report: Report) -> str:
 
 
 def _section(section: Section) -> list[str]:
-    own = [part for block in section.blocks for part in _block(block)]
-    if not own:
+    parts = [part for block in section.blocks for part in _block(block)]
+    if not parts:
         return []
     if section.depth == "detail":
-        return [_folded(section.title, filter(None, [_text(section.about), *own]))]
+        return [_folded(section.title, filter(None, [_text(section.about), *parts]))]
     if not section.title or all(isinstance(block, Notes) for block in section.blocks):
-        return own
+        return parts
     about = f" {_text(section.about)}" if section.about else ""
-    return [f"**{_text(section.title.rstrip('.'))}.**{about}", *own]
+    return [f"**{_text(section.title.rstrip('.'))}.**{about}", *parts]
 
 
 def _block(block: Block) -> Iterator[str]:
@@ -78,10 +78,10 @@ def _block(block: Block) -> Iterator[str]:
             yield _text("; ".join(f"{_entry(badge)}: {meaning}" for badge, meaning in block.words))
         case Subsection():
             yield f"**{_text(block.title)}**"
-            yield from (part for one in block.blocks for part in _block(one))
+            yield from (part for inner in block.blocks for part in _block(inner))
         case Folded():
-            own = [part for one in block.blocks for part in _block(one)]
-            yield from [_folded(block.title, own)] if own else []
+            parts = [part for inner in block.blocks for part in _block(inner)]
+            yield from [_folded(block.title, parts)] if parts else []
 
 
 def _folded(title: str, parts: Iterable[str]) -> str:
@@ -111,16 +111,16 @@ def _entry(entry: Entry) -> str:
 
 def _facts(facts: Sequence[Fact], depth: int) -> Iterator[str]:
     for fact in facts:
-        told = " ".join(filter(None, (fact.text, fact.note, "; ".join(fact.items))))
+        text = " ".join(filter(None, (fact.text, fact.note, "; ".join(fact.items))))
         name = f"{_text(fact.name)}: " if fact.name else ""
-        yield f"{'  ' * depth}- {name}{_text(told)}".rstrip()
+        yield f"{'  ' * depth}- {name}{_text(text)}".rstrip()
         yield from _facts(fact.parts, depth + 1)
 
 
 def _item(item: Item) -> str:
     named = f"{item.mark} {item.name}".strip()
-    told = f"{named}{f': {item.text}' if item.text else ''}{f', {item.note}' if item.note else ''}"
-    return f"- {_text(' '.join((told, *item.more)))}"
+    text = f"{named}{f': {item.text}' if item.text else ''}{f', {item.note}' if item.note else ''}"
+    return f"- {_text(' '.join((text, *item.more)))}"
 
 
 def _fenced(commands: Sequence[str]) -> str:

@@ -31,12 +31,12 @@ from ajuste.report.document import (
     Section,
     Subsection,
     Table,
-    facts_of,
+    to_facts,
 )
 from ajuste.report.format import NOTHING, Labels, fixed_levels
 from ajuste.report.inventory_page import inventory_page
-from ajuste.report.metric_table import deciding_metrics, is_screening, metric_shown, title_with_unit
-from ajuste.report.plots.trials import course_plot, kind_of, place_word
+from ajuste.report.metric_table import deciding_metrics, is_screening, mean_format, title_with_unit
+from ajuste.report.plots.trials import course_plot, place_word, trial_kind
 from ajuste.report.trials import trials_csv
 from ajuste.report.verdicts import effect_band
 
@@ -48,13 +48,13 @@ _DEEPEST: Final = 6
 
 
 def environment_facts(environment: Mapping[str, Any]) -> tuple[Fact, ...]:
-    """All branches, of which the inventory, here or of each of several machines, is a page of its own, folded."""
-    own = {PROOFS, KERNEL_OPTIONS, RELEVANCE, BOOTS}  # They have tables, or notes.
-    return _facts({name: value for name, value in environment.items() if name not in own})
+    """Return the environment as a tree of facts, with inventories folded."""
+    elsewhere = {PROOFS, KERNEL_OPTIONS, RELEVANCE, BOOTS}  # They have tables, or notes.
+    return _facts({name: value for name, value in environment.items() if name not in elsewhere})
 
 
 def _inventory(document: Any, depth: int) -> tuple[Fact, ...]:
-    """As ``ajuste inventory`` shows it; one that is not understood, as any other mapping."""
+    """What is not an inventory is shown as any other mapping."""
     try:
         areas = inventory_page(Inventory.model_validate(document))
     except ValidationError:
@@ -94,21 +94,20 @@ EMULATED: Final = (
 
 def clock_notes(results: Results) -> tuple[str, ...]:
     """Return what the clock means for the figures; empty for the wall clock of real CPUs."""
-    said = tuple(note for note in results.notes if _is_of_clock(results, note))
+    notes = tuple(note for note in results.notes if _is_of_clock(results, note))
     if results.clock == "virtual":
-        return (*(said or (VIRTUAL,)), *_in_the_atlas(results))
-    return said or ((EMULATED,) if results.clock is not None and _is_emulated(results.environment) else ())
+        return (*(notes or (VIRTUAL,)), *_in_the_atlas(results))
+    return notes or ((EMULATED,) if results.clock is not None and _is_emulated(results.environment) else ())
 
 
 def _in_the_atlas(results: Results) -> tuple[str, ...]:
-    """How often guests answered as hosts did where the same kind of thing was varied."""
     kind = question_kind(results.factors, catalogue())
-    found = agreement(kind, [one for one in shipped_atlas().questions if one.kind == kind])
-    if not found.decided:
+    agreed = agreement(kind, [question for question in shipped_atlas().questions if question.kind == kind])
+    if not agreed.decided:
         return ()
     return (
-        f"Of {count_of(found.decided, 'effect')} of this kind ({kind}) that were measured in a guest and on its host, "
-        f"{found.same} had the same sign (ajuste transfer; ajuste help transfer).",
+        f"Of {count_of(agreed.decided, 'effect')} of this kind ({kind}) that were measured in a guest and on its host, "
+        f"{agreed.same} had the same sign (ajuste transfer; ajuste help transfer).",
     )
 
 
@@ -123,7 +122,7 @@ def _is_of_clock(results: Results, note: str) -> bool:
 
 
 def clock_name(results: Results) -> str:
-    """The clock that trials ran under."""
+    """Return the clock that trials ran under."""
     return "virtual clock" if results.clock == "virtual" else "wall clock"
 
 
@@ -159,15 +158,20 @@ MOST_NOTES: Final = 2
 """Notes and remarks on noise that a terminal shows unless details are asked for."""
 
 
+def note_sections(notes: tuple[str, ...], clock: tuple[str, ...]) -> tuple[Section, ...]:
+    """Return the section of notes; the headline sums up those on the ``clock``, so only details have them."""
+    blocks = (Notes(notes, most=MOST_NOTES), Notes(clock, verbose=True))
+    filled = tuple(block for block in blocks if block.texts)
+    return (Section("Notes", filled, "notes"),) if filled else ()
+
+
 def noise_sections(results: Results, notes: Sequence[str] = ()) -> tuple[Section, ...]:
-    """What matters, then all that was looked for, metric by metric; nothing where nothing was looked for. ``notes``
-    stand above it.
-    """
+    """Return the diagnostics that matter, then all by metric; empty if there are none. ``notes`` stand above."""
     diagnostics = results.diagnostics
     if diagnostics is None:
         return ()
     titles = {metric.name: metric.title for metric in results.metrics}
-    names = dict.fromkeys(one.metric for one in diagnostics.found)
+    names = dict.fromkeys(diagnostic.metric for diagnostic in diagnostics.found)
     parts = tuple(
         Subsection(titles.get(name, name), tuple(_metric(results, diagnostics, name, f"course-{place}")))
         for place, name in enumerate(names)
@@ -176,58 +180,58 @@ def noise_sections(results: Results, notes: Sequence[str] = ()) -> tuple[Section
         "Problems found in the noise, and their effect on a comparison of two batches. At most "
         f"{100 * diagnostics.level:g} % of clean studies raise a false alarm."
     )
-    found = matters(results)
+    remarks = matters(results)
     most = max(0, MOST_NOTES - len(notes))
-    news = (Section("Noise diagnostics", (Notes(tuple(found), "Noise", most),), "noise"),) if found else ()
+    news = (Section("Noise diagnostics", (Notes(tuple(remarks), "Noise", most),), "noise"),) if remarks else ()
     return (*news, Section("Diagnostics", parts, "diagnostics", "Noise", about, "detail"))
 
 
 def matters(results: Results) -> list[str]:
-    """A line for each diagnostic that matters."""
+    """Return a line for each diagnostic that matters."""
     titles = {metric.name: metric.title for metric in results.metrics}
-    own = results.diagnostics.found if results.diagnostics is not None else ()
+    diagnostics = results.diagnostics.found if results.diagnostics is not None else ()
     return [
-        visible_line(f"{_title(one)}, {titles.get(one.metric, one.metric)}: {one.says} {_error(one)}{one.why}")
-        for one in own
-        if one.matters
+        visible_line(f"{_title(d)}, {titles.get(d.metric, d.metric)}: {d.says} {_error(d)}{d.why}")
+        for d in diagnostics
+        if d.matters
     ]
 
 
 def _metric(results: Results, diagnostics: Diagnostics, name: str, plot: str) -> list[Block]:
-    own = [one for one in diagnostics.found if one.metric == name]
-    present = sorted((one for one in own if one.present), key=lambda one: not one.matters)
-    absent = ", ".join(one.kind for one in own if not one.present)
+    diagnoses = [diagnostic for diagnostic in diagnostics.found if diagnostic.metric == name]
+    present = sorted((d for d in diagnoses if d.present), key=lambda d: not d.matters)
+    absent = ", ".join(diagnostic.kind for diagnostic in diagnoses if not diagnostic.present)
     blocks: list[Block] = []
-    blocks += [Paragraph(one.says) for one in diagnostics.naive if one.metric == name][:1]
+    blocks += [Paragraph(naive.says) for naive in diagnostics.naive if naive.metric == name][:1]
     if present:
         blocks.append(Table.of(_COLUMNS, map(_row, present)))
-    metric = next((one for one in results.metrics if one.name == name), None)
-    if metric is not None and any(one.matters for one in present):
+    metric = next((candidate for candidate in results.metrics if candidate.name == name), None)
+    if metric is not None and any(diagnostic.matters for diagnostic in present):
         course = course_plot(results, metric, plot)
         blocks += [Picture(course, metric.title)] if course is not None else []
     return [*blocks, *([Paragraph(f"Checked and not found: {absent}.", "dim")] if absent else [])]
 
 
-def _row(one: Diagnostic) -> Row:
-    verdict = f"{'Affected' if one.verdict_affected else 'Not affected'}. {one.why}"
-    return Row((_title(one), one.says, _percent(one), verdict), marked=one.matters)
+def _row(diagnostic: Diagnostic) -> Row:
+    verdict = f"{'Affected' if diagnostic.verdict_affected else 'Not affected'}. {diagnostic.why}"
+    return Row((_title(diagnostic), diagnostic.says, _percent(diagnostic), verdict), marked=diagnostic.matters)
 
 
-def _title(one: Diagnostic) -> str:
-    return f"{one.kind[:1].upper()}{one.kind[1:]}"
+def _title(diagnostic: Diagnostic) -> str:
+    return f"{diagnostic.kind[:1].upper()}{diagnostic.kind[1:]}"
 
 
-def _percent(one: Diagnostic) -> str:
-    if one.naive_error is None:
+def _percent(diagnostic: Diagnostic) -> str:
+    if diagnostic.naive_error is None:
         return "–"
-    share = 100 * one.naive_error
+    share = 100 * diagnostic.naive_error
     return f"{share:.0f} %" if share >= 10 else f"{share:.1f} %"
 
 
-def _error(one: Diagnostic) -> str:
-    if one.naive_error is None or one.naive_error < _WORTH_SAYING:
+def _error(diagnostic: Diagnostic) -> str:
+    if diagnostic.naive_error is None or diagnostic.naive_error < _WORTH_SAYING:
         return ""
-    return f"With this alone a t test on two batches is wrong in {_percent(one)} of cases instead of 5 %. "
+    return f"With this alone a t test on two batches is wrong in {_percent(diagnostic)} of cases instead of 5 %. "
 
 
 _MOST_LISTED: Final = 1_000  # trials in the table of single trials
@@ -235,7 +239,7 @@ _MOST_LEFT_OUT: Final = 200  # trials that were flagged or failed, a line each
 
 
 def method_facts(results: Results, labels: Labels) -> tuple[Fact, ...]:
-    """Design, clock, seed, confidence: what the verdicts rest on."""
+    """Return what the verdicts rest on: design, clock, seed, confidence."""
     compared = len(results.configurations) > 1
     level = f"{100 * results.level:g} %"
     confidence = f"{level} for all verdicts together" if compared else level
@@ -267,19 +271,19 @@ def method_facts(results: Results, labels: Labels) -> tuple[Fact, ...]:
         ("Stopped because", "" if elsewhere else results.stopped_because),
     )
     trials = (Fact("Trials left out", items=each_left_out(results, labels)),) if each_left_out(results, labels) else ()
-    return (*facts_of(*lines), *trials)
+    return (*to_facts(*lines), *trials)
 
 
 def _blocks(results: Results) -> str:
-    own = [verdict.blocks for verdict in results.verdicts if verdict.deciding]
-    said = str(results.blocks) if results.boots is None else results.counted_blocks
-    if own and min(own) < results.blocks:
-        return f"{said}; each comparison uses those with a clean trial of both, {min(own)} at least"
-    return said
+    compared = [verdict.blocks for verdict in results.verdicts if verdict.deciding]
+    text = str(results.blocks) if results.boots is None else results.counted_blocks
+    if compared and min(compared) < results.blocks:
+        return f"{text}; each comparison uses those with a clean trial of both, {min(compared)} at least"
+    return text
 
 
 def settings_parts(results: Results, labels: Labels) -> tuple[Subsection, ...]:
-    """What each factor is, with its levels."""
+    """Return what each factor is, with its levels."""
     levels = {factor.name: factor.levels for factor in results.factors}
     parts = []
     for explained in results.explained:
@@ -291,14 +295,14 @@ def settings_parts(results: Results, labels: Labels) -> tuple[Subsection, ...]:
             ("Levels studied", ", ".join(_written(labels, explained.name, x) for x in levels.get(explained.name, ()))),
         )
         note = (Paragraph(explained.note, "dim"),) if explained.note else ()
-        blocks = (Paragraph(explained.what), Facts(facts_of(*facts)), *note)
+        blocks = (Paragraph(explained.what), Facts(to_facts(*facts)), *note)
         parts.append(Subsection(explained.title or explained.name, blocks, explained.name))
     return tuple(parts)
 
 
 def _written(labels: Labels, factor: str, level: str) -> str:
-    said = labels.level(factor, level)
-    return said if said == level else f"{said} ({level})"
+    text = labels.level(factor, level)
+    return text if text == level else f"{text} ({level})"
 
 
 _CAUSES: Final = (
@@ -311,7 +315,7 @@ _MOST_CAUSES: Final = 3
 
 
 def left_out(results: Results) -> tuple[str, ...]:
-    """Return how many trials were disturbed or failed, and why, in one line; nothing where none was."""
+    """Return how many trials were disturbed or failed, and why, in one line; empty if none was."""
     tally = results.tally
     disturbed = tally.flagged + tally.failed
     if not disturbed:
@@ -330,7 +334,7 @@ def left_out(results: Results) -> tuple[str, ...]:
 
 
 def _all_repeated(results: Results) -> bool:
-    slots = Counter((one.configuration, one.block) for one in results.trials if one.status == "flagged")
+    slots = Counter((trial.configuration, trial.block) for trial in results.trials if trial.status == "flagged")
     return max(slots.values(), default=0) < 2
 
 
@@ -341,13 +345,13 @@ def _causes(reason: str) -> list[str]:
 
 
 def each_left_out(results: Results, labels: Labels) -> tuple[str, ...]:
-    """A line for each trial that was flagged or failed, or the first of many; one for all warm-up trials."""
+    """Return a line for each flagged or failed trial, or the first of many; one for all warm-up trials."""
     names = labels.by_name(results)
     tally = results.tally
     lines = [
-        f"Block {trial.block}, {names.get(trial.configuration, trial.configuration)}: {kind_of(trial)}, {trial.reason}"
-        for trial in results.trials
-        if kind_of(trial) in ("flagged", "failed")
+        f"Block {t.block}, {names.get(t.configuration, t.configuration)}: {trial_kind(t)}, {t.reason}"
+        for t in results.trials
+        if trial_kind(t) in ("flagged", "failed")
     ][:_MOST_LEFT_OUT]
     if tally.flagged + tally.failed > len(lines):
         lines.append(f"and {tally.flagged + tally.failed - len(lines):,} more that were flagged or failed")
@@ -355,8 +359,8 @@ def each_left_out(results: Results, labels: Labels) -> tuple[str, ...]:
     return (*(warm_up if tally.warm_up else []), *lines)
 
 
-def data_of(results: Results, shown: Results, labels: Labels) -> Section:
-    """Every value, as files and as a table, and what identifies the run."""
+def data_section(results: Results, subset: Results, labels: Labels) -> Section:
+    """Return every value, as files and as a table, and what identifies the run."""
     every = "Every value" if results.elsewhere else "Every trial"
     noun = "value" if results.elsewhere else "trial"
     there = bool(results.trials) or not results.elsewhere
@@ -365,42 +369,42 @@ def data_of(results: Results, shown: Results, labels: Labels) -> Section:
         *((Download("trials-csv", f"{whole} (CSV)", "csv", trials_csv(results)),) if there else ()),
         Download("results-json", "Everything (JSON)", "json", results.model_dump_json()),
     )
-    listed = shown.trials[:_MOST_LISTED]
+    listed = subset.trials[:_MOST_LISTED]
     which = every if len(listed) == results.tally.trials else f"The first {len(listed):,} that are drawn"
-    table = _trials(shown, labels, f"{which} as a table") if there else None
+    table = _trials(subset, labels, f"{which} as a table") if there else None
     about = (
         "The digest covers every value that was read from the files."
         if results.elsewhere
         else "The digest covers all measurements and no time of the host. Under the virtual clock the same study "
         "and seed give the same digest."
     )
-    own = (("Study", results.study), ("Run", results.run)) if not results.elsewhere else ()
-    facts = (*own, ("Made", results.created), ("Ajuste", results.ajuste), ("Digest", results.digest))
+    origin = (("Study", results.study), ("Run", results.run)) if not results.elsewhere else ()
+    facts = (*origin, ("Made", results.created), ("Ajuste", results.ajuste), ("Digest", results.digest))
     blocks = (
         Data(files, table),
-        Facts(facts_of(*facts)),
+        Facts(to_facts(*facts)),
         Paragraph(about, "dim"),
     )
     return Section("Data", blocks, "data", "Data", depth="reference", open=True)
 
 
-def _trials(shown: Results, labels: Labels, title: str) -> Table:
-    names = labels.by_name(shown)
-    elsewhere = shown.elsewhere is not None
-    listed = shown.trials[:_MOST_LISTED]
-    there = [metric for metric in shown.metrics if any(metric.name in trial.metrics for trial in listed)]
-    numbers = {metric.name: metric_shown(shown, metric) for metric in there}
-    own = (place_word(shown).capitalize(), *(() if elsewhere else ("Place", "Seed")))
+def _trials(subset: Results, labels: Labels, title: str) -> Table:
+    names = labels.by_name(subset)
+    elsewhere = subset.elsewhere is not None
+    listed = subset.trials[:_MOST_LISTED]
+    there = [metric for metric in subset.metrics if any(metric.name in trial.metrics for trial in listed)]
+    numbers = {metric.name: mean_format(subset, metric) for metric in there}
+    headings = (place_word(subset).capitalize(), *(() if elsewhere else ("Place", "Seed")))
     columns = (
         Column(labels.heading or "Configuration", figure=False),
-        *map(Column, own),
+        *map(Column, headings),
         *(() if elsewhere else (Column("Status", figure=False),)),
         *(Column(title_with_unit(metric, numbers[metric.name])) for metric in there),
     )
     rows = []
     for trial in listed:
         reason = f": {trial.reason}" if trial.reason else ""
-        run = () if elsewhere else (str(trial.position), str(trial.seed), f"{kind_of(trial)}{reason}")
+        run = () if elsewhere else (str(trial.position), str(trial.seed), f"{trial_kind(trial)}{reason}")
         figures = (
             Cell(numbers[name].text(trial.metrics[name]) if name in trial.metrics else NOTHING) for name in numbers
         )

@@ -11,44 +11,46 @@ from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, visible_line
 from ajuste.outputs.base import HARDWARE_METRICS
 from ajuste.report.document import Cell, Column, Fact, Facts, Row, Subsection, Table
-from ajuste.report.format import NOTHING, Labels, ShownNumber, shown_as, spread_percent
+from ajuste.report.format import NOTHING, Labels, NumberFormat, common_format, spread_percent
 
 NOT_SUPPORTED: Final = "not supported"
 
 
 def deciding_metrics(results: Results) -> frozenset[str]:
-    """The names of the metrics that decide when the study stops: by verdicts, or by effects of factors."""
+    """Return the metrics that decide when the study stops: by verdicts, or by effects of factors."""
     every = (*results.verdicts, *results.effects, *results.lines)
-    return frozenset(found.metric for found in every if found.deciding)
+    return frozenset(finding.metric for finding in every if finding.deciding)
 
 
 def is_screening(results: Results) -> bool:
-    """Whether the effects of factors, or the lines of a profile, decide, and configurations are only described."""
+    """Return whether effects of factors or lines of a profile decide, and configurations are only described."""
     return bool(results.lines) or any(effect.deciding for effect in results.effects)
 
 
-def verdicts_of(results: Results, metric: str) -> tuple[Verdict, ...]:
-    """The verdicts on one metric, in the order of the configurations."""
+def metric_verdicts(results: Results, metric: str) -> tuple[Verdict, ...]:
+    """Return the verdicts on one metric, in the order of the configurations."""
     order = {configuration.name: place for place, configuration in enumerate(results.configurations)}
     mine = [verdict for verdict in results.verdicts if verdict.metric == metric]
     return tuple(sorted(mine, key=lambda verdict: order.get(verdict.configuration, len(order))))
 
 
 def described_with_effects(results: Results) -> tuple[Metric, ...]:
-    """The metrics that do not decide, as far as an effect on them is known for any configuration."""
+    """Return the metrics that do not decide but have a known effect in some configuration."""
     deciding = deciding_metrics(results)
     known = {verdict.metric for verdict in results.verdicts if verdict.estimate is not None}
     return tuple(m for m in results.metrics if m.name in known and m.name not in deciding)
 
 
 def not_supported(results: Results) -> tuple[str, ...]:
-    """Why metrics could not be measured: a line for each reason, ``Not supported: cycles, instructions: No such
-    device``. A guest under the virtual clock never has hardware counters; there other figures take their place.
+    """Return why metrics could not be measured, a line for each reason.
+
+    ``Not supported: cycles, instructions: No such device``. A guest under the virtual clock never has hardware
+    counters; there other figures take their place.
     """
     titles: dict[str, list[str]] = {}
     emulated = HARDWARE_METRICS if results.clock == "virtual" else ()
     lines = []
-    if any(metric in one.not_supported for metric in emulated for one in results.configurations):
+    if any(metric in configuration.not_supported for metric in emulated for configuration in results.configurations):
         lines.append(f"This guest has no hardware counters. {_instead(results)}")
     for metric in results.metrics:
         if metric.name in emulated:
@@ -60,102 +62,104 @@ def not_supported(results: Results) -> tuple[str, ...]:
 
 
 def _instead(results: Results) -> str:
-    costs = [one.costs for one in results.explanations if one.costs is not None]
-    if any(one.modelled is not None for one in costs):
+    costs = [explanation.costs for explanation in results.explanations if explanation.costs is not None]
+    if any(comparison.modelled is not None for comparison in costs):
         return "Instructions and modelled misses, counted in one more trial of two configurations, are under Costs."
     if costs:
         return "Instructions, counted in one more trial of two configurations, are under Costs."
     return "Use --metric instructions to count them, and --machine zen4-8c to model caches."
 
 
-def metric_shown(results: Results, metric: Metric) -> ShownNumber:
-    """Unit and decimals for the means of one metric."""
+def mean_format(results: Results, metric: Metric) -> NumberFormat:
+    """Return unit and decimals for the means of one metric."""
     summaries = [c.metrics[metric.name] for c in results.configurations if metric.name in c.metrics]
-    return shown_as([s.mean for s in summaries], metric.unit, [s.sd for s in summaries if s.sd is not None])
+    return common_format([s.mean for s in summaries], metric.unit, [s.sd for s in summaries if s.sd is not None])
 
 
 def measured_metrics(results: Results) -> list[Metric]:
-    """Those that at least one configuration has."""
+    """Return the metrics that at least one configuration has."""
     return [
         m for m in results.metrics if any(m.name in configuration.metrics for configuration in results.configurations)
     ]
 
 
-def title_with_unit(metric: Metric, shown: ShownNumber) -> str:
-    """The heading of a metric's column."""
-    return f"{metric.title} ({shown.unit})" if shown.unit else metric.title
+def title_with_unit(metric: Metric, fmt: NumberFormat) -> str:
+    """Return the heading of a metric's column."""
+    return f"{metric.title} ({fmt.unit})" if fmt.unit else metric.title
 
 
-def mean_cell(configuration: Measured, metric: Metric, shown: ShownNumber) -> Cell:
-    """The mean with its standard deviation; in words why there is none."""
+def mean_cell(configuration: Measured, metric: Metric, fmt: NumberFormat) -> Cell:
+    """Return the mean with its standard deviation, or why there is none."""
     summary = configuration.metrics.get(metric.name)
     if summary is not None:
-        return Cell(shown.text(summary.mean), _spread(summary, metric, shown))
+        return Cell(fmt.text(summary.mean), _spread(summary, metric, fmt))
     if metric.name in configuration.not_supported:
         return Cell(NOT_SUPPORTED, missing=configuration.not_supported[metric.name])
     return Cell(NOTHING, missing="no clean trial")
 
 
-def _spread(summary: Summary, metric: Metric, shown: ShownNumber) -> str:
+def _spread(summary: Summary, metric: Metric, fmt: NumberFormat) -> str:
     if summary.sd is None:
         return ""
-    return f"± {shown.text(summary.sd)}" if metric.scale == "difference" else spread_percent(summary.sd, summary.mean)
+    return f"± {fmt.text(summary.sd)}" if metric.scale == "difference" else spread_percent(summary.sd, summary.mean)
 
 
 def metric_matrix(results: Results, metrics: Sequence[Metric], labels: Labels, name: str = "") -> Table:
-    """A row for each metric, a column for each configuration."""
+    """Return a row for each metric, a column for each configuration."""
     rows = tuple(
         Row(
             (
-                title_with_unit(metric, shown := metric_shown(results, metric)),
-                *(mean_cell(configuration, metric, shown) for configuration in results.configurations),
+                title_with_unit(metric, fmt := mean_format(results, metric)),
+                *(mean_cell(configuration, metric, fmt) for configuration in results.configurations),
             )
         )
         for metric in metrics
     )
-    heads = (Column(labels.named(one)) for one in results.configurations)
+    heads = (Column(labels.named(configuration)) for configuration in results.configurations)
     return Table.of((Column(labels.heading or "Metric", figure=False), *heads), rows, name, matrix=True)
 
 
 def described(results: Results, configuration: Measured, metric: Metric, labels: Labels) -> Subsection:
-    """Mean, interval, median and range of the only configuration."""
+    """Return mean, interval, median and range of the only configuration."""
     title = f"{visible_line(metric.title)}: {labels.short(configuration)}"
     summary = configuration.metrics.get(metric.name)
     if summary is None:
         return Subsection(title, (Facts((Fact("mean", "no clean trial"),)),))
-    shown = metric_shown(results, metric)
-    spread = f" ± {shown.text(summary.sd)}" if summary.sd is not None else ""
+    fmt = mean_format(results, metric)
+    spread = f" ± {fmt.text(summary.sd)}" if summary.sd is not None else ""
     used = _cpu_times(configuration) if metric.name == "elapsed" else ""
-    extent = extent_of(summary, shown)
+    extent = span_text(summary, fmt)
     facts = (
-        Fact("mean ± sd", f"{shown.text(summary.mean)}{spread} {shown.unit}".rstrip(), used),
+        Fact("mean ± sd", f"{fmt.text(summary.mean)}{spread} {fmt.unit}".rstrip(), used),
         *(
-            (Fact(f"{100 * results.level:g} % interval", f"{_between(summary, shown)} (of the mean)"),)
+            (Fact(f"{100 * results.level:g} % interval", f"{_between(summary, fmt)} (of the mean)"),)
             if summary.low is not None
             else ()
         ),
-        *((Fact("median", shown.with_unit(summary.median)),) if summary.median is not None else ()),
-        Fact("min … max", f"{extent} {shown.unit}".rstrip()) if extent != NOTHING else Fact("min … max", NOTHING),
+        *((Fact("median", fmt.with_unit(summary.median)),) if summary.median is not None else ()),
+        Fact("min … max", f"{extent} {fmt.unit}".rstrip()) if extent != NOTHING else Fact("min … max", NOTHING),
         Fact("runs", count_of(summary.n, "run")),
     )
     return Subsection(title, (Facts(facts),))
 
 
-def _between(summary: Summary, shown: ShownNumber) -> str:
-    high = "∞" if summary.high is None else shown.text(summary.high)
-    low = "−∞" if summary.low is None else shown.text(summary.low)
-    return f"{low} … {high} {shown.unit}".rstrip()
+def _between(summary: Summary, fmt: NumberFormat) -> str:
+    high = "∞" if summary.high is None else fmt.text(summary.high)
+    low = "−∞" if summary.low is None else fmt.text(summary.low)
+    return f"{low} … {high} {fmt.unit}".rstrip()
 
 
-def extent_of(summary: Summary, shown: ShownNumber) -> str:
-    """The smallest and the largest value."""
+def span_text(summary: Summary, fmt: NumberFormat) -> str:
+    """Return the smallest and the largest value."""
     if summary.minimum is None or summary.maximum is None:
         return NOTHING
-    return f"{shown.text(summary.minimum)} … {shown.text(summary.maximum)}"
+    return f"{fmt.text(summary.minimum)} … {fmt.text(summary.maximum)}"
 
 
 def _cpu_times(configuration: Measured) -> str:
     """``(user 0.9 ms, system 2.3 ms)``, as hyperfine says them."""
     times = [(name, configuration.metrics.get(f"{name}-time")) for name in ("user", "system")]
-    said = [f"{name} {shown_as([time.mean], 's').with_unit(time.mean)}" for name, time in times if time is not None]
-    return f"({', '.join(said)})" if said else ""
+    texts = [
+        f"{name} {common_format([time.mean], 's').with_unit(time.mean)}" for name, time in times if time is not None
+    ]
+    return f"({', '.join(texts)})" if texts else ""

@@ -27,9 +27,9 @@ _MISSES: Final[tuple[tuple[str, Callable[[Missed], int]], ...]] = (
 
 
 def modelled_tables(
-    modelled: ModelledComparison, called: tuple[str, str], name_of: Callable[[str, str], str]
+    modelled: ModelledComparison, called: tuple[str, str], function_name: Callable[[str, str], str]
 ) -> list[Table]:
-    """Time by its parts, misses, time by task, and the functions with most of it. ``name_of`` names a function."""
+    """Return time by its parts, misses, time by task, and the functions with most of it."""
     whole = ModelledRow(
         name="All",
         baseline_instructions=sum(row.baseline_instructions for row in modelled.parts),
@@ -48,7 +48,7 @@ def modelled_tables(
             called,
             [_time_row(ROLES.get(row.name, row.name), modelled, row) for row in tasks],
         ),
-        _functions(modelled, called, name_of),
+        _functions(modelled, called, function_name),
     ]
 
 
@@ -56,9 +56,9 @@ def _part_rows(modelled: ModelledComparison, row: ModelledRow) -> list[Row]:
     machine = modelled.machine
     both = (machine.parts(row.baseline_instructions, row.baseline), machine.parts(row.own_instructions, row.own))
     rows = [
-        _row(WORDS[one.name], one.seconds, other.seconds)
-        for one, other in zip(*both, strict=True)
-        if one.seconds or other.seconds
+        _row(WORDS[before.name], before.seconds, after.seconds)
+        for before, after in zip(*both, strict=True)
+        if before.seconds or after.seconds
     ]
     return [*rows, _time_row("All", modelled, row)]
 
@@ -79,35 +79,37 @@ def _time_row(name: str, modelled: ModelledComparison, row: ModelledRow) -> Row:
     return _row(name, *row.seconds(modelled.machine))
 
 
-def _row(name: str, before_s: float, own_s: float) -> Row:
+def _row(name: str, before_s: float, after_s: float) -> Row:
     return Row(
-        (visible_line(name), number(before_s * 1e6, 1), number(own_s * 1e6, 1), signed((own_s - before_s) * 1e6, 1))
+        (visible_line(name), number(before_s * 1e6, 1), number(after_s * 1e6, 1), signed((after_s - before_s) * 1e6, 1))
     )
 
 
 def _miss_rows(row: ModelledRow) -> list[Row]:
     rows = []
-    for name, of in _MISSES:
-        before, own = of(row.baseline), of(row.own)
-        if not before and not own:
+    for name, count in _MISSES:
+        before, after = count(row.baseline), count(row.own)
+        if not before and not after:
             continue
-        rows.append(Row((name, number(before, 0), number(own, 0), signed(own - before, 0))))
+        rows.append(Row((name, number(before, 0), number(after, 0), signed(after - before, 0))))
     return rows
 
 
-def _functions(modelled: ModelledComparison, called: tuple[str, str], name_of: Callable[[str, str], str]) -> Table:
-    """Time and misses of each function, where it was the slower one; two figures say how it is in both trials."""
+def _functions(
+    modelled: ModelledComparison, called: tuple[str, str], function_name: Callable[[str, str], str]
+) -> Table:
+    """Two figures stand where those of the trials differ."""
 
-    def arrow(before: str, own: str) -> str:
-        return own if before == own else f"{before} → {own}"
+    def arrow(before: str, after: str) -> str:
+        return after if before == after else f"{before} → {after}"
 
-    def misses(row: ModelledRow, of: Callable[[Missed], int]) -> str:
-        return arrow(number(of(row.baseline), 0), number(of(row.own), 0))
+    def misses(row: ModelledRow, count: Callable[[Missed], int]) -> str:
+        return arrow(number(count(row.baseline), 0), number(count(row.own), 0))
 
     rows = tuple(
         Row(
             (
-                name_of(row.name, row.file),
+                function_name(row.name, row.file),
                 arrow(*(significant(seconds * 1e6, 4) for seconds in row.seconds(modelled.machine))),
                 misses(row, lambda missed: missed.l1d),
                 misses(row, lambda missed: missed.l1i),
@@ -130,7 +132,7 @@ def _functions(modelled: ModelledComparison, called: tuple[str, str], name_of: C
 
 
 def both_beside(title: str, called: tuple[str, str], rows: Iterable[Row], *more: Column) -> Table:
-    """Figures of the baseline and of the configuration, how far they are apart, and what ``more`` columns say."""
+    """Return both trials' figures and their difference; ``more`` columns follow."""
     columns = (Column("", figure=False), Column(f"{called[0]} (baseline)"), Column(called[1]), Column("Difference"))
     return Table.of((*columns, *more), rows, title=title)
 
@@ -147,7 +149,7 @@ _COLOURS: Final = {
 
 
 def modelled_plot(modelled: ModelledComparison, called: tuple[str, str], name: str) -> Plot | None:
-    """The workload's time under both; ``None`` where it has none."""
+    """Return the workload's time under both; ``None`` where it has none."""
     row = next((part for part in modelled.parts if part.name == "workload"), None)
     if row is None:
         return None
@@ -156,9 +158,9 @@ def modelled_plot(modelled: ModelledComparison, called: tuple[str, str], name: s
     names = [called[1], called[0]]
     traces = []
     begins = [0.0, 0.0]
-    shown = [part for part in WORDS if any(one.seconds for own in both for one in own if one.name == part)]
-    for part in shown:
-        lengths = [next(one.seconds for one in own if one.name == part) * 1e3 for own in both]
+    parts = [part for part in WORDS if any(entry.seconds for trial in both for entry in trial if entry.name == part)]
+    for part in parts:
+        lengths = [next(entry.seconds for entry in trial if entry.name == part) * 1e3 for trial in both]
         traces.append(
             {
                 "type": "bar",
@@ -188,7 +190,7 @@ def modelled_plot(modelled: ModelledComparison, called: tuple[str, str], name: s
             yaxis=level_axis(names, width=24),
         ),
         height=190,
-        legend=tuple(LegendEntry(WORDS[part], "square", _COLOURS[part]) for part in shown),
+        legend=tuple(LegendEntry(WORDS[part], "square", _COLOURS[part]) for part in parts),
         legend_title="What it waits for (modelled)",
         wide=True,
     )

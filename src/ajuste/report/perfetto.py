@@ -47,27 +47,27 @@ class Followed:
     decisions: NamedDecisions
 
 
-def write_trace(path: Path, baseline: Followed, own: Followed, found: Divergence) -> None:
-    """Write both trials to ``path``; ``found`` says where they part. Raises RequestError where that cannot be."""
+def write_trace(path: Path, baseline: Followed, alternative: Followed, divergence: Divergence) -> None:
+    """Write both trials to ``path``; ``divergence`` is where they part. Raises RequestError if it cannot be written."""
     try:
         with open_named(path) as file:
             builder = StreamingTraceProtoBuilder(file)
-            for packet in trace_packets(baseline, own, found):
+            for packet in trace_packets(baseline, alternative, divergence):
                 builder.write_packet(packet)
     except OSError as error:
         raise RequestError(f"--perfetto {path}: {error.strerror}", hint="choose a file that you can write") from error
 
 
-def trace_packets(baseline: Followed, own: Followed, found: Divergence) -> Iterator[Any]:
-    """The trace, packet by packet (``perfetto.protos.TracePacket``)."""
-    streams = (baseline.decisions, own.decisions)
+def trace_packets(baseline: Followed, alternative: Followed, divergence: Divergence) -> Iterator[Any]:
+    """Yield the trace, packet by packet (``perfetto.protos.TracePacket``)."""
+    streams = (baseline.decisions, alternative.decisions)
     pairing = Pairing(*streams)
     pairing.alike_until(*map(decided, streams))
     names = TaskNames(*streams, pairing)
     tasks = names.all()
     free = count(_FIRST_TASK)
     numbers = {called: 0 if task.role == "idle" else next(free) for called, task in tasks.items()}
-    moments = _moments(found, streams)
+    moments = _moments(divergence, streams)
     trials = [
         _Trial(
             trial=trial,
@@ -78,27 +78,27 @@ def trace_packets(baseline: Followed, own: Followed, found: Divergence) -> Itera
             called={task.number: names.of(which)(task.number) for task in trial.decisions.tasks},
             numbers=numbers,
         )
-        for which, (part, trial) in enumerate((("baseline", baseline), ("configuration", own)))
+        for which, (part, trial) in enumerate((("baseline", baseline), ("configuration", alternative)))
     ]
     yield trials[0].clock()
-    for one in trials:
-        yield from one.about(tasks)
-        yield from one.switches_and_wakeups()
-        yield from one.decisions()
-    if found.spread is not None:
-        yield from trials[0].parting(_BEGIN_NS + max(moments), found.sentences)
+    for trial in trials:
+        yield from trial.about(tasks)
+        yield from trial.switches_and_wakeups()
+        yield from trial.decisions()
+    if divergence.spread is not None:
+        yield from trials[0].parting(_BEGIN_NS + max(moments), divergence.sentences)
 
 
-def _moments(found: Divergence, streams: Sequence[NamedDecisions]) -> tuple[int, int]:
+def _moments(divergence: Divergence, streams: Sequence[NamedDecisions]) -> tuple[int, int]:
     """When the two part, each since the workload's start; where one of them decides nothing more, when both decided
     the same for the last time.
     """
-    both = found.baseline.first is not None and found.own.first is not None
-    place = found.alike if both else found.alike - 1
-    if found.spread is None or place < 0:
+    both = divergence.baseline.first is not None and divergence.own.first is not None
+    place = divergence.alike if both else divergence.alike - 1
+    if divergence.spread is None or place < 0:
         return 0, 0
-    baseline, own = (one.time_ns(decided(one)[place]) for one in streams)
-    return baseline, own
+    baseline, alternative = (stream.time_ns(decided(stream)[place]) for stream in streams)
+    return baseline, alternative
 
 
 class _Trial:
@@ -116,7 +116,7 @@ class _Trial:
         numbers: Mapping[str, int],
     ) -> None:
         self._trial = trial
-        self._one = trial.decisions
+        self._stream = trial.decisions
         self._name = name
         self._machine = machine
         self._since_ns = since_ns
@@ -149,7 +149,7 @@ class _Trial:
 
     def about(self, tasks: Mapping[str, DecisionTask]) -> Iterator[Any]:
         """The machine and its tasks: those of one role are one process."""
-        system = pb.SystemInfo(machine_name=self._name, num_cpus=len(set(self._one.cpus)))
+        system = pb.SystemInfo(machine_name=self._name, num_cpus=len(set(self._stream.cpus)))
         system.utsname.sysname, system.utsname.release, system.utsname.machine = "Linux", self._trial.kernel, "x86_64"
         yield self._packet(system_info=system)
         tree = pb.ProcessTree()
@@ -166,9 +166,9 @@ class _Trial:
         """As the kernel's own tracepoints have them. The UI draws wake-ups by ``sched_waking``, which new tasks get,
         too.
         """
-        one = self._one
-        for cpu in sorted(set(one.cpus)):
-            places = [place for place, at in enumerate(one.cpus) if at == cpu]
+        stream = self._stream
+        for cpu in sorted(set(stream.cpus)):
+            places = [place for place, at in enumerate(stream.cpus) if at == cpu]
             for first in range(0, len(places), _EVENTS):
                 bundle = pb.FtraceEventBundle(cpu=cpu)
                 for place in places[first : first + _EVENTS]:
@@ -177,26 +177,26 @@ class _Trial:
                     yield self._packet(ftrace_events=bundle)
 
     def _add_events(self, bundle: Any, place: int) -> None:
-        one = self._one
-        kind = KINDS[one.kinds[place]]
+        stream = self._stream
+        kind = KINDS[stream.kinds[place]]
         if kind not in {"switch", "wakeup", "new"}:
             return
-        running, other = one.running[place], one.others[place]
-        head = {"timestamp": self._since_ns + one.time_ns(place), "pid": self._thread(running)}
+        running, other = stream.running[place], stream.others[place]
+        head = {"timestamp": self._since_ns + stream.time_ns(place), "pid": self._thread(running)}
         if kind == "switch":
             event = bundle.event.add(**head).sched_switch
             event.prev_comm, event.prev_pid, event.prev_prio = self._called[running], self._thread(running), _PRIORITY
-            event.prev_state = _PREEMPTED if one.stays[place] else _WAITS
+            event.prev_state = _PREEMPTED if stream.stays[place] else _WAITS
             event.next_comm, event.next_pid, event.next_prio = self._called[other], self._thread(other), _PRIORITY
             return
         for name in ("sched_waking", "sched_wakeup" if kind == "wakeup" else "sched_wakeup_new"):
             event = getattr(bundle.event.add(**head), name)
             event.comm, event.pid, event.prio = self._called[other], self._thread(other), _PRIORITY
-            event.success, event.target_cpu = 1, one.cpus[place]
+            event.success, event.target_cpu = 1, stream.cpus[place]
 
     def decisions(self) -> Iterator[Any]:
         """Each decision in words, with its path of functions as a call stack; and the instructions up to it."""
-        one = self._one
+        stream = self._stream
         yield self._track(self._decisions, f"Decisions ({self._name})")
         instructions = self._track(self._instructions, f"Instructions ({self._name})")
         instructions.track_descriptor.counter.unit_name = "instructions"
@@ -206,7 +206,7 @@ class _Trial:
         words = [texts.setdefault(text, len(texts) + 1) for text in self._in_words()]
         calls = [texts.setdefault(text, len(texts) + 1) for text in self._system_calls()]
         first = self._packet(
-            interned_data=_interned(one, texts), sequence_flags=pb.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
+            interned_data=_interned(stream, texts), sequence_flags=pb.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
         )
         defaults = first.trace_packet_defaults.track_event_defaults
         defaults.track_uuid = self._decisions
@@ -216,31 +216,32 @@ class _Trial:
         for place, word in enumerate(words):
             event = pb.TrackEvent(
                 type=pb.TrackEvent.TYPE_INSTANT,
-                category_iids=[1 + one.kinds[place]],
+                category_iids=[1 + stream.kinds[place]],
                 name_iid=word,
-                extra_counter_values=[one.at[place]],
+                extra_counter_values=[stream.at[place]],
             )
-            if one.path(place):
-                event.callstack_iid = 1 + one.ways[place]
-            yield self._event(one.time_ns(place), event)
-        yield self._counted(one.whole_ns, one.instructions)
+            if stream.path(place):
+                event.callstack_iid = 1 + stream.ways[place]
+            yield self._event(stream.time_ns(place), event)
+        yield self._counted(stream.whole_ns, stream.instructions)
         yield from self._calls(calls)
 
     def _system_calls(self) -> Iterator[str]:
-        """Each one's name."""
-        names = [CostFunction(name=name, file="", space="kernel").system_call or name for name in self._one.functions]
-        yield from (names[function] for function in self._one.calls.functions)
+        names = [
+            CostFunction(name=name, file="", space="kernel").system_call or name for name in self._stream.functions
+        ]
+        yield from (names[function] for function in self._stream.calls.functions)
 
     def _calls(self, words: Sequence[int]) -> Iterator[Any]:
         """System calls, on the track of their thread; one that does not end has no end there either."""
-        one = self._one
-        roles = {task.number: task.role for task in one.tasks}
-        for task in sorted(set(one.calls.tasks)):
+        stream = self._stream
+        roles = {task.number: task.role for task in stream.tasks}
+        for task in sorted(set(stream.calls.tasks)):
             thread = pb.ThreadDescriptor(pid=self._processes[roles[task]], tid=self._thread(task))
             yield self._packet(track_descriptor=pb.TrackDescriptor(uuid=self._thread_track(task), thread=thread))
         category = 1 + len(KINDS)
-        for place, (task, word) in enumerate(zip(one.calls.tasks, words, strict=True)):
-            track, (begins_ns, ends_ns) = self._thread_track(task), one.call_ns(place)
+        for place, (task, word) in enumerate(zip(stream.calls.tasks, words, strict=True)):
+            track, (begins_ns, ends_ns) = self._thread_track(task), stream.call_ns(place)
             begin = pb.TrackEvent(
                 type=pb.TrackEvent.TYPE_SLICE_BEGIN, track_uuid=track, category_iids=[category], name_iid=word
             )
@@ -250,12 +251,12 @@ class _Trial:
 
     def _in_words(self) -> Iterator[str]:
         """Each decision; those that are alike are put into words once."""
-        one = self._one
+        stream = self._stream
         known: dict[tuple[int | None, ...], str] = {}
-        what = (one.kinds, one.cpus, one.running, one.others, one.stays, one.ways, one.other_cpus)
+        what = (stream.kinds, stream.cpus, stream.running, stream.others, stream.stays, stream.ways, stream.other_cpus)
         for place, key in enumerate(zip(*what, strict=True)):
             if key not in known:
-                known[key] = in_words(decision_point(one, place, lambda task: self._called.get(task, "")))
+                known[key] = in_words(decision_point(stream, place, lambda task: self._called.get(task, "")))
             yield known[key]
 
     def _counted(self, time_ns: int, instructions: int) -> Any:
@@ -272,7 +273,6 @@ class _Trial:
         return self._packet(track_descriptor=pb.TrackDescriptor(uuid=number, name=name))
 
     def parting(self, at_ns: int, sentences: Sequence[str]) -> Iterator[Any]:
-        """That the two part, on a track of its own."""
         yield self._track(self._parting, "Divergence")
         event = pb.TrackEvent(type=pb.TrackEvent.TYPE_INSTANT, track_uuid=self._parting, name="The decisions part here")
         annotation = event.debug_annotations.add(name="why")
@@ -281,16 +281,16 @@ class _Trial:
         yield self._packet(at_ns - self._since_ns, track_event=event)
 
 
-def _interned(one: NamedDecisions, texts: Mapping[str, int]) -> Any:
+def _interned(stream: NamedDecisions, texts: Mapping[str, int]) -> Any:
     """What packets refer to by number, from 1 on: kinds and words of decisions, functions and their paths."""
     interned = pb.InternedData()
     for place, kind in enumerate((*KINDS, "system call"), 1):
         interned.event_categories.add(iid=place, name=kind)
     for text, number in texts.items():
         interned.event_names.add(iid=number, name=text)
-    for place, function in enumerate(one.functions, 1):
+    for place, function in enumerate(stream.functions, 1):
         interned.function_names.add(iid=place, str=function.encode())
         interned.frames.add(iid=place, function_name_id=place, kind=pb.Frame.KIND_KERNEL)
-    for place, path in enumerate(one.paths, 1):
+    for place, path in enumerate(stream.paths, 1):
         interned.callstacks.add(iid=place, frame_ids=[1 + function for function in reversed(path)])
     return interned

@@ -14,7 +14,7 @@ from ajuste.model.plan import Sampler
 from ajuste.model.results import Clock
 from ajuste.model.trial import Factor, Slot
 from ajuste.model.wording import block_name, count_of, number
-from ajuste.report.document import Fact, Facts, Item, Listing, Notes, Paragraph, Report, Section, Subsection, facts_of
+from ajuste.report.document import Fact, Facts, Item, Listing, Notes, Paragraph, Report, Section, Subsection, to_facts
 from ajuste.report.format import duration, level_text
 from ajuste.report.method import VIRTUAL
 from ajuste.report.verdicts import effect_band
@@ -146,7 +146,7 @@ class PlannedStudy(ClosedModel):
 
 
 def plan_report(plan: PlannedStudy) -> Report:
-    """Everything that ``plan`` has. Commands are quoted for a shell: what is shown is exactly what would run."""
+    """Return everything that ``plan`` has; commands are quoted for a shell, exactly as they would run."""
     notes = (*((VIRTUAL,) if plan.clock == "virtual" else ()), *plan.notes)
     sections = (
         Section("", (Facts(_frame(plan)),)),
@@ -171,7 +171,7 @@ def _frame(plan: PlannedStudy) -> tuple[Fact, ...]:
         f"{budget.min_blocks} to {budget.max_blocks}{warm_up}, of {count_of(configurations, 'trial')} each: "
         f"at most {trials}, plus repeats of flagged ones{limit}"
     )
-    return facts_of(
+    return to_facts(
         ("Target", plan.target),
         ("Packages", _packages(plan.packages) if plan.packages else ""),
         ("Boots with", " ".join(plan.kernel_arguments)),
@@ -212,7 +212,6 @@ def _varied(plan: PlannedStudy) -> Iterator[Fact]:
 
 
 def _shared(plan: PlannedStudy) -> list[PlannedCommand]:
-    """The commands that all configurations share."""
     first, *others = plan.configurations
     return [command for command in first.commands if all(command in other.commands for other in others)]
 
@@ -224,8 +223,8 @@ def _commands(plan: PlannedStudy) -> Iterator[Section]:
         settle = f"The background load runs {plan.settle_s:g} s before the workload starts."
         reading = f"Sampling continues for {plan.observe_s:g} s after the workload's end."
         samplers = (
-            Item(f"read every {one.interval_ns / 1e6:g} ms", f"{one.source} {', '.join(one.keys)}")
-            for one in plan.samplers
+            Item(f"read every {sampler.interval_ns / 1e6:g} ms", f"{sampler.source} {', '.join(sampler.keys)}")
+            for sampler in plan.samplers
         )
         yield Section(
             "Every trial runs",
@@ -240,7 +239,6 @@ def _commands(plan: PlannedStudy) -> Iterator[Section]:
 
 
 def _configurations(plan: PlannedStudy) -> Iterator[Subsection]:
-    """What each configuration writes, and what it runs besides what all share."""
     shared = _shared(plan)
     for configuration in plan.configurations:
         where = (
@@ -250,15 +248,14 @@ def _configurations(plan: PlannedStudy) -> Iterator[Subsection]:
         )
         items = (
             *(Item(name, text) for name, text in where if text),
-            *(Item(f"write {write.value} to {write.where}", note=_now(write)) for write in configuration.writes),
+            *(
+                Item(f"write {write.value} to {write.where}", note=write.now and f"now {write.now}")
+                for write in configuration.writes
+            ),
             *(_command(command) for command in configuration.commands if command not in shared),
         )
         title = f"{configuration.name}{' (baseline)' if configuration.baseline else ''}"
         yield Subsection(title, (Listing(items or (Item("writes nothing", tone="dim"),)),))
-
-
-def _now(write: PlannedWrite) -> str:
-    return f"now {write.now}" if write.now else ""
 
 
 def _command(command: PlannedCommand) -> Item:
@@ -287,7 +284,9 @@ def _short(configuration: PlannedConfiguration, plan: PlannedStudy) -> str:
 
 
 def _measured(plan: PlannedStudy) -> tuple[Fact, ...]:
-    return facts_of(
+    within = "" if plan.precision is None else effect_band(plan.precision)
+    precision = f"goes on until each interval is within {within}" if within else ""
+    return to_facts(
         ("Decides", ", ".join(metric.name for metric in plan.deciding)),
         ("Described", ", ".join(metric.name for metric in plan.described)),
         ("Counters", ", ".join(plan.counters)),
@@ -295,20 +294,14 @@ def _measured(plan: PlannedStudy) -> tuple[Fact, ...]:
         ("Correction", plan.correction),
         ("Smallest effect that matters", effect_band(plan.smallest_effect)),
         ("Blocks to see it", _needed(plan)),
-        ("Precision", _precision(plan)),
+        ("Precision", precision),
     )
 
 
-def _precision(plan: PlannedStudy) -> str:
-    """How narrow the intervals must be; empty where being decided is enough."""
-    return f"goes on until each interval is within {effect_band(plan.precision)}" if plan.precision is not None else ""
-
-
 def _needed(plan: PlannedStudy) -> str:
-    """About how many blocks the smallest effect takes; empty where that cannot be told beforehand."""
-    told = [
+    texts = [
         f"{f'about {number(need.blocks)}' if need.blocks else 'very many'} if runs scatter by {need.run_percent:g} %"
         for need in plan.needed
     ]
     measure = "" if plan.clock == "virtual" else " (ajuste doctor measures it here)"
-    return f"{', '.join(told)}{measure}" if told else ""
+    return f"{', '.join(texts)}{measure}" if texts else ""

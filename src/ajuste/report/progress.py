@@ -24,7 +24,7 @@ from ajuste.model.verdict import Finding
 from ajuste.model.wording import block_name, change, count_of, in_sentence, visible_line
 from ajuste.report.console import INDENT, WORD_STYLES, Console
 from ajuste.report.display import SEPARATOR, Display
-from ajuste.report.format import duration, labels_of_study, settings_of
+from ajuste.report.format import duration, study_labels, study_settings
 from ajuste.report.verdicts import effect_style
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _MOST_LINES: Final = 12  # configurations whose estimates are shown at once
 
 
-class _OfTrials(Display):
+class _TrialDisplay(Display):
     """Says configurations and blocks as people do."""
 
     _names: Mapping[str, str] = {}
@@ -42,22 +42,21 @@ class _OfTrials(Display):
     _warm_up = 0
 
     def study_begins(self, study: ResolvedStudy) -> None:
-        """``study`` is measured from now on; a search says it again when it has grown."""
-        labels = labels_of_study(study)
+        """Use the names of ``study`` from now on; a search repeats it when it has grown."""
+        labels = study_labels(study)
         with self._lock:
-            self._names = settings_of(study)
-            self._short = {one.configuration.name: labels.short(one.configuration) for one in study.configurations}
+            self._names = study_settings(study)
+            self._short = {
+                resolved.configuration.name: labels.short(resolved.configuration) for resolved in study.configurations
+            }
             self._heading = labels.heading
             self._warm_up = study.study.design.warm_up
 
     def _name(self, configuration: str) -> str:
         return self._names.get(configuration) or visible_line(configuration)
 
-    def _in_block(self, configuration: str, block: int) -> str:
-        return f"{self._name(configuration)} ({block_name(block, self._warm_up)})"
 
-
-class Progress(_OfTrials):
+class Progress(_TrialDisplay):
     """A display on standard error, from entering to leaving. Safe to call from several threads.
 
     ``metric`` is the first deciding one: its estimates are shown. ``max_seconds`` is the budget of time, ``allocation``
@@ -96,13 +95,13 @@ class Progress(_OfTrials):
 
     def trial_started(self, configuration: str, block: int) -> None:
         with self._lock:
-            self._said = ""
+            self._message = ""
             if self._first_trial is None:
                 self._first_trial = self._clock()
             self._running[configuration, block] += 1
 
     def trial_done(self, configuration: str, block: int, status: Status, seconds: float) -> None:
-        """A trial has ended that took ``seconds``."""
+        """Record a trial that took ``seconds``."""
         with self._lock:
             self._spent[configuration] = self._spent.get(configuration, 0.0) + seconds
             self._trials[configuration] += 1
@@ -113,7 +112,7 @@ class Progress(_OfTrials):
     def search_stands(self, standing: Standing) -> None: ...
 
     def block_done(self, block: int, findings: Sequence[Finding] | None) -> None:
-        """A block that counts (no warm-up) is complete, and this is known after it, if that is new."""
+        """Record a complete block (no warm-up), and what is known after it if that is new."""
         with self._lock:
             self._blocks.add(block)
             if findings is None and self._last_look is not None:
@@ -126,14 +125,16 @@ class Progress(_OfTrials):
             self._findings = tuple(findings or ())
 
     def seconds_left(self) -> float | None:
-        """From what the open verdicts still need, and the mean time of a trial of each configuration; never more than
-        the budget. ``None`` before the first block that was measured since entering.
+        """Return what the open verdicts still need, at most the budget; ``None`` before the first block.
+
+        By the mean time of a trial of each configuration since entering.
         """
         with self._lock:
             if self._pace is None or self._last_look is None:
                 return None
             since = self._clock() - self._last_look
-            left = self._pace * self._remaining.seconds(self._mean_seconds) - since
+            mean_seconds = {name: spent / self._trials[name] for name, spent in self._spent.items()}
+            left = self._pace * self._remaining.seconds(mean_seconds) - since
             return max(0.0, min(left, self._budget_left))
 
     @property
@@ -147,10 +148,6 @@ class Progress(_OfTrials):
         )
 
     @property
-    def _mean_seconds(self) -> dict[str, float]:
-        return {name: spent / self._trials[name] for name, spent in self._spent.items()}
-
-    @property
     def _budget_left(self) -> float:
         """Seconds of the budget of time."""
         spent = self._clock() - self._started
@@ -161,7 +158,9 @@ class Progress(_OfTrials):
             return Group(super().renderable(), *self._estimates())
 
     def lines(self) -> Sequence[str]:
-        running = ", ".join(self._in_block(name, block) for name, block in sorted(self._running))
+        running = ", ".join(
+            f"{self._name(name)} ({block_name(block, self._warm_up)})" for name, block in sorted(self._running)
+        )
         has_begun = self._blocks or self._first_trial is not None
         return [self._now(running), *([self._blocks_text()] if has_begun else [])]
 
@@ -173,30 +172,30 @@ class Progress(_OfTrials):
             if self._statuses[status]
         ]
         left = self.seconds_left()
-        if left is not None and not self._said:  # What goes on outside trials has its own time.
+        if left is not None and not self._message:  # What goes on outside trials has its own time.
             most = self._remaining.at_most or left >= self._budget_left
             parts.append(f"{'at most' if most else 'about'} {duration(left)} left")
         return SEPARATOR.join(parts)
 
     def _estimates(self) -> Sequence[RenderableType]:
-        """The effects on the first deciding metric; the open ones first where there is no room for all."""
+        """The open ones come first where there is no room for all."""
         if self._metric is None:
             return ()
         mine = [verdict for verdict in self._findings if verdict.metric == self._metric.name]
         if not mine:
             return ()
         styles = effect_style(mine, self._metric.unit)
-        shown = mine
+        listed = mine
         if len(mine) > _MOST_LINES:
-            shown = sorted(mine, key=lambda verdict: not verdict.is_open)[:_MOST_LINES]
+            listed = sorted(mine, key=lambda verdict: not verdict.is_open)[:_MOST_LINES]
         rows = []
-        for verdict in shown:
+        for verdict in listed:
             style = styles[verdict.scale]
             more = ", not yet precise enough" if verdict.verdict != "undecided" and verdict.is_open else ""
             word = Text(f"{verdict.verdict}{more}", style=WORD_STYLES[verdict.verdict])
             name = Text(self._short.get(verdict.subject) or visible_line(verdict.subject))
             rows.append((name, Text(style.estimate(verdict)), Text(style.interval(verdict)), word))
-        rest = len(mine) - len(shown)
+        rest = len(mine) - len(listed)
         by = f", by {self._heading}" if self._heading else ""
         title = Text(f"{visible_line(self._metric.title)} so far{by}", style="dim")
         return title, _Estimates(rows), *([Text(f"and {rest} more", style="dim")] if rest else [])
@@ -248,12 +247,12 @@ class BuildProgress(Display):
             super().say(text)
 
     def compiling(self, expected: int | None) -> None:
-        """Make begins to compile about ``expected`` objects, if that is known."""
+        """Begin to count about ``expected`` objects, if that is known."""
         with self._lock:
             self._began, self._expected, self._count = self._clock(), expected, 0
 
     def compiled(self, count: int) -> None:
-        """So many objects have been compiled since then."""
+        """Record how many objects have been compiled since then."""
         with self._lock:
             self._count = count
 
@@ -281,7 +280,7 @@ _DOING: Final = {
 }
 
 
-class SearchProgress(_OfTrials):
+class SearchProgress(_TrialDisplay):
     """A display on standard error, from entering to leaving: what is tried, the best so far, how many trials are left.
 
     Safe to call from several threads. ``clock`` gives seconds that only grow.
@@ -304,7 +303,7 @@ class SearchProgress(_OfTrials):
 
     def trial_started(self, configuration: str, block: int) -> None:
         with self._lock:
-            self._said = ""
+            self._message = ""
             self._first = self._clock() if self._first is None else self._first
             self._running[configuration] += 1
 
@@ -317,7 +316,7 @@ class SearchProgress(_OfTrials):
     def block_done(self, block: int, findings: Sequence[Finding] | None) -> None: ...
 
     def search_stands(self, standing: Standing) -> None:
-        """What is known after a block."""
+        """Record what is known after a block."""
         with self._lock:
             self._standing = standing
 
@@ -342,8 +341,8 @@ class SearchProgress(_OfTrials):
         if stands.best is None or stands.change is None:
             return f"{tried}{SEPARATOR}none keeps the constraints yet" if stands.tried else tried
         value = -stands.change if stands.metric.direction == "higher" else stands.change
-        said = (
+        effect = (
             change(math.exp(value), "ratio", "") if stands.as_ratio else change(value, "difference", stands.metric.unit)
         )
         title = visible_line(in_sentence(stands.metric.title))
-        return f"{tried}{SEPARATOR}best so far {self._name(stands.best)}: {title} {said}, not checked yet"
+        return f"{tried}{SEPARATOR}best so far {self._name(stands.best)}: {title} {effect}, not checked yet"

@@ -20,7 +20,6 @@ from ajuste.report.document import (
     Facts,
     Folded,
     Meanings,
-    Notes,
     Paragraph,
     Picture,
     Report,
@@ -28,18 +27,18 @@ from ajuste.report.document import (
     Subsection,
     Verdicts,
 )
-from ajuste.report.format import Labels, fixed_levels, labels_of
+from ajuste.report.format import Labels, fixed_levels, result_labels
 from ajuste.report.headline import Headline, headlines
-from ajuste.report.listings import listings_of
+from ajuste.report.listings import listing_sections
 from ajuste.report.method import (
-    MOST_NOTES,
     clock_name,
     clock_notes,
-    data_of,
+    data_section,
     environment_facts,
     left_out,
     method_facts,
     noise_sections,
+    note_sections,
     other_notes,
     settings_parts,
 )
@@ -50,15 +49,15 @@ from ajuste.report.metric_table import (
     is_screening,
     measured_metrics,
     metric_matrix,
+    metric_verdicts,
     not_supported,
-    verdicts_of,
 )
 from ajuste.report.plots.trials import small_plot
 from ajuste.report.sections import history_sections, metric_pictures, search_sections, surface_sections
-from ajuste.report.trials import excerpt_of
+from ajuste.report.trials import make_excerpt
 from ajuste.report.unsettled import unsettled_sections
 from ajuste.report.verdict_tables import effect_table, line_table, ranking_sections, verdict_table
-from ajuste.report.verdicts import LOOKS, ORDER, counted, counted_lines, effect_band, effects_of, word_badge
+from ajuste.report.verdicts import LOOKS, ORDER, counted, counted_lines, effect_band, metric_effects, word_badge
 
 IMPORTED: Final = "Imported from a bundle: others measured it, and nothing here proves how."
 _HIGHEST_LEAD: Final = 420  # CSS pixels
@@ -73,18 +72,18 @@ _TIMELINES_ABOUT: Final = (
 )
 
 
-def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
-    """Everything that is to be said of ``results``; of very many configurations, only some are shown.
+def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
+    """Return the report of ``results``; of very many configurations only some are shown.
 
     ``metrics`` are the names of those that are shown first: those that decide if none is named.
     """
-    labels = labels_of(results)
-    excerpt = excerpt_of(results)
-    shown = _compared(excerpt.results)
+    labels = result_labels(results)
+    excerpt = make_excerpt(results)
+    subset = _compared(excerpt.results)
     deciding = deciding_metrics(results)
     decided = [metric for metric in results.metrics if metric.name in deciding]
     first = [metric for metric in results.metrics if metric.name in metrics] or decided
-    found = headlines(results, labels)
+    answers = headlines(results, labels)
     pictures = {
         metric.name: metric_pictures(results, excerpt, metric, labels, f"metric-{place}")
         for place, metric in enumerate(decided)
@@ -92,20 +91,20 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
     notes = _important(results)
     noise = noise_sections(results, notes)
     lead = _lead(decided, pictures)
-    told = _figures(shown, first, labels)
-    applied = _apply(results, found)
+    figures = _figures(subset, first, labels)
+    applied = _apply(results, answers)
     sections = (
         *_answer(results),
-        *_verdicts(results, shown, first, labels),
+        *_verdicts(results, subset, first, labels),
         *ranking_sections(results, first, labels),
         *_lines(results, decided),
         *_effects(results, decided, labels),
-        *told,
+        *figures,
         *_live(results, labels),
-        *_notes(results, notes),
+        *note_sections(notes, clock_notes(results) if results.clock == "virtual" else ()),
         *noise[:-1],
         *unsettled_sections(results, labels),
-        *listings_of(shown, labels),
+        *listing_sections(subset, labels),
         *search_sections(results, labels),
         *history_sections(results, labels),
         *surface_sections(results, labels),
@@ -114,18 +113,19 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
         *_timelines(results, labels),
         *_explained(results, labels),
         *noise[-1:],
-        *_others(shown, first, labels, screening=is_screening(results)),
+        *_others(subset, first, labels, screening=is_screening(results)),
         *_about(results, labels),
         *_again(results, after_next_step=bool(applied or results.continuation)),
-        data_of(results, shown, labels),
+        data_section(results, subset, labels),
     )
     return Report(
         title=results.title,
-        headline=_live_headline(results) or (found[0].sentence if found else results.answer or "Nothing was measured."),
+        headline=_live_headline(results)
+        or (answers[0].sentence if answers else results.answer or "Nothing was measured."),
         question=results.question,
         lead=(
             *((Paragraph(IMPORTED, name="imported"),) if results.imported else ()),
-            *(Paragraph(one.sentence) for one in found[1:]),
+            *(Paragraph(answer.sentence) for answer in answers[1:]),
             _counts(results, decided),
             *applied,
             *((lead,) if lead else ()),
@@ -142,7 +142,7 @@ def _compared(results: Results) -> Results:
     tuning = results.tuning
     if tuning is None or not tuning.check_blocks:
         return results
-    checked = tuple(one for one in results.configurations if one.baseline or one.name in tuning.chosen)
+    checked = tuple(c for c in results.configurations if c.baseline or c.name in tuning.chosen)
     return results.model_copy(update={"configurations": checked})
 
 
@@ -188,31 +188,29 @@ def _explained(results: Results, labels: Labels) -> tuple[Section, ...]:
 
 
 def _counts(results: Results, decided: Sequence[Metric]) -> Block:
-    """How often each verdict was given on each deciding metric."""
     if not decided:
-        said = "No verdict yet." if len(results.configurations) > 1 else "Nothing is compared."
-        return Paragraph(said, "dim")
+        text = "No verdict yet." if len(results.configurations) > 1 else "Nothing is compared."
+        return Paragraph(text, "dim")
     return Verdicts(tuple((metric.title, _badges(results, metric.name)) for metric in decided))
 
 
 def _badges(results: Results, metric: str) -> tuple[Badge, ...]:
     if results.lines:
-        return counted_lines([one for one in results.lines if one.metric == metric and one.kind == "line"])
-    return counted((effects_of if is_screening(results) else verdicts_of)(results, metric))
+        return counted_lines([line for line in results.lines if line.metric == metric and line.kind == "line"])
+    return counted((metric_effects if is_screening(results) else metric_verdicts)(results, metric))
 
 
 def _lead(decided: Sequence[Metric], pictures: dict[str, tuple[Picture, ...]]) -> Picture | None:
-    """The plot of effects on the first metric, which stands beside the answer if it is not too high for that."""
-    own = pictures[decided[0].name] if decided else ()
-    kinds = ("-forest", "-pareto", "-lines")
-    return next(
-        (one for one in own if one.plot.height <= _HIGHEST_LEAD and any(kind in one.plot.name for kind in kinds)), None
-    )
+    for picture in pictures[decided[0].name] if decided else ():
+        of_effects = any(kind in picture.plot.name for kind in ("-forest", "-pareto", "-lines"))
+        if of_effects and picture.plot.height <= _HIGHEST_LEAD:  # a higher one leaves no room beside the answer
+            return picture
+    return None
 
 
-def _apply(results: Results, found: Sequence[Headline]) -> tuple[CommandBlock, ...]:
+def _apply(results: Results, answers: Sequence[Headline]) -> tuple[CommandBlock, ...]:
     """The command that puts the best configuration to use, where one is better and all of it can be set."""
-    winner = next((one.winner for one in found[:1]), "")
+    winner = next((answer.winner for answer in answers[:1]), "")
     can_be_set = {explained.name for explained in results.explained if explained.where}
     if (
         not winner
@@ -229,7 +227,6 @@ def _apply(results: Results, found: Sequence[Headline]) -> tuple[CommandBlock, .
 
 
 def _facts(results: Results) -> str:
-    """How much was measured, and how."""
     blocks = (results.counted_blocks,) if results.blocks else ()
     configurations = count_of(len(results.configurations), "configuration")
     if results.elsewhere:
@@ -238,8 +235,8 @@ def _facts(results: Results) -> str:
         return " · ".join((configurations, *blocks, values, f"from {formats}", "measured elsewhere"))
     trials = results.tally.words("slice" if results.live else "trial")
     stopped = visible_line(results.stopped_because).rstrip(".").removeprefix("stopped ")
-    said = (configurations, *blocks, trials, clock_name(results), f"seed {results.seed}", f"stopped: {stopped}")
-    return " · ".join(said)
+    facts = (configurations, *blocks, trials, clock_name(results), f"seed {results.seed}", f"stopped: {stopped}")
+    return " · ".join(facts)
 
 
 def _answer(results: Results) -> tuple[Section, ...]:
@@ -249,9 +246,9 @@ def _answer(results: Results) -> tuple[Section, ...]:
     return (Section(title, (Paragraph(results.answer, name="answer"),), "answer-section", depth="detail"),)
 
 
-def _verdicts(results: Results, shown: Results, metrics: Sequence[Metric], labels: Labels) -> tuple[Section, ...]:
+def _verdicts(results: Results, subset: Results, metrics: Sequence[Metric], labels: Labels) -> tuple[Section, ...]:
     no_slices = results.live is not None and not results.live.slices
-    table = None if is_screening(results) or no_slices else verdict_table(shown, metrics, labels, "verdicts")
+    table = None if is_screening(results) or no_slices else verdict_table(subset, metrics, labels, "verdicts")
     if table is None:
         return ()
     fixed = "".join(f" {line} everywhere." for line in fixed_levels(labels))
@@ -267,8 +264,8 @@ def _verdicts(results: Results, shown: Results, metrics: Sequence[Metric], label
 def _meanings(results: Results) -> Meanings:
     deciding = deciding_metrics(results)
     compared = (*results.lines, *results.effects) if is_screening(results) else (*results.verdicts, *results.effects)
-    said = {finding.verdict for finding in compared if finding.metric in deciding}
-    return Meanings(tuple((word_badge(word), LOOKS[word].meaning) for word in ORDER if word in said))
+    words = {finding.verdict for finding in compared if finding.metric in deciding}
+    return Meanings(tuple((word_badge(word), LOOKS[word].meaning) for word in ORDER if word in words))
 
 
 def _lines(results: Results, decided: Sequence[Metric]) -> tuple[Section, ...]:
@@ -295,35 +292,28 @@ def _effects(results: Results, decided: Sequence[Metric], labels: Labels) -> tup
     return (Section("What each factor does", (table, *meanings), "effects", "Factors", about),)
 
 
-def _figures(shown: Results, first: Sequence[Metric], labels: Labels) -> tuple[Section, ...]:
+def _figures(subset: Results, first: Sequence[Metric], labels: Labels) -> tuple[Section, ...]:
     """Of metrics that have no verdicts: of those that are wanted, or where nothing is compared."""
-    if is_screening(shown):
+    if is_screening(subset):
         return ()
-    wanted = [metric for metric in first if not verdicts_of(shown, metric.name)] if first else measured_metrics(shown)
+    wanted = (
+        [metric for metric in first if not metric_verdicts(subset, metric.name)] if first else measured_metrics(subset)
+    )
     if not wanted:
         return ()
-    if len(shown.configurations) == 1:
-        [only] = shown.configurations
-        known = [one for one in wanted if one.name in only.metrics and only.metrics[one.name].low is not None]
-        parts = tuple(described(shown, only, metric, labels) for metric in known or wanted)
+    if len(subset.configurations) == 1:
+        [only] = subset.configurations
+        known = [m for m in wanted if m.name in only.metrics and only.metrics[m.name].low is not None]
+        parts = tuple(described(subset, only, metric, labels) for metric in known or wanted)
         return (Section("Figures", parts, "figures-section", "Figures"),)
-    table = metric_matrix(shown, wanted, labels, "wanted")
+    table = metric_matrix(subset, wanted, labels, "wanted")
     return (Section("Figures", (table,), "figures-section", "Figures", "Mean ± standard deviation."),)
 
 
-def _notes(results: Results, notes: tuple[str, ...]) -> tuple[Section, ...]:
-    """The ``notes``; what a virtual clock means the headline says, and this in full where details are asked for."""
-    clock = clock_notes(results) if results.clock == "virtual" else ()
-    blocks = (Notes(notes, most=MOST_NOTES), Notes(clock, verbose=True))
-    there = tuple(block for block in blocks if block.texts)
-    return (Section("Notes", there, "notes"),) if there else ()
-
-
 def _important(results: Results) -> tuple[str, ...]:
-    """What a reader must know before using the figures, the most important first."""
-    found = [f"{visible_line(e.name)} = {visible_line(e.initial_value)}" for e in results.explained if e.initial_value]
-    named = found and any(factor.name == SETTINGS_FACTOR for factor in results.factors)
-    current = (f"Values before the run: {', '.join(found)}.",) if named else ()
+    values = [f"{visible_line(e.name)} = {visible_line(e.initial_value)}" for e in results.explained if e.initial_value]
+    named = values and any(factor.name == SETTINGS_FACTOR for factor in results.factors)
+    current = (f"Values before the run: {', '.join(values)}.",) if named else ()
     inference = (results.elsewhere.inference,) if results.elsewhere and len(results.configurations) > 1 else ()
     emulated = () if results.clock == "virtual" else clock_notes(results)
     return (*_changed_levels(results), *left_out(results), *emulated, *inference, *other_notes(results), *current)
@@ -340,13 +330,12 @@ def _changed_levels(results: Results) -> Iterator[str]:
 def _metrics(
     decided: Sequence[Metric], pictures: dict[str, tuple[Picture, ...]], lead: Picture | None
 ) -> tuple[Section, ...]:
-    """The pictures of each deciding metric."""
-    found: list[Section] = []
+    sections: list[Section] = []
     for place, metric in enumerate(decided):
-        own = tuple(picture for picture in pictures[metric.name] if picture is not lead)
-        if own:
-            found.append(Section(metric.title, own, f"section-{place}", "" if found else "Trials", metric.what))
-    return tuple(found)
+        rest = tuple(picture for picture in pictures[metric.name] if picture is not lead)
+        if rest:
+            sections.append(Section(metric.title, rest, f"section-{place}", "" if sections else "Trials", metric.what))
+    return tuple(sections)
 
 
 def _timelines(results: Results, labels: Labels) -> tuple[Section, ...]:
@@ -360,19 +349,20 @@ def _timelines(results: Results, labels: Labels) -> tuple[Section, ...]:
     return (Section("Timelines", (Picture(plot, "Timelines"),), "timelines-section", "Timelines", _TIMELINES_ABOUT),)
 
 
-def _others(shown: Results, first: Sequence[Metric], labels: Labels, *, screening: bool) -> tuple[Section, ...]:
-    """What is known of all the other metrics."""
-    told = {metric.name for metric in first} if not screening else set()
-    others = [metric for metric in shown.metrics if metric.name not in told]
-    measured = [metric for metric in measured_metrics(shown) if metric.name not in told]
-    if not first and len(shown.configurations) > 1:
+def _others(subset: Results, first: Sequence[Metric], labels: Labels, *, screening: bool) -> tuple[Section, ...]:
+    covered = {metric.name for metric in first} if not screening else set()
+    others = [metric for metric in subset.metrics if metric.name not in covered]
+    measured = [metric for metric in measured_metrics(subset) if metric.name not in covered]
+    if not first and len(subset.configurations) > 1:
         measured = []
-    small = [small_plot(shown, metric, labels, f"small-{place}") for place, metric in enumerate(others)]
+    small = [small_plot(subset, metric, labels, f"small-{place}") for place, metric in enumerate(others)]
     plots = tuple(Picture(plot) for plot in small if plot is not None)
-    effects = verdict_table(shown, [*first, *described_with_effects(shown)] if screening else others, labels, "others")
+    effects = verdict_table(
+        subset, [*first, *described_with_effects(subset)] if screening else others, labels, "others"
+    )
     blocks: tuple[Block, ...] = (
-        *((metric_matrix(shown, measured, labels, "metrics"),) if measured else ()),
-        *(Paragraph(line, "dim") for line in not_supported(shown)),
+        *((metric_matrix(subset, measured, labels, "metrics"),) if measured else ()),
+        *(Paragraph(line, "dim") for line in not_supported(subset)),
         *((Folded("Plots", plots),) if plots else ()),
         *((Folded("Effects", (effects,)),) if effects is not None else ()),
     )

@@ -14,7 +14,7 @@ from ajuste.model.scheduling import Part, Recording, Spread
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.costs import called_in, cost_sentences, cost_tables
 from ajuste.report.document import Block, Column, Folded, Paragraph, Picture, Report, Row, Section, Table
-from ajuste.report.format import NOTHING, Labels, labels_of, number, shown_as
+from ajuste.report.format import NOTHING, Labels, common_format, number, result_labels
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain, scatter
 from ajuste.report.plots.trials import configuration_marks
 
@@ -48,19 +48,19 @@ Pair = list[tuple[Recording, Mark, str]]
 def scheduling_plots(
     results: Results, explanation: Explanation, called: tuple[str, ...], name: str
 ) -> tuple[Plot, ...]:
-    """None where something was not recorded. ``called`` are baseline and configuration."""
+    """Return the plots of both recordings; empty if one is missing. ``called`` are baseline and configuration."""
     marks = configuration_marks(results)
     both = (explanation.baseline, explanation.own)
     pair = [
-        (one.recording, marks[one.configuration], words)
-        for one, words in zip(both, called, strict=True)
-        if one.recording is not None and one.configuration in marks
+        (trial.recording, marks[trial.configuration], words)
+        for trial, words in zip(both, called, strict=True)
+        if trial.recording is not None and trial.configuration in marks
     ]
     if len(pair) < len(both):
         return ()
     legend = tuple(
-        LegendEntry(words + (" (baseline)" if place == 0 else ""), "square", own.role)
-        for place, (_, own, words) in enumerate(pair)
+        LegendEntry(words + (" (baseline)" if place == 0 else ""), "square", mark.role)
+        for place, (_, mark, words) in enumerate(pair)
     )
     plots = (
         _causes(pair, f"{name}-causes", legend),
@@ -72,56 +72,57 @@ def scheduling_plots(
 
 
 def _causes(pair: Pair, name: str, legend: tuple[LegendEntry, ...]) -> Plot:
-    shown = [cause for cause in CAUSES if any(getattr(one.workload.switches, cause) for one, _, _ in pair)]
-    counts = [[getattr(one.workload.switches, cause) for cause in shown] for one, _, _ in pair]
-    both = [" → ".join(number(own[place], 0) for own in counts) for place in range(len(shown))]
-    said = (f"{CAUSES[cause]} {words}" for cause, words in zip(shown, both, strict=True))
+    causes = [cause for cause in CAUSES if any(getattr(recording.workload.switches, cause) for recording, _, _ in pair)]
+    counts = [[getattr(recording.workload.switches, cause) for cause in causes] for recording, _, _ in pair]
+    both = [" → ".join(number(trial_counts[place], 0) for trial_counts in counts) for place in range(len(causes))]
+    texts = (f"{CAUSES[cause]} {words}" for cause, words in zip(causes, both, strict=True))
     return Plot(
         name=name,
         title="Why the workload's tasks left the CPU, number of switches",
-        description=f"Switches by cause, {' and '.join(words for _, _, words in pair)}: {', '.join(said)}.",
+        description=f"Switches by cause, {' and '.join(words for _, _, words in pair)}: {', '.join(texts)}.",
         figure=figure(
             [
-                _bars(own, [place + _APART * (2 * side - 1) for place in range(len(shown))], mark, words)
-                for side, (own, (_, mark, words)) in enumerate(zip(counts, pair, strict=True))
+                _bars(trial_counts, [place + _APART * (2 * side - 1) for place in range(len(causes))], mark, words)
+                for side, (trial_counts, (_, mark, words)) in enumerate(zip(counts, pair, strict=True))
             ],
             xaxis={"range": [0, 1.05 * max(1, *itertools.chain(*counts))], "nticks": 4},
             yaxis={
                 "tickmode": "array",
-                "tickvals": list(range(len(shown))),
-                "ticktext": [f"{CAUSES[cause]}<br>{words}" for cause, words in zip(shown, both, strict=True)],
-                "range": [len(shown) - 0.5, -0.5],
+                "tickvals": list(range(len(causes))),
+                "ticktext": [f"{CAUSES[cause]}<br>{words}" for cause, words in zip(causes, both, strict=True)],
+                "range": [len(causes) - 0.5, -0.5],
                 "showgrid": False,
             },
         ),
-        height=60 + _ROW * max(2, len(shown)),
+        height=60 + _ROW * max(2, len(causes)),
         legend=legend,
     )
 
 
-def _bars(counts: list[int], places: list[float], own: Mark, words: str) -> dict[str, Any]:
-    """Thick lines from 0, one for each count."""
+def _bars(counts: list[int], places: list[float], mark: Mark, words: str) -> dict[str, Any]:
     return scatter(
         "lines",
         [end for count in counts for end in (0, count, None)],
         [end for place in places for end in (place, place, None)],
         [f"<b>{plain(words)}</b><br>{number(count, 0)}" for count in counts for _ in range(3)],
-        line={"color": own.colour, "width": _BAR},
+        line={"color": mark.colour, "width": _BAR},
     )
 
 
 def _durations(
-    pair: Pair, of: str, title: str, counted: str, name: str, legend: tuple[LegendEntry, ...]
+    pair: Pair, field: str, title: str, counted: str, name: str, legend: tuple[LegendEntry, ...]
 ) -> Plot | None:
-    """``None`` where there are so few that each could be told."""
-    spreads: list[tuple[Spread, Mark, str]] = [(getattr(one.workload, of), own, words) for one, own, words in pair]
+    """``None`` for so few that there is no distribution."""
+    spreads: list[tuple[Spread, Mark, str]] = [
+        (getattr(recording.workload, field), mark, words) for recording, mark, words in pair
+    ]
     if max(spread.count for spread, _, _ in spreads) < _FEW:
         return None
     floor = min(50 / spread.count for spread, _, _ in spreads if spread.count)  # half of what one is
-    traces = [_outline(*_shares(spread, floor), own, words) for spread, own, words in spreads]
+    traces = [_outline(*_shares(spread, floor), mark, words) for spread, mark, words in spreads]
     ends = [end for trace in traces for end in (trace["x"][:1] + trace["x"][-1:])]
     ticks = {at: words for at, words in _TICKS_NS.items() if min(ends) / 1.25 <= at <= max(ends) * 1.25}
-    said = "; ".join(
+    summary = "; ".join(
         f"{words}: {number(spread.count, 0)} {counted}, median {number(spread.p50_ns / 1000, 1)} µs, p95 "
         f"{number(spread.p95_ns / 1000, 1)} µs, longest {number(spread.max_ns / 1000, 1)} µs"
         for spread, _, words in spreads
@@ -129,7 +130,7 @@ def _durations(
     return Plot(
         name=name,
         title=f"{title}, share of the {counted}, logarithmic",
-        description=f"{title}. {said}.",
+        description=f"{title}. {summary}.",
         figure=figure(
             traces,
             xaxis={
@@ -171,11 +172,11 @@ def _next_class(begin: float) -> float:
 
 def _queue(pair: Pair, name: str, legend: tuple[LegendEntry, ...]) -> Plot:
     traces = []
-    for one, own, words in pair:
-        whole = sum(lasted for _, lasted in one.queue) or 1
-        by_length = {length: 100 * lasted / whole for length, lasted in one.queue}
+    for recording, mark, words in pair:
+        whole = sum(lasted for _, lasted in recording.queue) or 1
+        by_length = {length: 100 * lasted / whole for length, lasted in recording.queue}
         lengths = range(max(by_length, default=0) + 2)
-        traces.append(_outline([n - 0.5 for n in lengths], [by_length.get(n, 0.0) for n in lengths], own, words))
+        traces.append(_outline([n - 0.5 for n in lengths], [by_length.get(n, 0.0) for n in lengths], mark, words))
     return Plot(
         name=name,
         title="Runnable tasks per CPU, share of the time",
@@ -190,14 +191,14 @@ def _queue(pair: Pair, name: str, legend: tuple[LegendEntry, ...]) -> Plot:
     )
 
 
-def _outline(edges: list[float], shares: list[float], own: Mark, words: str) -> dict[str, Any]:
+def _outline(edges: list[float], shares: list[float], mark: Mark, words: str) -> dict[str, Any]:
     """A histogram's upper edge: each share from its edge to the next."""
     return scatter(
         "lines",
         [edges[0], *(edge for edge in edges[1:] for _ in range(2))] if edges else [],
         [share for share in shares for _ in range(2)][:-1],
         f"<b>{plain(words)}</b>",
-        line={"width": 2, "color": own.colour},
+        line={"width": 2, "color": mark.colour},
         hoverinfo="y+text",
     )
 
@@ -210,7 +211,7 @@ _QUANTILES: Final = (("median", "p50_ns", 1), ("p95", "p95_ns", 20), ("p99", "p9
 
 
 def scheduling_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """A section for each explanation of ``results``."""
+    """Return a section for each explanation of ``results``."""
     several = len(results.explanations) > 1
     return tuple(
         _section(results, _in_words(explanation, results, labels), labels, f"scheduling-{place}", several=several)
@@ -219,15 +220,15 @@ def scheduling_sections(results: Results, labels: Labels) -> tuple[Section, ...]
 
 
 def explanation_report(results: Results, explanation: Explanation, *, verbose: bool = False) -> Report:
-    """What is known of one configuration: all of it if ``verbose``, or else a screenful."""
-    labels = labels_of(results)
+    """Return what is known of one configuration: all of it if ``verbose``, or else a screenful."""
+    labels = result_labels(results)
     explanation = _in_words(explanation, results, labels)
     section = _section(results, explanation, labels, "scheduling", several=False)
     costs = explanation.costs
-    said = (*explanation.sentences, *(cost_sentences(costs) if costs else ()))
+    sentences = (*explanation.sentences, *(cost_sentences(costs) if costs else ()))
     if not verbose:
-        said = (*explanation.sentences, *(costs.sentences[:1] if costs else ()))
-    first, *others = said or explanation.notes or ("Nothing was recorded.",)
+        sentences = (*explanation.sentences, *(costs.sentences[:1] if costs else ()))
+    first, *others = sentences or explanation.notes or ("Nothing was recorded.",)
     lead = tuple(Paragraph(sentence) for sentence in others)
     tables = [table for block in section.blocks if isinstance(block, Folded) for table in block.blocks]
     tables += cost_tables(costs, called_in(results, explanation, labels)) if costs else ()
@@ -239,7 +240,6 @@ def explanation_report(results: Results, explanation: Explanation, *, verbose: b
 
 
 def _changed(tables: Sequence[Block]) -> Section:
-    """The rows of the first table that differ."""
     more = Paragraph("All tables with --verbose, pictures in the report.")
     whole = next((table for table in tables if isinstance(table, Table)), None)
     rows = [row for group in whole.groups for row in group.rows] if whole else []
@@ -252,10 +252,10 @@ def _changed(tables: Sequence[Block]) -> Section:
 def _section(results: Results, explanation: Explanation, labels: Labels, name: str, *, several: bool) -> Section:
     called = called_in(results, explanation, labels)
     tables = _tables(explanation, (f"{called[0]} (baseline)", called[1]))
-    said = explanation.sentences or explanation.notes
+    sentences = explanation.sentences or explanation.notes
     notes = explanation.notes if explanation.sentences else ()
     blocks: tuple[Block, ...] = (
-        *map(Paragraph, said),
+        *map(Paragraph, sentences),
         *(Picture(plot, called[1]) for plot in scheduling_plots(results, explanation, called, name)),
         *(Folded(table.title, (table,)) for table in tables),
         *(Paragraph(note, "dim", detail=True) for note in notes),
@@ -266,26 +266,28 @@ def _section(results: Results, explanation: Explanation, labels: Labels, name: s
 
 def _in_words(explanation: Explanation, results: Results, labels: Labels) -> Explanation:
     """The same with configurations by their settings: ``base_slice_ns = 3 ms`` for ``base_slice_ns=3000000``."""
-    settings = {one.name: labels.setting(one) for one in results.configurations if "=" in one.name}
-    names = {one.configuration for one in (explanation.baseline, explanation.own)} & settings.keys()
+    settings = {c.name: labels.setting(c) for c in results.configurations if "=" in c.name}
+    names = {trial.configuration for trial in (explanation.baseline, explanation.own)} & settings.keys()
     if not names:
         return explanation
     name = re.compile(rf"(?<![^\s(])({'|'.join(map(re.escape, names))})(?![^\s,:)])")
 
-    def said(texts: Sequence[str]) -> tuple[str, ...]:
-        return tuple(name.sub(lambda found: settings[found[0]], text) for text in texts)
+    def with_settings(texts: Sequence[str]) -> tuple[str, ...]:
+        return tuple(name.sub(lambda match: settings[match[0]], text) for text in texts)
 
-    return explanation.model_copy(update={"sentences": said(explanation.sentences), "notes": said(explanation.notes)})
+    return explanation.model_copy(
+        update={"sentences": with_settings(explanation.sentences), "notes": with_settings(explanation.notes)}
+    )
 
 
 def _tables(explanation: Explanation, heads: tuple[str, ...]) -> tuple[Table, ...]:
-    recordings = [one.recording for one in (explanation.baseline, explanation.own) if one.recording is not None]
+    recordings = [trial.recording for trial in (explanation.baseline, explanation.own) if trial.recording is not None]
     if len(recordings) < 2:
         return ()
     return (
         _table("What the workload did", heads, _figures(recordings, explanation)),
-        *_named("CPU time by task", heads, recordings, _shares_of),
-        *_named("Preemptions by task", heads, recordings, _preemptions_of),
+        *_named("CPU time by task", heads, recordings, _cpu_shares),
+        *_named("Preemptions by task", heads, recordings, _preemption_counts),
     )
 
 
@@ -294,26 +296,26 @@ def _table(title: str, heads: tuple[str, ...], rows: tuple[Row, ...]) -> Table:
 
 
 def _figures(recordings: list[Recording], explanation: Explanation) -> tuple[Row, ...]:
-    workloads = [one.workload for one in recordings]
+    workloads = [recording.workload for recording in recordings]
     trials: tuple[Recorded, ...] = (explanation.baseline, explanation.own)
     return (
-        _times("Elapsed time", [one.wall_ns or 0 for one in trials]),
-        _counts("Tasks", [one.tasks for one in workloads]),
-        _counts("Switches", [one.switches.total for one in workloads]),
+        _times("Elapsed time", [trial.wall_ns or 0 for trial in trials]),
+        _counts("Tasks", [workload.tasks for workload in workloads]),
+        _counts("Switches", [workload.switches.total for workload in workloads]),
         *(
-            _counts(f"– {words}", [getattr(one.switches, name) for one in workloads])
+            _counts(f"– {words}", [getattr(workload.switches, name) for workload in workloads])
             for name, words in CAUSES.items()
-            if any(getattr(one.switches, name) for one in workloads)
+            if any(getattr(workload.switches, name) for workload in workloads)
         ),
-        _counts("Wake-ups", [one.wakeups for one in workloads]),
-        _counts("Migrations", [one.migrations for one in workloads]),
-        _times("Run, mean", [one.runs.mean_ns for one in workloads]),
+        _counts("Wake-ups", [workload.wakeups for workload in workloads]),
+        _counts("Migrations", [workload.migrations for workload in workloads]),
+        _times("Run, mean", [workload.runs.mean_ns for workload in workloads]),
         *(
-            _times(f"Run, {words}", _quantiles([one.runs for one in workloads], name, least))
+            _times(f"Run, {words}", _quantiles([workload.runs for workload in workloads], name, least))
             for words, name, least in _QUANTILES
         ),
         *(
-            _times(f"Wake-up to run, {words}", _quantiles([one.latency for one in workloads], name, least))
+            _times(f"Wake-up to run, {words}", _quantiles([workload.latency for workload in workloads], name, least))
             for words, name, least in _QUANTILES
         ),
     )
@@ -333,22 +335,23 @@ def _times(title: str, values_ns: list[float] | list[int]) -> Row:
 
 
 def _time(value_ns: float) -> str:
-    return shown_as([value_ns], "ns").with_unit(value_ns) if value_ns else NOTHING
+    return common_format([value_ns], "ns").with_unit(value_ns) if value_ns else NOTHING
 
 
-_Of = Callable[[Recording], dict[str, str]]
+_TaskFigures = Callable[[Recording], dict[str, str]]
 
 
-def _named(title: str, heads: tuple[str, ...], recordings: list[Recording], of: _Of) -> tuple[Table, ...]:
-    """What is told by name: the greatest of both."""
-    found = [of(recording) for recording in recordings]
-    names = list(dict.fromkeys(name for own in found for name in list(own)[:_MOST_LINES]))
-    if not names:
-        return ()
-    return (_table(title, heads, tuple(Row((name, *(own.get(name, NOTHING) for own in found))) for name in names)),)
+def _named(
+    title: str, heads: tuple[str, ...], recordings: list[Recording], task_figures: _TaskFigures
+) -> tuple[Table, ...]:
+    """The largest entries of either trial."""
+    both = [task_figures(recording) for recording in recordings]
+    names = dict.fromkeys(name for figures in both for name in list(figures)[:_MOST_LINES])
+    rows = tuple(Row((name, *(figures.get(name, NOTHING) for figures in both))) for name in names)
+    return (_table(title, heads, rows),) if rows else ()
 
 
-def _shares_of(recording: Recording) -> dict[str, str]:
+def _cpu_shares(recording: Recording) -> dict[str, str]:
     whole = max(1, recording.covered_ns * recording.cpus)
     shares = {
         f"{visible_line(share.command)}, of {_PARTS[share.part]}": f"{number(100 * share.run_ns / whole, 2)} %"
@@ -357,8 +360,8 @@ def _shares_of(recording: Recording) -> dict[str, str]:
     return shares | {"nobody": f"{number(100 * recording.idle_ns / whole, 2)} %"} if recording.idle_ns else shares
 
 
-def _preemptions_of(recording: Recording) -> dict[str, str]:
+def _preemption_counts(recording: Recording) -> dict[str, str]:
     return {
-        f"{visible_line(one.preempted)} by {visible_line(one.by)}, of {_PARTS[one.part]}": count_of(one.count, "time")
-        for one in recording.preemptions
+        f"{visible_line(p.preempted)} by {visible_line(p.by)}, of {_PARTS[p.part]}": count_of(p.count, "time")
+        for p in recording.preemptions
     }

@@ -12,15 +12,15 @@ from ajuste.model.tuning import Tuning
 from ajuste.model.wording import change, count_of, in_sentence, listed, percent, visible_line
 from ajuste.report.document import Block, Paragraph, Picture, Section
 from ajuste.report.format import Labels
-from ajuste.report.metric_table import is_screening, verdicts_of
+from ajuste.report.metric_table import is_screening, metric_verdicts
 from ajuste.report.plots.curve import curve_plot, predicted_plot
 from ajuste.report.plots.factor_effects import interaction_plots, pareto_plots
 from ajuste.report.plots.forest import forest_plots, lines_plot
-from ajuste.report.plots.heatmap import correlation_plot, heatmap_plot, rho_of, strongest
+from ajuste.report.plots.heatmap import correlation_plot, correlation_text, heatmap_plot, strongest
 from ajuste.report.plots.history import history_plot, line_name
 from ajuste.report.plots.plot import Plot
 from ajuste.report.plots.search import front_plot, importance_plot, search_history_plot, search_map
-from ajuste.report.plots.surface_curves import View, in_words, surface_curves, view_of
+from ajuste.report.plots.surface_curves import View, in_words, surface_curves, surface_view
 from ajuste.report.plots.trials import trials_plot
 from ajuste.report.trials import Excerpt
 
@@ -29,7 +29,7 @@ _MOST_CORRELATED: Final = 2
 
 
 def surface_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """A section for each combination of the other factors' levels; nothing where no numeric factors span a surface."""
+    """Return a section for each combination of the other factors' levels; empty without numeric factors."""
     return tuple(
         Section(_title(views[0]), tuple(_blocks(views, place)), f"surface-{place}", "Surface" if place == 0 else "")
         for place, views in enumerate(_groups(results, labels))
@@ -37,9 +37,9 @@ def surface_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
 
 
 def _blocks(views: Sequence[View], place: int) -> Iterator[Block]:
-    said = [list(_said(view)) for view in views if view.surface.deciding]
-    yield from (Paragraph(sentences[0]) for sentences in said if sentences)
-    yield from (Paragraph(sentence, detail=True) for sentences in said for sentence in sentences[1:])
+    by_view = [list(_surface_sentences(view)) for view in views if view.surface.deciding]
+    yield from (Paragraph(sentences[0]) for sentences in by_view if sentences)
+    yield from (Paragraph(sentence, detail=True) for sentences in by_view for sentence in sentences[1:])
     yield from map(Picture, _plots(views, f"surface-{place}"))
 
 
@@ -47,13 +47,13 @@ def _groups(results: Results, labels: Labels) -> list[list[View]]:
     """The surfaces with the same levels of the other factors."""
     groups: dict[tuple[tuple[str, str], ...], list[View]] = {}
     for surface in results.surfaces:
-        groups.setdefault(tuple(surface.fixed.items()), []).append(view_of(results, surface, labels, {}))
+        groups.setdefault(tuple(surface.fixed.items()), []).append(surface_view(results, surface, labels, {}))
     return list(groups.values())
 
 
 def _plots(views: Sequence[View], name: str) -> Iterator[Plot]:
     deciding = [view for view in views if view.surface.deciding]
-    yield from _own_plots(deciding, name)
+    yield from _deciding_plots(deciding, name)
     yield from _explaining_plots([view for view in views if not view.surface.deciding], f"{name}-why")
     if not views[0].surface.fixed:
         yield from _correlation_plots(deciding, name)
@@ -65,7 +65,7 @@ def _title(view: View) -> str:
     return f"Over {factors}" + (f", with {listed(fixed)}" if fixed else "")
 
 
-def _own_plots(views: Sequence[View], name: str) -> Iterator[Plot]:
+def _deciding_plots(views: Sequence[View], name: str) -> Iterator[Plot]:
     from ajuste.report.plots.surface_map import surface_map  # Few reports need NumPy.
 
     for place, view in enumerate(views):
@@ -75,7 +75,6 @@ def _own_plots(views: Sequence[View], name: str) -> Iterator[Plot]:
 
 
 def _explaining_plots(views: Sequence[View], name: str) -> Iterator[Plot]:
-    """The same picture of each beside each other."""
     from ajuste.report.plots.surface_map import surface_map  # Few reports need NumPy.
 
     maps = [surface_map(view, f"{name}-{place}-map") for place, view in enumerate(views)]
@@ -88,15 +87,15 @@ def _explaining_plots(views: Sequence[View], name: str) -> Iterator[Plot]:
 
 
 def _correlation_plots(views: Sequence[View], name: str) -> list[Plot]:
-    found = (correlation_plot(v.results, v.metric, f"{name}-{at}-correlation") for at, v in enumerate(views))
-    return [plot for plot in found if plot is not None]
+    plots = (correlation_plot(v.results, v.metric, f"{name}-{at}-correlation") for at, v in enumerate(views))
+    return [plot for plot in plots if plot is not None]
 
 
 def _along(view: View) -> range:
     return range(len(view.surface.axes))
 
 
-def _said(view: View) -> Iterator[str]:
+def _surface_sentences(view: View) -> Iterator[str]:
     title = visible_line(view.metric.title)
     if view.surface.flat:
         yield _flat(view, title)
@@ -124,8 +123,8 @@ def _rounded_up(share: float) -> float:
 
 def _best(view: View, surface: Surface, title: str) -> str:
     best = next(point for point in surface.points if point.configuration == surface.best)
-    against = next((v for v in verdicts_of(view.results, surface.metric) if v.configuration == surface.best), None)
-    figures = [view.shown.with_unit(best.value)]
+    against = next((v for v in metric_verdicts(view.results, surface.metric) if v.configuration == surface.best), None)
+    figures = [view.fmt.with_unit(best.value)]
     if against is not None and against.estimate is not None:
         figures.append(f"{against.effect} against the baseline")
     text = f"{title}: best at {_settings(view, best.configuration)} ({', '.join(figures)})."
@@ -136,8 +135,8 @@ def _best(view: View, surface: Surface, title: str) -> str:
         return f"{text} Every other {_noun(view)} is worse."
     named = "; ".join(view.name(name) for name in others[:_MOST_NAMED])
     more = f"; and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-    told = count_of(len(others), f"other {_noun(view)}")
-    return f"{text} Not distinguishable from it: {told} ({named}{more})."
+    counted = count_of(len(others), f"other {_noun(view)}")
+    return f"{text} Not distinguishable from it: {counted} ({named}{more})."
 
 
 def _noun(view: View) -> str:
@@ -155,19 +154,23 @@ def _regions(view: View, place: int) -> str:
     axis = view.surface.axes[place]
     chosen = view.surface.best or view.surface.points[0].configuration
     levels = view.configurations[chosen].levels
-    own = [c for c in view.surface.curves if c.along == axis.factor and all(levels[f] == x for f, x in c.fixed.items())]
-    if not own or not own[0].regions:
+    curves = [
+        c for c in view.surface.curves if c.along == axis.factor and all(levels[f] == x for f, x in c.fixed.items())
+    ]
+    if not curves or not curves[0].regions:
         return ""
-    fixed = [f"{view.factor(f)} = {view.labels.level(f, level)}" for f, level in own[0].fixed.items()]
-    said = ", ".join(in_words(view, axis, region) for region in own[0].regions)
-    return f"Along {view.factor(axis.factor)}{f', with {listed(fixed)}' if fixed else ''}: {said}."
+    fixed = [f"{view.factor(f)} = {view.labels.level(f, level)}" for f, level in curves[0].fixed.items()]
+    text = ", ".join(in_words(view, axis, region) for region in curves[0].regions)
+    return f"Along {view.factor(axis.factor)}{f', with {listed(fixed)}' if fixed else ''}: {text}."
 
 
 def _goes_along(view: View, title: str) -> Iterator[str]:
     titles = {metric.name: visible_line(metric.title) for metric in view.results.metrics}
-    for one in strongest(view.results, view.metric)[:_MOST_CORRELATED]:
-        how = "rise and fall together" if one.rho > 0 else "move in opposite directions"
-        yield f"{title} and {in_sentence(titles[one.other])} {how} over the {one.n} configurations ({rho_of(one)})."
+    for correlation in strongest(view.results, view.metric)[:_MOST_CORRELATED]:
+        other = in_sentence(titles[correlation.other])
+        how = "rise and fall together" if correlation.rho > 0 else "move in opposite directions"
+        text = correlation_text(correlation)
+        yield f"{title} and {other} {how} over the {correlation.n} configurations ({text})."
 
 
 # What is told of versions of the kernel: where a metric changed, in sentences and pictures.
@@ -177,13 +180,13 @@ HISTORY_TITLE = "Through the versions"
 
 
 def history_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """One section with a picture of each metric; nothing where no versions are compared."""
+    """Return a section with a picture of each metric; empty if no versions are compared."""
     groups = _by_metric(results)
     if not groups:
         return ()
     plots = (history_plot(results, histories, labels, f"history-{place}") for place, histories in enumerate(groups))
-    said = map(Paragraph, _history_sentences(results, labels))
-    return (Section(HISTORY_TITLE, (*said, *map(Picture, plots)), "history", "Versions"),)
+    paragraphs = map(Paragraph, _history_sentences(results, labels))
+    return (Section(HISTORY_TITLE, (*paragraphs, *map(Picture, plots)), "history", "Versions"),)
 
 
 def _by_metric(results: Results) -> list[list[History]]:
@@ -200,31 +203,31 @@ def _history_sentences(results: Results, labels: Labels) -> Iterator[str]:
             metric = metrics[history.metric]
             of = f" ({line_name(history, labels)})" if len(histories) > 1 else ""
             title = f"{visible_line(metric.title)}{of}"
-            yield f"{title}: {_history_said(history, results.smallest_effect, metric.unit)}"
+            yield f"{title}: {_history_text(history, results.smallest_effect, metric.unit)}"
 
 
-def _history_said(history: History, smallest_effect: float, unit: str) -> str:
+def _history_text(history: History, smallest_effect: float, unit: str) -> str:
     first, last = history.points[0].version, history.points[-1].version
     if not history.known:
         return f"not yet precise enough to locate a change from {first} to {last}."
     if not history.changes:
         return f"no change of more than {percent(smallest_effect)} from {first} to {last}."
-    changes = listed([_change(history, one, unit) for one in history.changes])
+    changes = listed([_change(history, step, unit) for step in history.changes])
     return f"{count_of(len(history.changes), 'change')}: {changes}."
 
 
-def _change(history: History, one: VersionChange, unit: str) -> str:
+def _change(history: History, step: VersionChange, unit: str) -> str:
     scheduler = {point.version: point.scheduler for point in history.points}
-    old, new = scheduler[one.before], scheduler[one.after]
+    old, new = scheduler[step.before], scheduler[step.after]
     also = f", where {new} replaced {old}," if old != new else ""
-    return f"from {one.before} to {one.after}{also} by {change(one.change, history.scale, unit)}"
+    return f"from {step.before} to {step.after}{also} by {change(step.change, history.scale, unit)}"
 
 
 # What is told of a search besides its verdict: how it went, where it looked, which settings matter.
 
 
 def search_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """The section on the search; nothing where none was made."""
+    """Return the section on the search; empty if there was none."""
     tuning = results.tuning
     if tuning is None:
         return ()
@@ -237,12 +240,11 @@ def search_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
         importance_plot(tuning, metrics[0]),
     )
     drawn = tuple(plot for plot in plots if plot is not None)
-    said = map(Paragraph, _search_sentences(tuning))
-    return (Section("The search", (*said, *map(Picture, drawn)), "search", "Search"),)
+    paragraphs = map(Paragraph, _search_sentences(tuning))
+    return (Section("The search", (*paragraphs, *map(Picture, drawn)), "search", "Search"),)
 
 
 def _search_sentences(tuning: Tuning) -> Iterator[str]:
-    """How it went, and which settings matter; the answer says the rest."""
     in_check = sum(step.phase == "check" for step in tuning.steps)
     searched = len(tuning.steps) - in_check
     yield (
@@ -252,9 +254,9 @@ def _search_sentences(tuning: Tuning) -> Iterator[str]:
     )
     if tuning.importance:
         shares = ", ".join(
-            f"{visible_line(one.factor)} {percent(round(one.share, 2))} ({percent(round(one.low, 2))} to "
-            f"{percent(round(one.high, 2))})"
-            for one in tuning.importance
+            f"{visible_line(i.factor)} {percent(round(i.share, 2))} ({percent(round(i.low, 2))} to "
+            f"{percent(round(i.high, 2))})"
+            for i in tuning.importance
         )
         yield (
             f"Share of the variation that disappears if a setting is held fixed, by the model of the search: {shares}. "
@@ -268,16 +270,16 @@ def _search_sentences(tuning: Tuning) -> Iterator[str]:
 def metric_pictures(
     results: Results, excerpt: Excerpt, metric: Metric, labels: Labels, name: str
 ) -> tuple[Picture, ...]:
-    """Trials, effects, and how the metric depends on each factor."""
-    shown = excerpt.results
+    """Return trials, effects, and how the metric depends on each factor."""
+    subset = excerpt.results
     # A line needs all of its levels: of a grid with too many configurations the heat map has them.
     drawn = any(surface.metric == metric.name for surface in results.surfaces)
     drawn = drawn or results.tuning is not None  # What a search has tried makes no lines, and its map is drawn.
     lines = () if drawn or (excerpt.of_configurations and len(labels.factors) > 1) else labels.factors
     plots = (
         lines_plot(results, metric, f"{name}-lines"),
-        predicted_plot(shown, metric, labels, f"{name}-predicted"),
-        *(() if is_screening(results) else _plots_of_configurations(shown, metric, labels, name)),
+        predicted_plot(subset, metric, labels, f"{name}-predicted"),
+        *(() if is_screening(results) else _plots_of_configurations(subset, metric, labels, name)),
         *pareto_plots(results, metric, labels, f"{name}-pareto"),
         *interaction_plots(results, metric, labels, f"{name}-interaction"),
         *(curve_plot(results, metric, factor, labels, f"{name}-curve-{place}") for place, factor in enumerate(lines)),

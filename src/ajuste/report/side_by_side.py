@@ -11,8 +11,8 @@ from ajuste.model.results import Results
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.console import Console, Sheet, plain_table, sheet
-from ajuste.report.document import Block, Cell, Column, Entry, Fact, Paragraph, Report, Row, RowGroup, Section, Table
-from ajuste.report.format import NOTHING, labels_of
+from ajuste.report.document import Cell, Column, Entry, Fact, Paragraph, Report, Row, RowGroup, Section, Table
+from ajuste.report.format import NOTHING, result_labels
 from ajuste.report.headline import headlines
 from ajuste.report.live import live_headline
 from ajuste.report.method import environment_facts
@@ -35,29 +35,29 @@ class SideBySide:
 
 
 def side_by_side(results: Sequence[Results]) -> SideBySide:
-    """The comparison of those runs, which are called A, B, … in their order."""
+    """Return the comparison of those runs, which are called A, B, … in their order."""
     names = tuple(_LETTERS[place] if place < len(_LETTERS) else str(place + 1) for place in range(len(results)))
-    differing = _differing([one.environment for one in results])
+    differing = _differing([run.environment for run in results])
     return SideBySide(tuple(results), names, _effects(results), tuple(differing))
 
 
 def effect_text(verdict: Verdict | None) -> str | None:
-    """``−12.3 % improves``; None where a run has no such verdict."""
+    """Return ``−12.3 % improves``; ``None`` without a verdict."""
     if verdict is None:
         return None
     return f"{verdict.effect} {verdict.verdict}"
 
 
 def side_by_side_document(compared: SideBySide) -> dict[str, Any]:
-    """The comparison for programs."""
+    """Return the comparison for programs."""
     names = ("run", "study", "created", "digest", "stopped", "answer", "imported")
     return {
-        "runs": [{name: getattr(one, name) for name in names} for one in compared.results],
+        "runs": [{name: getattr(run, name) for name in names} for run in compared.results],
         "effects": [
             {
                 "configuration": configuration,
                 "metric": metric,
-                "verdicts": [one and one.model_dump(mode="json") for one in verdicts],
+                "verdicts": [verdict and verdict.model_dump(mode="json") for verdict in verdicts],
             }
             for (configuration, metric), verdicts in compared.effects.items()
         ],
@@ -66,15 +66,15 @@ def side_by_side_document(compared: SideBySide) -> dict[str, Any]:
 
 
 def print_side_by_side(compared: SideBySide) -> None:
-    """On standard output the answers first, then their effects, and what differs between their environments."""
+    """Print the answers, their effects, and what differs between their environments."""
     effects = (
-        (f"{metric}, {configuration}", [effect_text(one) for one in verdicts])
+        (f"{metric}, {configuration}", [effect_text(verdict) for verdict in verdicts])
         for (configuration, metric), verdicts in compared.effects.items()
     )
     with sheet(Console(file=sys.stdout)) as page:
-        for name, one in _named(compared):
-            page.line(f"{name}  {one.run}  {visible_line(one.study)}{'  imported' if one.imported else ''}")
-            page.say(one.answer or one.stopped_because, indent=3)
+        for name, run in _named(compared):
+            page.line(f"{name}  {run.run}  {visible_line(run.study)}{'  imported' if run.imported else ''}")
+            page.say(run.answer or run.stopped_because, indent=3)
         _print_table(page, "Effects", compared.names, effects)
         _print_table(page, "What differs between their environments", compared.names, compared.differing)
 
@@ -95,31 +95,35 @@ def _print_table(
 
 
 def side_by_side_report(compared: SideBySide) -> Report:
-    """The comparison as a page: what each run says, metric by metric how they differ, and where they were measured."""
-    studies = dict.fromkeys(one.title for one in compared.results)
-    titles = {metric.name: metric.title for one in compared.results for metric in one.metrics}
-    deciding = {verdict.metric for one in compared.results for verdict in one.verdicts if verdict.deciding}
+    """Return the comparison as a page: the answers, effects metric by metric, and environments."""
+    studies = dict.fromkeys(run.title for run in compared.results)
+    titles = {metric.name: metric.title for run in compared.results for metric in run.metrics}
+    deciding = {verdict.metric for run in compared.results for verdict in run.verdicts if verdict.deciding}
     asked = [pair for pair in compared.effects.items() if pair[0][1] in deciding]
     effects = [pair for pair in asked if _is_shared(pair[1])]
     single = [pair for pair in asked if not _is_shared(pair[1])]
     others = [pair for pair in compared.effects.items() if pair[0][1] not in deciding]
-    same = "No fact of their environments differs." if not compared.differing else ""
+    shared = _effect_table(compared, effects, titles, "effects")
     return Report(
         title="Runs side by side",
         headline=_headline(compared, deciding),
         question=" · ".join(studies),
-        lead=tuple(Paragraph(f"{name}: {_said(one)}") for name, one in _named(compared)),
+        lead=tuple(Paragraph(f"{name}: {_run_answer(run)}") for name, run in _named(compared)),
         sections=(
             Section(
                 "Effects on what was asked",
-                _blocks(_effect_table(compared, effects, titles, "effects"), "No two runs have a verdict on the same."),
+                (shared if shared.size else Paragraph("No two runs have a verdict on the same."),),
                 "effects-section",
                 "Effects",
                 "Each configuration against its run's own baseline.",
             ),
             Section(
                 "What differs between their environments",
-                (_environment_table(compared),) if compared.differing else (Paragraph(same),),
+                (
+                    _environment_table(compared)
+                    if compared.differing
+                    else Paragraph("No fact of their environments differs."),
+                ),
                 "environment-section",
                 "Environments",
                 "Facts that are alike in all of them are left out.",
@@ -140,9 +144,8 @@ def side_by_side_report(compared: SideBySide) -> Report:
 
 
 def _headline(compared: SideBySide, deciding: set[str]) -> str:
-    """Whether the runs agree where two or more of them have a verdict."""
     shared = [
-        [one.verdict for one in verdicts if one is not None]
+        [verdict.verdict for verdict in verdicts if verdict is not None]
         for (_, metric), verdicts in compared.effects.items()
         if metric in deciding and _is_shared(verdicts)
     ]
@@ -155,21 +158,16 @@ def _headline(compared: SideBySide, deciding: set[str]) -> str:
 
 
 def _is_shared(verdicts: Sequence[Verdict | None]) -> bool:
-    return sum(one is not None for one in verdicts) > 1
+    return sum(verdict is not None for verdict in verdicts) > 1
 
 
-def _said(results: Results) -> str:
-    """The answer in a sentence, as the run's own report begins."""
-    found = headlines(results, labels_of(results))
-    return live_headline(results) or (found[0].sentence if found else results.answer or results.stopped_because)
+def _run_answer(results: Results) -> str:
+    answers = headlines(results, result_labels(results))
+    return live_headline(results) or (answers[0].sentence if answers else results.answer or results.stopped_because)
 
 
 def _named(compared: SideBySide) -> Iterator[tuple[str, Results]]:
     return zip(compared.names, compared.results, strict=True)
-
-
-def _blocks(table: Table, otherwise: str) -> tuple[Block, ...]:
-    return (table,) if table.size else (Paragraph(otherwise),)
 
 
 def _effect_table(
@@ -181,13 +179,16 @@ def _effect_table(
     groups: dict[str, list[Row]] = {}
     settings = {
         measured.name: labels.setting(measured)
-        for one in reversed(compared.results)
-        for labels in (labels_of(one),)
-        for measured in one.configurations
+        for run in reversed(compared.results)
+        for labels in (result_labels(run),)
+        for measured in run.configurations
     }
     for (configuration, metric), verdicts in effects:
-        cells: tuple[Entry, ...] = (settings.get(configuration, configuration), *(_cell(one) for one in verdicts))
-        marked = len({one.verdict for one in verdicts if one is not None}) > 1
+        cells: tuple[Entry, ...] = (
+            settings.get(configuration, configuration),
+            *(_cell(verdict) for verdict in verdicts),
+        )
+        marked = len({verdict.verdict for verdict in verdicts if verdict is not None}) > 1
         groups.setdefault(titles.get(metric, metric), []).append(Row(cells, marked=marked))
     columns = (Column("Configuration", figure=False), *(Column(name) for name in compared.names))
     return Table(columns, tuple(RowGroup(title, tuple(rows)) for title, rows in groups.items()), name=name)
@@ -210,23 +211,25 @@ def _apart(values: Sequence[str | None]) -> list[str]:
     if all(value is None or len(value) <= _LONG for value in values):
         return [NOTHING if value is None else value for value in values]
     shared = set.intersection(*(set((value or "").split()) for value in values))
-    own = [[word for word in (value or "").split() if word not in shared] for value in values]
-    return [NOTHING if value is None else f"… {' '.join(words)} …" for value, words in zip(values, own, strict=True)]
+    distinct = [[word for word in (value or "").split() if word not in shared] for value in values]
+    return [
+        NOTHING if value is None else f"… {' '.join(words)} …" for value, words in zip(values, distinct, strict=True)
+    ]
 
 
 def _effects(results: Sequence[Results]) -> dict[tuple[str, str], list[Verdict | None]]:
-    found: dict[tuple[str, str], list[Verdict | None]] = {}
-    for place, one in enumerate(results):
-        for verdict in one.verdicts:
-            own = found.setdefault((verdict.configuration, verdict.metric), [None] * len(results))
-            own[place] = verdict
-    return found
+    effects: dict[tuple[str, str], list[Verdict | None]] = {}
+    for place, run in enumerate(results):
+        for verdict in run.verdicts:
+            verdicts = effects.setdefault((verdict.configuration, verdict.metric), [None] * len(results))
+            verdicts[place] = verdict
+    return effects
 
 
 def _differing(environments: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str | None]]]:
-    flat = [dict(_flat(environment_facts(one))) for one in environments]
-    names = dict.fromkeys(name for one in flat for name in one)
-    rows = [(name, [one.get(name) for one in flat]) for name in names]
+    flat = [dict(_flat(environment_facts(environment))) for environment in environments]
+    names = dict.fromkeys(name for facts in flat for name in facts)
+    rows = [(name, [facts.get(name) for facts in flat]) for name in names]
     return [(name, values) for name, values in rows if len(set(values)) > 1]
 
 

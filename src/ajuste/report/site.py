@@ -65,7 +65,7 @@ class StaticSite:
                 raise RequestError(f"{file} was changed since ajuste site wrote it", hint=f"remove it, or {_ANOTHER}")
 
     def write(self, entries: Sequence[SiteEntry], reports: Iterable[Report]) -> SiteFiles:
-        """Write the list, and of each entry its report. Pages of other runs, which were there before, are removed."""
+        """Write the list and the report of each entry; remove pages of other runs, which were there before."""
         wanted = [INDEX, *(entry.page for entry in entries)]
         for name in set(wanted) - set(self._earlier):
             if (self._directory / name).exists():
@@ -95,7 +95,6 @@ class StaticSite:
         replace_file(self._directory / RECORD, f"{json.dumps(document, indent=1)}\n".encode())
 
     def _known(self) -> dict[str, str]:
-        """The files that are a site's own, with their checksums."""
         directory, record = self._directory, self._directory / RECORD
         if not directory.exists() or (directory.is_dir() and not any(directory.iterdir())):
             return {}
@@ -107,21 +106,21 @@ class StaticSite:
                 raise ValueError("too large")
             document = json.loads(record.read_text(encoding="utf-8"))
             files = {str(name): str(checksum) for name, checksum in document["files"].items()}
-            if document["format"] != _FORMAT or document["version"] != 1 or not all(map(_is_own, files)):
+            if document["format"] != _FORMAT or document["version"] != 1 or not all(map(_is_site_file, files)):
                 raise ValueError("another format")
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise RequestError(f"{record} is not what ajuste site writes", hint=_ANOTHER) from error
         return files
 
 
-def _is_own(name: str) -> bool:
-    """Whether it is a name that a site gives to its files: nothing that leads elsewhere."""
+def _is_site_file(name: str) -> bool:
+    """Names that lead elsewhere are none."""
     parts = name.split("/")
     return name == INDEX or (len(parts) == 2 and parts[0] == "runs" and parts[1].endswith(".html"))
 
 
 def index_page(entries: Sequence[SiteEntry]) -> str:
-    """The list of runs, with a search that needs no server. Everything is shown as text, whatever it contains."""
+    """Return the list of runs, with a search that needs no server. All of it is shown as text."""
     scripts = {"theme": page_asset("theme.js"), "site": page_asset("site.js")}
     return (
         page_environment()

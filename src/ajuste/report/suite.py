@@ -24,7 +24,6 @@ from ajuste.report.document import (
     Folded,
     Item,
     Listing,
-    Notes,
     Paragraph,
     Picture,
     Report,
@@ -33,9 +32,9 @@ from ajuste.report.document import (
     Section,
     Table,
 )
-from ajuste.report.format import NOTHING, Labels, labels_of
-from ajuste.report.mail import attached, mail_of, tested_on
-from ajuste.report.method import MOST_NOTES, clock_name, clock_notes, other_notes
+from ajuste.report.format import NOTHING, Labels, result_labels
+from ajuste.report.mail import attached, compose_mail, tested_on
+from ajuste.report.method import clock_name, clock_notes, note_sections, other_notes
 from ajuste.report.plots.forest import forest_plots
 from ajuste.report.verdicts import ORDER, verdict_text, word_badge
 
@@ -53,12 +52,12 @@ _STATES: Final = {"complete": "", "partial": " It was interrupted; run the same 
 
 
 def suite_report(result: SuiteResult, pages: Path | None = None, page: Path | None = None) -> Report:
-    """The answer first. ``pages`` has the reports of the members, to which ``page`` has links."""
-    labels = labels_of(result.results)
+    """Return the answer and the members, with links from ``page`` to their reports in ``pages``."""
+    labels = result_labels(result.results)
     sentences = _answers(result, labels)
     sections = (
         Section("Members", tuple(_tables(result, labels)), "members", "Members", _about(result)),
-        *_note_sections(result),
+        *note_sections(tuple(_notes(result)), clock_notes(result.results)),
         *_pictures(result, labels),
         Section("Reports of the members", tuple(_runs(result, pages, page)), "runs", "Reports"),
     )
@@ -72,13 +71,11 @@ def suite_report(result: SuiteResult, pages: Path | None = None, page: Path | No
 
 
 def suite_mail(result: SuiteResult, studies: Mapping[str, str] = MappingProxyType({})) -> str:
-    """As plain text for a mail: the members in the tables of ``report.mail``, then the text of each one's study file
-    in ``studies``.
-    """
-    sentences = [*_answers(result, labels_of(result.results)), *_notes(result), *clock_notes(result.results)]
-    shown = [metric.name for metric in result.results.metrics]
+    """Return the members as a mail, in the tables of ``report.mail``, then each study file in ``studies``."""
+    sentences = [*_answers(result, result_labels(result.results)), *_notes(result), *clock_notes(result.results)]
+    metrics = [metric.name for metric in result.results.metrics]
     introduction = [result.results.title, *sentences, *tested_on(result.results), _facts(result)]
-    text = mail_of(result.results, shown, introduction, figures=False)
+    text = compose_mail(result.results, metrics, introduction, figures=False)
     return text + "".join(attached(study, name) for name, study in studies.items())
 
 
@@ -88,31 +85,24 @@ def _answers(result: SuiteResult, labels: Labels) -> list[str]:
     return [f"In emulation, {first}" if compared else first, *others]
 
 
-def _note_sections(result: SuiteResult) -> tuple[Section, ...]:
-    blocks = (Notes(tuple(_notes(result)), most=MOST_NOTES), Notes(clock_notes(result.results), verbose=True))
-    there = tuple(block for block in blocks if block.texts)
-    return (Section("Notes", there, "notes"),) if there else ()
-
-
 def _sentences(result: SuiteResult, labels: Labels) -> Iterator[str]:
-    """One for each configuration beside the baseline."""
-    measured = [one for one in result.members if one.metrics]
-    others = [one for one in result.results.configurations if not one.baseline]
-    for one in others:
-        own = [verdict for verdict in result.results.verdicts if verdict.configuration == one.name]
-        counts = Counter(verdict.verdict for verdict in own)
-        said = listed([_counted(word, counts[word]) for word in ORDER if counts[word]])
-        means = [_mean_words(mean) for mean in result.means if mean.configuration == one.name]
-        what = "members" if len(own) == len(measured) else "metrics"
+    measured = [member for member in result.members if member.metrics]
+    others = [configuration for configuration in result.results.configurations if not configuration.baseline]
+    for configuration in others:
+        verdicts = [verdict for verdict in result.results.verdicts if verdict.configuration == configuration.name]
+        counts = Counter(verdict.verdict for verdict in verdicts)
+        outcomes = listed([_counted(word, counts[word]) for word in ORDER if counts[word]])
+        means = [_mean_words(mean) for mean in result.means if mean.configuration == configuration.name]
+        what = "members" if len(verdicts) == len(measured) else "metrics"
         added = f" The geometric mean changes by {listed(means)}." if means else ""
-        yield f"{labels.setting(one)}: of {len(own)} {what} {said}.{added}"
+        yield f"{labels.setting(configuration)}: of {len(verdicts)} {what} {outcomes}.{added}"
     if not others:
         yield f"Nothing is compared: {count_of(len(measured), 'member')} measured." if measured else _NOTHING
 
 
 def _counted(word: Word, count: int) -> str:
-    one, several = _VERBS[word]
-    return f"{count} {one if count == 1 else several}"
+    singular, plural = _VERBS[word]
+    return f"{count} {singular if count == 1 else plural}"
 
 
 def _mean_words(mean: SuiteMean) -> str:
@@ -124,7 +114,6 @@ def _mean_words(mean: SuiteMean) -> str:
 def _interval(
     low: float | None, high: float | None, scale: Scale = "ratio", unit: str = "", like: float | None = None
 ) -> str:
-    """Empty while it is not known."""
     if low is None or high is None:
         return ""
     return f"{change(low, scale, unit, like=like)} to {change(high, scale, unit, like=like)}"
@@ -133,7 +122,7 @@ def _interval(
 def _facts(result: SuiteResult) -> str:
     results = result.results
     configurations = count_of(len(results.configurations), "configuration")
-    members = count_of(sum(bool(one.metrics) for one in result.members), "member")
+    members = count_of(sum(bool(member.metrics) for member in result.members), "member")
     trials = results.tally.words()
     clock = (clock_name(results),) if results.clock else ()
     level = f"{percent(results.level)} intervals for all {result.comparisons} comparisons together"
@@ -160,13 +149,15 @@ def _about(result: SuiteResult) -> str:
 
 
 def _tables(result: SuiteResult, labels: Labels) -> Iterator[Block]:
-    baseline = next((one for one in result.results.configurations if one.baseline), None)
+    baseline = next((configuration for configuration in result.results.configurations if configuration.baseline), None)
     if baseline is None:
         return
-    others = [one for one in result.results.configurations if not one.baseline]
-    heads = [column for one in others for column in (Column(labels.short(one)), Column("", figure=False))]
+    others = [configuration for configuration in result.results.configurations if not configuration.baseline]
+    heads = [
+        column for configuration in others for column in (Column(labels.short(configuration)), Column("", figure=False))
+    ]
     columns = (Column("Member", figure=False), Column(labels.short(baseline)), *heads)
-    verdicts = {(one.metric, one.configuration): one for one in result.results.verdicts}
+    verdicts = {(verdict.metric, verdict.configuration): verdict for verdict in result.results.verdicts}
     rows = [_row(metric, baseline, others, verdicts) for metric in result.results.metrics]
     rows += [row for direction in _BETTER if (row := _mean_row(result, direction, others)) is not None]
     yield Table.of(columns, rows, "members-table")
@@ -175,13 +166,13 @@ def _tables(result: SuiteResult, labels: Labels) -> Iterator[Block]:
 
 
 def _row(metric: Metric, baseline: Measured, others: list[Measured], verdicts: dict[tuple[str, str], Verdict]) -> Row:
-    own = baseline.metrics.get(metric.name)
+    summary = baseline.metrics.get(metric.name)
     cells: list[Entry] = [
         metric.name,
-        Cell(NOTHING, missing="no clean trial") if own is None else amount(own.mean, metric.unit),
+        Cell(NOTHING, missing="no clean trial") if summary is None else amount(summary.mean, metric.unit),
     ]
-    for one in others:
-        verdict = verdicts.get((metric.name, one.name))
+    for configuration in others:
+        verdict = verdicts.get((metric.name, configuration.name))
         if verdict is None or verdict.estimate is None:
             cells += [NOTHING, verdict.verdict if verdict else ""]
         else:
@@ -190,13 +181,12 @@ def _row(metric: Metric, baseline: Measured, others: list[Measured], verdicts: d
 
 
 def _mean_row(result: SuiteResult, direction: Direction, others: list[Measured]) -> Row | None:
-    """None where there is no such mean."""
-    found = {one.configuration: one for one in result.means if one.direction == direction}
-    if not found:
+    by_configuration = {mean.configuration: mean for mean in result.means if mean.direction == direction}
+    if not by_configuration:
         return None
     cells: list[Entry] = [f"mean ({direction})", ""]
-    for one in others:
-        mean = found.get(one.name)
+    for configuration in others:
+        mean = by_configuration.get(configuration.name)
         if mean is None:
             cells += [NOTHING, ""]
         else:
@@ -216,10 +206,10 @@ def _intervals(
     )
     smallest = result.results.smallest_effect
     groups = []
-    for one in others:
+    for configuration in others:
         rows = []
         for metric in result.results.metrics:
-            verdict = verdicts.get((metric.name, one.name))
+            verdict = verdicts.get((metric.name, configuration.name))
             if verdict is None:
                 continue
             interval = _interval(verdict.low, verdict.high, verdict.scale, verdict.unit, verdict.estimate) or NOTHING
@@ -238,24 +228,28 @@ def _intervals(
                 )
             )
             for mean in result.means
-            if mean.configuration == one.name
+            if mean.configuration == configuration.name
         ]
-        groups.append(RowGroup(labels.setting(one), tuple(rows)))
+        groups.append(RowGroup(labels.setting(configuration), tuple(rows)))
     return Table(columns, tuple(groups), "intervals-table", "Intervals")
 
 
 def _notes(result: SuiteResult) -> Iterator[str]:
-    for one in result.members:
-        if one.reason:
-            yield f"Left out: {one.name}: {visible_line(one.reason).rstrip('.')}."
-        elif not one.metrics:
-            yield f"Not measured yet: {one.name}."
-    far = {one.metric for one in result.results.verdicts if one.scale == "ratio" and is_extreme(one.estimate)}
+    for member in result.members:
+        if member.reason:
+            yield f"Left out: {member.name}: {visible_line(member.reason).rstrip('.')}."
+        elif not member.metrics:
+            yield f"Not measured yet: {member.name}."
+    far = {v.metric for v in result.results.verdicts if v.scale == "ratio" and is_extreme(v.estimate)}
     if far:
-        names = listed([one.name for one in result.members if far & set(one.metrics)])
+        names = listed([member.name for member in result.members if far & set(member.metrics)])
         yield f"No geometric mean includes a change of more than 10 times: {names}."
     counted = {name for mean in result.means for name in mean.members}
-    apart = [one.name for one in result.members if one.metrics and one.name not in counted and not far & {*one.metrics}]
+    apart = [
+        member.name
+        for member in result.members
+        if member.metrics and member.name not in counted and not far & {*member.metrics}
+    ]
     if counted and apart:
         yield (
             f"Not in a geometric mean: {listed(apart)}. A mean needs ratios of at least two members with the same "
@@ -276,15 +270,16 @@ def _pictures(result: SuiteResult, labels: Labels) -> tuple[Section, ...]:
 
 
 def _runs(result: SuiteResult, pages: Path | None, page: Path | None) -> Iterator[Block]:
-    measured = [one for one in result.members if one.run]
-    yield Listing(tuple(_item(one, pages, page) for one in measured))
+    measured = [member for member in result.members if member.run]
+    yield Listing(tuple(_item(member, pages, page) for member in measured))
     yield CommandBlock("again", result.results.reproduce)
     yield Paragraph(f"Digest {result.results.digest}", "dim", verbose=True)
 
 
-def _item(one: SuiteMember, pages: Path | None, page: Path | None) -> Item:
+def _item(member: SuiteMember, pages: Path | None, page: Path | None) -> Item:
     link = ""
     if pages is not None and page is not None:
-        link = os.path.relpath(pages / f"{one.run}.html", page.parent)
-    said = f"{count_of(one.blocks, 'block')}, {_ENDS.get(one.stopped, one.stopped)}" if one.metrics else "failed"
-    return Item(one.name, f"ajuste report {one.run}", said, link=link)
+        link = os.path.relpath(pages / f"{member.run}.html", page.parent)
+    blocks, end = count_of(member.blocks, "block"), _ENDS.get(member.stopped, member.stopped)
+    outcome = f"{blocks}, {end}" if member.metrics else "failed"
+    return Item(member.name, f"ajuste report {member.run}", outcome, link=link)

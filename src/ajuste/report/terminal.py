@@ -86,8 +86,8 @@ class _Printer:
     def section(self, section: Section) -> None:
         brief = None if self.verbose else section.brief
         notes = [block for block in section.blocks if isinstance(block, Notes) and not block.verbose]
-        self.notes_left += sum(len(block.texts) - len(self._shown_of(block)) for block in notes)
-        blocks = [block for block in section.blocks if self._is_shown(block)][:brief]
+        self.notes_left += sum(len(block.texts) - len(self._note_texts(block)) for block in notes)
+        blocks = [block for block in section.blocks if self._is_visible(block)][:brief]
         if not blocks or (section.depth != "answer" and not self.verbose):
             return
         plain = all(self._speaks_for_itself(block) for block in blocks)
@@ -100,17 +100,17 @@ class _Printer:
         for block in blocks:
             self.block(block, 0 if plain or not section.title else INDENT)
 
-    def _is_shown(self, block: Block) -> bool:
+    def _is_visible(self, block: Block) -> bool:
         if isinstance(block, Folded | Meanings) and not self.verbose:
             return False
         if isinstance(block, Paragraph | Notes | CommandBlock) and block.verbose and not self.verbose:
             return False
         if isinstance(block, Notes):
-            return bool(self._shown_of(block))
+            return bool(self._note_texts(block))
         if isinstance(block, Paragraph):
             return self.verbose or not block.detail
         if isinstance(block, Subsection | Folded):
-            return any(self._is_shown(one) for one in block.blocks)
+            return any(self._is_visible(inner) for inner in block.blocks)
         return not isinstance(block, _FOR_PAGES)
 
     def _speaks_for_itself(self, block: Block) -> bool:
@@ -120,7 +120,7 @@ class _Printer:
         return isinstance(block, Notes | CommandBlock) or (isinstance(block, Paragraph) and block.tone == "dim")
 
     def block(self, block: Block, indent: int) -> None:
-        if not self._is_shown(block):
+        if not self._is_visible(block):
             return
         match block:
             case Paragraph():
@@ -133,7 +133,7 @@ class _Printer:
                 for item in block.items:
                     self._item(item, indent)
             case Notes():
-                for text in self._shown_of(block):
+                for text in self._note_texts(block):
                     self.out.say(f"{block.label}: {visible_line(text)}", indent=indent)
             case CommandBlock():
                 for line in block.lines:
@@ -144,7 +144,7 @@ class _Printer:
             case Subsection() | Folded():
                 self._part(block, indent)
 
-    def _shown_of(self, notes: Notes) -> tuple[str, ...]:
+    def _note_texts(self, notes: Notes) -> tuple[str, ...]:
         return notes.texts if self.verbose else notes.texts[: notes.most]
 
     def _part(self, part: Subsection | Folded, indent: int) -> None:
@@ -172,19 +172,19 @@ class _Printer:
             table.add_column(min_width=min(width, self.out.width // 2), max_width=_WIDEST_NAME, overflow="fold")
             table.add_column(overflow="fold")
             for name, fact in zip(names, flat, strict=True):
-                table.add_row(Text(name, style="dim"), self._told(fact))
+                table.add_row(Text(name, style="dim"), self._fact_text(fact))
             self.out.table(table, indent=indent)
         for fact in facts:
             if fact.parts and (self.verbose or not fact.folded):
                 self.out.say(visible_line(fact.name), style="bold", indent=indent)
                 self._facts(fact.parts, indent + INDENT)
 
-    def _told(self, fact: Fact) -> Text:
-        told = Text(visible_line(fact.text), style=_STYLES[fact.tone])
-        told.append(f"  {visible_line(fact.note)}" if fact.note else "", style="dim")
+    def _fact_text(self, fact: Fact) -> Text:
+        text = Text(visible_line(fact.text), style=_STYLES[fact.tone])
+        text.append(f"  {visible_line(fact.note)}" if fact.note else "", style="dim")
         for item in fact.items:
-            told.append(f"{chr(10) if told.plain else ''}{visible_line(item)}")
-        return joined(told)
+            text.append(f"{chr(10) if text.plain else ''}{visible_line(item)}")
+        return joined(text)
 
     def _table(self, table: Table, indent: int) -> None:
         if table.brief and not self.verbose:
@@ -222,12 +222,11 @@ class _Printer:
         self.out.say(Text("  ").join([_styled(row.cells[0]), *badges]), indent=indent)
         cells = zip(columns[1:], row.cells[1:], strict=True)
         figures = [(column, cell) for column, cell in cells if not isinstance(cell, Badge) and _words(cell)]
-        told = [f"{column.title} {_words(cell)}".strip() for column, cell in figures]
-        self.out.say(visible_line("; ".join(told)), indent=indent + INDENT)
+        texts = [f"{column.title} {_words(cell)}".strip() for column, cell in figures]
+        self.out.say(visible_line("; ".join(texts)), indent=indent + INDENT)
 
 
 def _without_empty(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
-    """Without the columns in which nothing stands."""
     return _with_columns(
         [place for place in range(len(columns)) if place == 0 or any(_words(row.cells[place]) for row in rows)],
         columns,

@@ -16,11 +16,11 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def trials_csv(results: Results) -> str:
-    """All trials in the order they have in ``results``, figures as exactly as they were measured.
+    """Return all trials in the order of ``results``, figures as exactly as they were measured.
 
-    Columns: configuration, the factors' levels, then block, position, seed, attempt, warm_up, status, reason,
-    the machine if there are several, then the metrics in their base units (``elapsed [s]``). A metric that a trial does
-    not have is an empty field. Text that a spreadsheet would take for a formula gets a leading apostrophe (OWASP, "CSV
+    Columns: configuration, the factors' levels, then block, position, seed, attempt, warm_up, status, reason, the
+    machine if there are several, then the metrics in their base units (``elapsed [s]``). A metric that a trial does not
+    have is an empty field. Text that a spreadsheet would take for a formula gets a leading apostrophe (OWASP, "CSV
     Injection").
     """
     if results.elsewhere is not None:
@@ -37,11 +37,11 @@ def trials_csv(results: Results) -> str:
         + _metric_columns(results)
     )
     for trial in results.trials:
-        own_levels = levels.get(trial.configuration, {})
+        trial_levels = levels.get(trial.configuration, {})
         writer.writerow(
             [
                 _text(trial.configuration),
-                *(_text(own_levels.get(factor.name, "")) for factor in results.factors),
+                *(_text(trial_levels.get(factor.name, "")) for factor in results.factors),
                 trial.block,
                 trial.position,
                 trial.seed,
@@ -57,7 +57,6 @@ def trials_csv(results: Results) -> str:
 
 
 def _values_csv(results: Results) -> str:
-    """What was measured elsewhere, with its blocks if it has any."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     blocks = ["block"] if results.blocks else []
@@ -109,23 +108,23 @@ class Excerpt:
         return " ".join(filter(None, (self.of_configurations, self.of_trials)))
 
 
-def excerpt_of(results: Results) -> Excerpt:
-    """All of ``results``, or of many configurations those that differ most, and of many trials some whole blocks."""
+def make_excerpt(results: Results) -> Excerpt:
+    """Return the configurations that differ most of many, and some whole blocks of many trials; all of few."""
     configurations = _chosen(results)
     if configurations is None and len(results.trials) <= MOST_TRIALS:
         return Excerpt(results)
     names = configurations or {configuration.name for configuration in results.configurations}
     trials = _some([trial for trial in results.trials if trial.configuration in names])
-    shown = results.model_copy(
+    subset = results.model_copy(
         update={
-            "configurations": tuple(one for one in results.configurations if one.name in names),
-            "verdicts": tuple(one for one in results.verdicts if one.configuration in names),
+            "configurations": tuple(c for c in results.configurations if c.name in names),
+            "verdicts": tuple(v for v in results.verdicts if v.configuration in names),
             "trials": trials,
-            "three_sigma": tuple(one for one in results.three_sigma if one.configuration in names),
-            "predictions": tuple(one for one in results.predictions if one.configuration in names),
+            "three_sigma": tuple(row for row in results.three_sigma if row.configuration in names),
+            "predictions": tuple(p for p in results.predictions if p.configuration in names),
         }
     )
-    return Excerpt(shown, _of_configurations(results, shown), _of_trials(results, shown))
+    return Excerpt(subset, _of_configurations(results, subset), _of_trials(results, subset))
 
 
 def _chosen(results: Results) -> frozenset[str] | None:
@@ -138,7 +137,7 @@ def _chosen(results: Results) -> frozenset[str] | None:
     for verdict in results.verdicts:
         if verdict.deciding:
             deciding.setdefault(verdict.metric, []).append(verdict)
-    turns = [_from_both_ends(own) for own in deciding.values()]
+    turns = [_from_both_ends(verdicts) for verdicts in deciding.values()]
     in_turn = [name for name in chain.from_iterable(zip_longest(*turns)) if name is not None]
     fallback = [configuration.name for configuration in results.configurations]
     baseline = [configuration.name for configuration in results.configurations if configuration.baseline]
@@ -149,8 +148,8 @@ def _from_both_ends(verdicts: list[Verdict]) -> list[str]:
     """Names by effect: the lowest, the highest, the second lowest …; those that are decided first."""
     names: list[str] = []
     for decided in (True, False):
-        own = [one for one in verdicts if (one.verdict in ("improves", "worsens", "differs")) == decided]
-        ranked = [one.configuration for one in sorted(own, key=_effect)]
+        group = [verdict for verdict in verdicts if (verdict.verdict in ("improves", "worsens", "differs")) == decided]
+        ranked = [verdict.configuration for verdict in sorted(group, key=_effect)]
         half = (len(ranked) + 1) // 2
         pairs = zip_longest(ranked[:half], reversed(ranked[half:]))
         names += [name for name in chain.from_iterable(pairs) if name is not None]
@@ -171,16 +170,16 @@ def _some(trials: list[Point]) -> tuple[Point, ...]:
     return tuple(trial for trial in trials if trial.block in kept)
 
 
-def _of_configurations(results: Results, shown: Results) -> str:
-    if len(shown.configurations) == len(results.configurations):
+def _of_configurations(results: Results, subset: Results) -> str:
+    if len(subset.configurations) == len(results.configurations):
         return ""
     return (
-        f"Of {len(results.configurations):,} configurations the baseline and the {len(shown.configurations) - 1} that "
+        f"Of {len(results.configurations):,} configurations the baseline and the {len(subset.configurations) - 1} that "
         f"differ most are shown one by one; counts, heat maps and the JSON have all."
     )
 
 
-def _of_trials(results: Results, shown: Results) -> str:
-    if len(shown.trials) == results.tally.trials:
+def _of_trials(results: Results, subset: Results) -> str:
+    if len(subset.trials) == results.tally.trials:
         return ""
-    return f"Of {results.tally.trials:,} trials {len(shown.trials):,} are drawn; every figure uses all of them."
+    return f"Of {results.tally.trials:,} trials {len(subset.trials):,} are drawn; every figure uses all of them."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ajuste.model.results import Results
@@ -20,7 +20,7 @@ _LARGEST: Final = 1.0
 
 
 def unsettled_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
-    """The section, or nothing where all is decided or could not matter."""
+    """Return the section; empty if all is decided or could not matter."""
     findings = _open(results)
     unmeasured = results.stopped == "irrelevant" or (results.stopped == "failed" and not results.blocks)
     if not findings or unmeasured or results.tuning is not None or results.live is not None:
@@ -32,28 +32,33 @@ def unsettled_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
 
 def _open(results: Results) -> list[Finding]:
     if results.lines:
-        found: Sequence[Finding] = [line for line in results.lines if line.kind == "line"]
+        findings: Sequence[Finding] = [line for line in results.lines if line.kind == "line"]
     else:
-        found = results.effects if is_screening(results) else results.verdicts
-    return [one for one in found if one.deciding and one.verdict == "undecided" and not one.depends_on_machine]
+        findings = results.effects if is_screening(results) else results.verdicts
+    return [
+        finding
+        for finding in findings
+        if finding.deciding and finding.verdict == "undecided" and not finding.depends_on_machine
+    ]
 
 
 def _excluded(results: Results, findings: Sequence[Finding], labels: Labels) -> Iterator[Fact]:
-    """What each interval leaves out; what has none excludes nothing."""
     titles = {metric.name: metric.title for metric in results.metrics}
     names = labels.by_name(results)
-    bounded = [one for one in findings if known(one.low) is not None or known(one.high) is not None]
+    bounded = [finding for finding in findings if known(finding.low) is not None or known(finding.high) is not None]
     items = []
-    for one in bounded[:_MOST_NAMED]:
-        style = effect_style([one], one.unit)[one.scale]
-        low, high = (None if bound is None else style.figure(bound) for bound in (known(one.low), known(one.high)))
+    for finding in bounded[:_MOST_NAMED]:
+        style = effect_style([finding], finding.unit)[finding.scale]
+        low, high = (
+            style.figure(b) if (b := known(bound)) is not None else None for bound in (finding.low, finding.high)
+        )
         unit = f" {style.unit}" if style.unit else ""
         if low is not None and high is not None:
             outside = f"outside {low}{unit} to {high}{unit}"
         else:
             outside = f"above {high}{unit}" if high is not None else f"below {low}{unit}"
-        subject = names.get(one.configuration, one.configuration) if isinstance(one, Verdict) else _subject(one)
-        items.append(f"{in_sentence(titles.get(one.metric, one.metric))} under {subject}: effects {outside}")
+        subject = _subject(finding, names)
+        items.append(f"{in_sentence(titles.get(finding.metric, finding.metric))} under {subject}: effects {outside}")
     if len(bounded) > _MOST_NAMED:
         items.append(f"and so on for {len(bounded) - _MOST_NAMED} more")
     if not items:
@@ -64,12 +69,14 @@ def _excluded(results: Results, findings: Sequence[Finding], labels: Labels) -> 
         yield Fact("Excluded", items=tuple(items))
 
 
-def _subject(finding: Finding) -> str:
+def _subject(finding: Finding, names: Mapping[str, str]) -> str:
+    if isinstance(finding, Verdict):
+        return names.get(finding.configuration, finding.configuration)
     return finding.line if isinstance(finding, LineEffect) else finding.subject
 
 
 def _needed(results: Results, findings: Sequence[Finding]) -> Iterator[Fact]:
-    more = [one.more_blocks for one in findings if one.more_blocks]
+    more = [finding.more_blocks for finding in findings if finding.more_blocks]
     if len(more) < len(findings) or not more:
         yield Fact("Still needed", "unknown: too few blocks to say, or too much noise")
         return
@@ -81,7 +88,7 @@ def _needed(results: Results, findings: Sequence[Finding]) -> Iterator[Fact]:
 
 def _decided_now(results: Results, findings: Sequence[Finding]) -> Iterator[Fact]:
     """The smallest effect that would make all of them equivalent as they stand."""
-    wanted = [_reach(results, one) for one in findings]
+    wanted = [_reach(results, finding) for finding in findings]
     largest = max(wanted)
     if largest >= _LARGEST:
         return
@@ -99,5 +106,5 @@ def _reach(results: Results, finding: Finding) -> float:
         return math.inf
     if finding.scale == "ratio":
         return max(high - 1, 1 / low - 1) if low > 0 else math.inf
-    baseline = next((one.metrics.get(finding.metric) for one in results.configurations if one.baseline), None)
+    baseline = next((c.metrics.get(finding.metric) for c in results.configurations if c.baseline), None)
     return max(abs(low), abs(high)) / abs(baseline.mean) if baseline and baseline.mean else math.inf

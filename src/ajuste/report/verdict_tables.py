@@ -10,20 +10,20 @@ from typing import Final
 
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.results import Measured, Results
-from ajuste.model.verdict import Bounds, FactorEffect, LineEffect, Ranked, Ranking, Verdict
+from ajuste.model.verdict import FactorEffect, LineEffect, Ranked, Ranking, Verdict
 from ajuste.model.wording import in_sentence, listed, percent, visible_line
 from ajuste.report.document import Badge, Block, Cell, Column, Paragraph, Row, RowGroup, Section, Table
-from ajuste.report.format import NOTHING, Labels, ShownNumber, number, numeric_levels, shown_as
-from ajuste.report.metric_table import extent_of, is_screening, mean_cell, metric_shown, title_with_unit, verdicts_of
+from ajuste.report.format import NOTHING, Labels, NumberFormat, common_format, number, numeric_levels
+from ajuste.report.metric_table import is_screening, mean_cell, mean_format, metric_verdicts, span_text, title_with_unit
 from ajuste.report.verdicts import (
     EffectStyle,
     badge,
     effect_band,
     effect_name,
     effect_style,
-    effects_of,
     known,
-    lines_on,
+    metric_effects,
+    metric_lines,
     role_text,
     verdict_text,
     word_badge,
@@ -35,7 +35,7 @@ _SECONDS: Final = ("s", "ms", "us", "µs", "ns")
 
 
 def ranking_sections(results: Results, metrics: Sequence[Metric], labels: Labels) -> tuple[Section, ...]:
-    """Of those of ``metrics`` that have a ranking."""
+    """Return the ranking by each of ``metrics`` that has one."""
     by_metric = {ranking.metric: ranking for ranking in results.rankings}
     chosen = [(metric, by_metric[metric.name]) for metric in metrics if metric.name in by_metric]
     if not chosen:
@@ -48,7 +48,7 @@ def ranking_sections(results: Results, metrics: Sequence[Metric], labels: Labels
     names = _names(results, labels)
     blocks: list[Block] = [Paragraph(ranking_sentence(metric, ranking, names)) for metric, ranking in chosen]
     groups = tuple(_ranked_group(results, metric, ranking, labels) for metric, ranking in chosen)
-    ratios = all(one.scale == "ratio" for _, ranking in chosen for one in ranking.others)
+    ratios = all(ranked.scale == "ratio" for _, ranking in chosen for ranked in ranking.others)
     columns = (
         Column("Configuration", figure=False),
         Column("Mean", optional=True),
@@ -62,46 +62,49 @@ def ranking_sections(results: Results, metrics: Sequence[Metric], labels: Labels
 
 
 def ranking_sentence(metric: Metric, ranking: Ranking, names: Mapping[str, str]) -> str:
-    """The best, and what cannot be distinguished from it; ``names`` are those that configurations are called by."""
+    """Return the best, and what cannot be distinguished from it; ``names`` are what configurations are called."""
     winner, rest = names[ranking.winner], [names[name] for name in ranking.contenders[1:]]
     title = in_sentence(visible_line(metric.title))
-    if all(one.low is None and one.high is None for one in ranking.others):
+    if all(ranked.low is None and ranked.high is None for ranked in ranking.others):
         return f"By {title}, {winner} has the best mean so far; there are too few blocks for intervals."
     luck = f" {ranking.luck}" if ranking.luck else ""
     if not rest:
         others = "both others" if len(ranking.others) == 2 else f"all {len(ranking.others)} others"
         return f"By {title}, {winner} is best: {others} are worse for certain.{luck}"
-    said = rest if len(rest) <= _MOST_NAMED else [*rest[: _MOST_NAMED - 1], f"{len(rest) - _MOST_NAMED + 1} more"]
-    return f"By {title}, {winner} has the best mean; {listed(said)} cannot be distinguished from it.{luck}"
+    named = rest if len(rest) <= _MOST_NAMED else [*rest[: _MOST_NAMED - 1], f"{len(rest) - _MOST_NAMED + 1} more"]
+    return f"By {title}, {winner} has the best mean; {listed(named)} cannot be distinguished from it.{luck}"
 
 
 def _ranked_group(results: Results, metric: Metric, ranking: Ranking, labels: Labels) -> RowGroup:
-    by_name = {one.name: one for one in results.configurations}
-    shown = metric_shown(results, metric)
+    by_name = {configuration.name: configuration for configuration in results.configurations}
+    fmt = mean_format(results, metric)
 
     def row(name: str, estimate: str, interval: str, badge: Badge, remark: str = "") -> Row:
-        one = by_name[name]
-        cells = (labels.named(one), mean_cell(one, metric, shown), estimate, interval, badge)
+        configuration = by_name[name]
+        cells = (labels.named(configuration), mean_cell(configuration, metric, fmt), estimate, interval, badge)
         return Row(cells, remark)
 
     text = "best" if len(ranking.contenders) == 1 else "best mean"
     rows = [row(ranking.winner, "", "", word_badge("improves", text))]
     rows += [
-        row(one.configuration, *_ranked_figures(one), _badge(one, ranking, results.smallest_effect), one.reason)
-        for one in ranking.others
+        row(
+            ranked.configuration,
+            *_ranked_figures(ranked),
+            _badge(ranked, ranking, results.smallest_effect),
+            ranked.reason,
+        )
+        for ranked in ranking.others
     ]
-    title = title_with_unit(metric, shown)
+    title = title_with_unit(metric, fmt)
     return RowGroup(title, tuple(rows), _ranked_summary(metric, ranking, _names(results, labels)))
 
 
 def _ranked_summary(metric: Metric, ranking: Ranking, names: Mapping[str, str]) -> str:
-    """Return such as ``b takes 2.31 times as long as a (95 % interval 2.20 to 2.43); c takes 3.04 times as long (2.95
-    to 3.13)``.
-    """
+    """``b takes 2.31 times as long as a (95 % interval 2.20 to 2.43); c takes 3.04 times as long (2.95 to 3.13)``."""
     parts: list[str] = []
-    for one in ranking.others:
-        estimate, interval = _ranked_figures(one)
-        if one.scale == "difference":
+    for ranked in ranking.others:
+        estimate, interval = _ranked_figures(ranked)
+        if ranked.scale == "difference":
             effect = f"has {estimate} more"
             against = f" than {names[ranking.winner]}"
         else:
@@ -110,34 +113,34 @@ def _ranked_summary(metric: Metric, ranking: Ranking, names: Mapping[str, str]) 
         level = f"{percent(ranking.level)} interval " if " to " in interval else ""
         first = not parts
         parts.append(
-            f"{names[one.configuration]} {effect}{against if first else ''} ({level if first else ''}{interval})"
+            f"{names[ranked.configuration]} {effect}{against if first else ''} ({level if first else ''}{interval})"
         )
     return f"{'; '.join(parts)}."
 
 
 def _names(results: Results, labels: Labels) -> dict[str, str]:
     say = labels.setting if len(labels.factors) <= 1 else labels.short  # Of several factors the table has the names.
-    return {one.name: say(one) for one in results.configurations}
+    return {configuration.name: say(configuration) for configuration in results.configurations}
 
 
-def _badge(one: Ranked, ranking: Ranking, smallest_effect: float) -> Badge:
-    if one.verdict == "undecided" and one.configuration not in ranking.contenders and one.low is not None:
+def _badge(ranked: Ranked, ranking: Ranking, smallest_effect: float) -> Badge:
+    if ranked.verdict == "undecided" and ranked.configuration not in ranking.contenders and ranked.low is not None:
         return word_badge("worsens", "slightly worse")
     text = {"worsens": "worse", "undecided": "may be as good", "equivalent": f"within {effect_band(smallest_effect)}"}
-    return word_badge(one.verdict, text.get(one.verdict, one.verdict))
+    return word_badge(ranked.verdict, text.get(ranked.verdict, ranked.verdict))
 
 
-def _ranked_figures(one: Ranked) -> tuple[str, str]:
+def _ranked_figures(ranked: Ranked) -> tuple[str, str]:
     """``2.31`` and ``2.20 to 2.43``; of differences with the unit."""
-    bounds = [known(value) for value in (one.estimate, one.low, one.high)]
+    bounds = [known(value) for value in (ranked.estimate, ranked.low, ranked.high)]
     finite = [value for value in bounds if value is not None]
-    if one.scale == "difference":
-        shown = shown_as(finite, one.unit)
-        said = [None if value is None else f"{shown.signed(value)} {shown.unit}".rstrip() for value in bounds]
+    if ranked.scale == "difference":
+        fmt = common_format(finite, ranked.unit)
+        texts = [None if value is None else f"{fmt.signed(value)} {fmt.unit}".rstrip() for value in bounds]
     else:
         decimals = _decimals(bounds)
-        said = [None if value is None else number(value, decimals) for value in bounds]
-    estimate, low, high = said
+        texts = [None if value is None else number(value, decimals) for value in bounds]
+    estimate, low, high = texts
     if low is None and high is None:
         interval = "no interval yet"
     elif low is None or high is None:
@@ -160,13 +163,13 @@ _MOST_IN_A_LINE: Final = 4
 """Configurations; more are easier to read in a table."""
 _MOST_EFFECTS: Final = 24
 """Of more effects of factors than this the summary names those that matter most."""
-_MOST_SAID: Final = 4
+_MOST_IN_SUMMARY: Final = 4
 _EFFECT: Final = (Column("Effect"), Column("Interval", verbose=True), Column("Verdict", figure=False))
 
 
 def verdict_table(results: Results, metrics: Sequence[Metric], labels: Labels, name: str) -> Table | None:
-    """A row for each configuration: what was measured, the effect against the baseline, and its verdict."""
-    chosen = [metric for metric in metrics if verdicts_of(results, metric.name)]
+    """Return a row for each configuration: mean, effect against the baseline, and verdict."""
+    chosen = [metric for metric in metrics if metric_verdicts(results, metric.name)]
     if not chosen:
         return None
     centre = "Mean" if all(metric.quantile is None for metric in chosen) else "Mean or quantile"
@@ -182,14 +185,14 @@ def verdict_table(results: Results, metrics: Sequence[Metric], labels: Labels, n
 
 
 def _group(results: Results, metric: Metric, labels: Labels) -> RowGroup:
-    verdicts = verdicts_of(results, metric.name)
-    shown = metric_shown(results, metric)
+    verdicts = metric_verdicts(results, metric.name)
+    fmt = mean_format(results, metric)
     by_configuration = {verdict.configuration: verdict for verdict in verdicts}
     styles = effect_style(verdicts, metric.unit)
     rows = []
     for configuration in results.configurations:
         verdict = by_configuration.get(configuration.name)
-        figures = (labels.named(configuration), *_measured(configuration, metric, shown))
+        figures = (labels.named(configuration), *_measured(configuration, metric, fmt))
         if verdict is None:
             rows.append(Row((*figures, "", "", "")))
             continue
@@ -197,42 +200,42 @@ def _group(results: Results, metric: Metric, labels: Labels) -> RowGroup:
         effect = (style.estimate(verdict), style.interval(verdict), badge(verdict, results.smallest_effect))
         rows.append(Row((*figures, *effect), remark=visible_line(verdict.reason)))
     quantile = "" if metric.quantile is None else f", the {percent(metric.quantile)} quantile"
-    title = f"{title_with_unit(metric, shown)}{quantile}"
-    return RowGroup(title, tuple(rows), _summary(results, metric, shown, styles, labels))
+    title = f"{title_with_unit(metric, fmt)}{quantile}"
+    return RowGroup(title, tuple(rows), _summary(results, metric, fmt, styles, labels))
 
 
-def _measured(configuration: Measured, metric: Metric, shown: ShownNumber) -> tuple[Cell, str, str]:
+def _measured(configuration: Measured, metric: Metric, fmt: NumberFormat) -> tuple[Cell, str, str]:
     summary = configuration.metrics.get(metric.name)
-    median = NOTHING if summary is None or summary.median is None else shown.text(summary.median)
-    extent = NOTHING if summary is None else extent_of(summary, shown)
-    return mean_cell(configuration, metric, shown), median, extent
+    median = NOTHING if summary is None or summary.median is None else fmt.text(summary.median)
+    extent = NOTHING if summary is None else span_text(summary, fmt)
+    return mean_cell(configuration, metric, fmt), median, extent
 
 
 def _summary(
-    results: Results, metric: Metric, shown: ShownNumber, styles: dict[Scale, EffectStyle], labels: Labels
+    results: Results, metric: Metric, fmt: NumberFormat, styles: dict[Scale, EffectStyle], labels: Labels
 ) -> str:
     """``135 at 750 µs; 67.9 at 7.5 ms (−66.8, differs)``."""
-    verdicts = {verdict.configuration: verdict for verdict in verdicts_of(results, metric.name)}
+    verdicts = {verdict.configuration: verdict for verdict in metric_verdicts(results, metric.name)}
     word = "at" if len(labels.factors) == 1 and numeric_levels(labels.factors[0]) is not None else "with"
-    said = []
+    parts = []
     for configuration in results.configurations:
         summary = configuration.metrics.get(metric.name)
         figure = _typical(configuration, verdicts, summary.mean) if summary is not None else None
-        mean = shown.with_unit(figure) if figure is not None else "no figure"
-        told = _told(results, verdicts.get(configuration.name), styles)
-        said.append(f"{mean} {word} {labels.short(configuration)}{told}")
-    return f"{visible_line(metric.title)}: {'; '.join(said)}."
+        mean = fmt.with_unit(figure) if figure is not None else "no figure"
+        effect = _effect_text(results, verdicts.get(configuration.name), styles)
+        parts.append(f"{mean} {word} {labels.short(configuration)}{effect}")
+    return f"{visible_line(metric.title)}: {'; '.join(parts)}."
 
 
 def _typical(configuration: Measured, verdicts: Mapping[str, Verdict], mean: float) -> float:
     """On the scale of the estimates, so that the figures agree with the percentages; the mean where that is unknown."""
     if configuration.baseline:
-        return next((one.old for one in verdicts.values() if one.old is not None), mean)
-    own = verdicts.get(configuration.name)
-    return own.new if own is not None and own.new is not None else mean
+        return next((verdict.old for verdict in verdicts.values() if verdict.old is not None), mean)
+    verdict = verdicts.get(configuration.name)
+    return verdict.new if verdict is not None and verdict.new is not None else mean
 
 
-def _told(results: Results, verdict: Verdict | None, styles: dict[Scale, EffectStyle]) -> str:
+def _effect_text(results: Results, verdict: Verdict | None, styles: dict[Scale, EffectStyle]) -> str:
     if verdict is None:
         return ""
     words = verdict_text(verdict, results.smallest_effect)
@@ -240,8 +243,8 @@ def _told(results: Results, verdict: Verdict | None, styles: dict[Scale, EffectS
 
 
 def effect_table(results: Results, metrics: Sequence[Metric], labels: Labels) -> Table | None:
-    """The effects of factors, each averaged over the levels of all others."""
-    groups = tuple(_effects(results, metric, labels) for metric in metrics if effects_of(results, metric.name))
+    """Return the effects of factors, each averaged over the levels of all others."""
+    groups = tuple(_effects(results, metric, labels) for metric in metrics if metric_effects(results, metric.name))
     if not groups:
         return None
     rows = sum(len(group.rows) for group in groups)
@@ -251,8 +254,8 @@ def effect_table(results: Results, metrics: Sequence[Metric], labels: Labels) ->
 
 
 def _effects(results: Results, metric: Metric, labels: Labels) -> RowGroup:
-    found = effects_of(results, metric.name)
-    styles = effect_style(found, metric.unit)
+    effects = metric_effects(results, metric.name)
+    styles = effect_style(effects, metric.unit)
     rows = tuple(
         Row(
             (
@@ -263,31 +266,31 @@ def _effects(results: Results, metric: Metric, labels: Labels) -> RowGroup:
             ),
             remark=visible_line(effect.reason),
         )
-        for effect in found
+        for effect in effects
     )
-    return RowGroup(metric.title, rows, f"{visible_line(metric.title)}: {_effects_said(found, styles, labels)}.")
+    return RowGroup(metric.title, rows, f"{visible_line(metric.title)}: {_effects_summary(effects, styles, labels)}.")
 
 
-def _effects_said(found: Sequence[FactorEffect], styles: dict[Scale, EffectStyle], labels: Labels) -> str:
-    """Those that are there, and how many of the others are undecided."""
-    there = [one for one in found if one.verdict not in ("equivalent", "undecided")]
-    said = [
-        f"{effect_name(one, labels)} {styles[one.scale].estimate(one)} ({one.verdict})" for one in there[:_MOST_SAID]
+def _effects_summary(effects: Sequence[FactorEffect], styles: dict[Scale, EffectStyle], labels: Labels) -> str:
+    changing = [effect for effect in effects if effect.verdict not in ("equivalent", "undecided")]
+    named = [
+        f"{effect_name(effect, labels)} {styles[effect.scale].estimate(effect)} ({effect.verdict})"
+        for effect in changing[:_MOST_IN_SUMMARY]
     ]
-    more = [f"{len(there) - _MOST_SAID} more"] if len(there) > _MOST_SAID else []
+    more = [f"{len(changing) - _MOST_IN_SUMMARY} more"] if len(changing) > _MOST_IN_SUMMARY else []
     rest = [
         f"{count} {word}"
         for word in ("equivalent", "undecided")
-        if (count := sum(one.verdict == word for one in found))
+        if (count := sum(effect.verdict == word for effect in effects))
     ]
-    return "; ".join((*said, *more, *rest))
+    return "; ".join((*named, *more, *rest))
 
 
 # The lines of a profile: what each does of what the whole does.
 
 
 def line_table(results: Results, metrics: Sequence[Metric]) -> Table | None:
-    """The whole first, then the lines from the largest share to the smallest; ``None`` where there are none."""
+    """Return the whole, then the lines from the largest share to the smallest; ``None`` without any."""
     groups = tuple(RowGroup(metric.title, rows) for metric in metrics if (rows := _lines(results, metric)))
     if not groups:
         return None
@@ -302,18 +305,18 @@ def line_table(results: Results, metrics: Sequence[Metric]) -> Table | None:
 
 
 def _lines(results: Results, metric: Metric) -> tuple[Row, ...]:
-    found = lines_on(results, metric.name)
-    styles = effect_style(found, metric.unit)
+    lines = metric_lines(results, metric.name)
+    styles = effect_style(lines, metric.unit)
     return tuple(
         Row(
             (
-                Cell("the whole profile" if one.kind == "whole" else visible_line(one.line), _sets(one)),
-                *_figures(one, styles[one.scale]),
-                word_badge(one.verdict, role_text(one)),
+                Cell("the whole profile" if line.kind == "whole" else visible_line(line.line), _sets(line)),
+                *_figures(line, styles[line.scale]),
+                word_badge(line.verdict, role_text(line)),
             ),
-            remark=visible_line(one.remark or (one.reason if one.role in ("depends", "undecided") else "")),
+            remark=visible_line(line.remark or (line.reason if line.role in ("depends", "undecided") else "")),
         )
-        for one in found
+        for line in lines
     )
 
 
@@ -329,9 +332,5 @@ def _figures(line: LineEffect, style: EffectStyle) -> tuple[str, ...]:
     part = NOTHING if line.part is None else f"{number(100 * line.part, 0)} %"
     if line.kind == "whole":
         return (style.estimate(line), style.interval(line), part, "", "")
-    sides = (style.estimate(_with(line, bounds)) for bounds in (line.alone, line.last))
+    sides = (style.estimate(line.model_copy(update=bounds.model_dump())) for bounds in (line.alone, line.last))
     return (style.estimate(line), style.interval(line), part, *sides)
-
-
-def _with(line: LineEffect, bounds: Bounds) -> LineEffect:
-    return line.model_copy(update=bounds.model_dump())

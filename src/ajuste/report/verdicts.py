@@ -13,7 +13,7 @@ from ajuste.model.results import Results
 from ajuste.model.verdict import FactorEffect, Finding, LineEffect, Role, Word
 from ajuste.model.wording import count_of, factor, is_percentage, visible_line
 from ajuste.report.document import Badge
-from ajuste.report.format import NOTHING, Labels, ShownNumber, number, shown_as, signed
+from ajuste.report.format import NOTHING, Labels, NumberFormat, common_format, number, signed
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ ORDER: Final[tuple[Word, ...]] = ("improves", "worsens", "differs", "equivalent"
 
 
 def verdict_text(verdict: Finding, smallest_effect: float) -> str:
-    """``improves``, ``equivalent within ±5 %``, ``undecided, about 12 more blocks``."""
+    """Return ``improves``, ``equivalent within ±5 %``, ``undecided, about 12 more blocks``."""
     if verdict.verdict == "equivalent":
         return f"equivalent within {effect_band(smallest_effect)}{_imprecise(verdict)}"
     if verdict.depends_on_machine:
@@ -52,14 +52,14 @@ def _imprecise(verdict: Finding) -> str:
 
 
 def effect_band(smallest_effect: float) -> str:
-    """``±5 %``; ``±0.5 %``."""
+    """Return ``±5 %`` or ``±0.5 %``."""
     percent = 100 * smallest_effect
     decimals = next((d for d in range(3) if abs(round(percent, d) - percent) < 1e-9), 2)
     return f"±{number(percent, decimals)} %"
 
 
 def tally(verdicts: Iterable[Finding]) -> list[tuple[Word, int]]:
-    """How often each word was said, in the order of ``ORDER``; words that were not said are left out."""
+    """Return how often each verdict occurs, in the order of ``ORDER``, without those that do not."""
     counts = Counter(verdict.verdict for verdict in verdicts)
     return [(word, counts[word]) for word in ORDER if counts[word]]
 
@@ -80,26 +80,26 @@ class EffectStyle:
     """How all the effects of one metric are said."""
 
     kind: Kind
-    shown: ShownNumber
+    fmt: NumberFormat
 
     @property
     def unit(self) -> str:
-        return "%" if self.kind == "percent" else "" if self.kind == "factor" else self.shown.unit
+        return "%" if self.kind == "percent" else "" if self.kind == "factor" else self.fmt.unit
 
     def estimate(self, verdict: Finding) -> str:
         value = known(verdict.estimate)
         return NOTHING if value is None else self._with_unit(self.figure(value))
 
     def interval(self, verdict: Finding) -> str:
-        """``−52.1 … −50.4 %``; ``at least …`` or ``at most …`` where one side is not known."""
+        """Return ``−52.1 … −50.4 %``; ``at least …`` or ``at most …`` if one side is not known."""
         low, high = known(verdict.low), known(verdict.high)
-        if low is None and high is None:
-            return _NO_LIMITS
-        if low is not None and high is not None and self._tells_nothing(low, high, verdict):
-            return _NO_LIMITS
-        if low is None or high is None:
-            return self._with_unit(f"at least {self.figure(low)}" if low is not None else self._at_most(high))
-        return self._with_unit(f"{self.figure(low)} … {self.figure(high)}")
+        if low is not None and high is not None:
+            if self._tells_nothing(low, high, verdict):
+                return _NO_LIMITS
+            return self._with_unit(f"{self.figure(low)} … {self.figure(high)}")
+        if low is not None:
+            return self._with_unit(f"at least {self.figure(low)}")
+        return _NO_LIMITS if high is None else self._with_unit(f"at most {self.figure(high)}")
 
     def _tells_nothing(self, low: float, high: float, verdict: Finding) -> bool:
         if self.kind == "difference":
@@ -108,22 +108,19 @@ class EffectStyle:
         return high > (_TELLING_AROUND_NONE if low < 1 < high else _TELLING) * low
 
     def figure(self, value: float) -> str:
-        """One ratio or difference without its unit."""
+        """Return a ratio or difference without its unit."""
         if self.kind == "factor":
             return factor(value)
         if self.kind == "percent":
-            return signed(100 * (value - 1), self.shown.decimals)
-        return self.shown.signed(value)
-
-    def _at_most(self, high: float | None) -> str:
-        return NOTHING if high is None else f"at most {self.figure(high)}"
+            return signed(100 * (value - 1), self.fmt.decimals)
+        return self.fmt.signed(value)
 
     def _with_unit(self, text: str) -> str:
         return f"{text} {self.unit}".rstrip()
 
 
 def effect_style(verdicts: Iterable[Finding], unit: str) -> dict[Scale, EffectStyle]:
-    """The style for each scale among the verdicts of one metric (a ratio metric can fall back to differences)."""
+    """Return the style for each scale among one metric's verdicts (a ratio metric can fall back to differences)."""
     by_scale: dict[Scale, list[Finding]] = {}
     for verdict in verdicts:
         by_scale.setdefault(verdict.scale, []).append(verdict)
@@ -131,7 +128,7 @@ def effect_style(verdicts: Iterable[Finding], unit: str) -> dict[Scale, EffectSt
 
 
 def known(value: float | None) -> float | None:
-    """``None`` for what is not a finite figure."""
+    """Return ``None`` for what is not a finite figure."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -143,11 +140,11 @@ def _style(scale: Scale, verdicts: Sequence[Finding], unit: str) -> EffectStyle:
         (high - low) / 2 for v in verdicts if (low := known(v.low)) is not None and (high := known(v.high)) is not None
     ]
     if scale == "difference":
-        return EffectStyle("difference", shown_as(figures, unit, widths))
+        return EffectStyle("difference", common_format(figures, unit, widths))
     estimates = [value for v in verdicts if (value := known(v.estimate)) is not None]
     if not all(map(is_percentage, estimates)):
-        return EffectStyle("factor", ShownNumber(""))
-    return EffectStyle("percent", ShownNumber("%", decimals=_percent_decimals(widths)))
+        return EffectStyle("factor", NumberFormat(""))
+    return EffectStyle("percent", NumberFormat("%", decimals=_percent_decimals(widths)))
 
 
 def _percent_decimals(widths: Sequence[float]) -> int:
@@ -160,7 +157,7 @@ def _percent_decimals(widths: Sequence[float]) -> int:
 
 
 def effect_name(effect: FactorEffect, labels: Labels) -> str:
-    """``nice 0 → 10``; of an interaction both steps with a cross between."""
+    """Return ``nice 0 → 10``; both steps of an interaction with a cross between."""
     steps = zip(effect.factors, effect.against, effect.levels, strict=True)
     return " × ".join(
         f"{visible_line(factor)} {labels.level(factor, old)} → {labels.level(factor, new)}"
@@ -168,20 +165,20 @@ def effect_name(effect: FactorEffect, labels: Labels) -> str:
     )
 
 
-def effects_of(results: Results, metric: str) -> tuple[FactorEffect, ...]:
-    """The effects on one metric: main effects first, then interactions, each from the largest to the smallest."""
+def metric_effects(results: Results, metric: str) -> tuple[FactorEffect, ...]:
+    """Return the effects on one metric: main ones, then interactions, each from the largest to the smallest."""
     mine = [effect for effect in results.effects if effect.metric == metric]
     return tuple(sorted(mine, key=lambda effect: (effect.kind != "main", -effect.size)))
 
 
-def lines_on(results: Results, metric: str) -> tuple[LineEffect, ...]:
-    """The whole, then the lines from the largest share to the smallest."""
-    mine = [one for one in results.lines if one.metric == metric]
-    return tuple(sorted(mine, key=lambda one: (one.kind != "whole", -one.size)))
+def metric_lines(results: Results, metric: str) -> tuple[LineEffect, ...]:
+    """Return the whole, then the lines from the largest share to the smallest."""
+    mine = [line for line in results.lines if line.metric == metric]
+    return tuple(sorted(mine, key=lambda line: (line.kind != "whole", -line.size)))
 
 
 def role_text(line: LineEffect) -> str:
-    """``helps``, ``useless``, ``undecided, about 12 more blocks``."""
+    """Return ``helps``, ``useless``, ``undecided, about 12 more blocks``."""
     return ", ".join(filter(None, (line.role, line.about_more if line.role == "undecided" else "")))
 
 
@@ -189,17 +186,17 @@ def role_text(line: LineEffect) -> str:
 
 
 def word_badge(word: Word, text: str = "") -> Badge:
-    """``text`` where it is not the word itself that is said."""
+    """Return a badge with ``text``, or with the word itself."""
     return Badge(word, LOOKS[word].sign, text or word)
 
 
 def badge(finding: Finding, smallest_effect: float) -> Badge:
-    """The verdict as a coloured word."""
+    """Return the verdict as a coloured word."""
     return word_badge(finding.verdict, verdict_text(finding, smallest_effect))
 
 
 def counted(findings: Sequence[Finding]) -> tuple[Badge, ...]:
-    """One badge a word, with how many of what was compared it is said of."""
+    """Return a badge for each verdict, with how many of the findings have it."""
     total = len(findings)
     return tuple(
         word_badge(word, word if total == 1 else f"{word} {count} of {total}") for word, count in tally(findings)
@@ -207,10 +204,10 @@ def counted(findings: Sequence[Finding]) -> tuple[Badge, ...]:
 
 
 def counted_lines(lines: Sequence[LineEffect]) -> tuple[Badge, ...]:
-    """One badge a role, with how many of the lines have it."""
-    own = {role: [line for line in lines if line.role == role] for role in get_args(Role)}
+    """Return a badge for each role, with how many of the lines have it."""
+    by_role = {role: [line for line in lines if line.role == role] for role in get_args(Role)}
     return tuple(
         word_badge(having[0].verdict, f"{role}: {len(having)} of {len(lines)} lines")
-        for role, having in own.items()
+        for role, having in by_role.items()
         if having
     )

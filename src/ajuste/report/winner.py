@@ -23,7 +23,7 @@ from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 
 
 def supported(results: Results, wanted: str | None = None) -> str:
-    """The name of the configuration to export: ``wanted``, or the best that is better than the baseline.
+    """Return the configuration to export: ``wanted``, or the best that is better than the baseline.
 
     It is better if it improves a deciding metric and worsens none. A person may also want one that only differs on
     metrics that have no better or worse. Raises RequestError where the verdicts support none.
@@ -39,19 +39,19 @@ def supported(results: Results, wanted: str | None = None) -> str:
     if not better:
         raise RequestError(
             f"no configuration of the run {results.run} is known to be better than {_baseline(results)}: "
-            f"{_what_was_said(results)}",
+            f"{_verdict_counts(results)}",
             hint=_what_can_be_done(results),
         )
     return min(better, key=lambda name: _at_least(_deciding(results)[name]))
 
 
 def deciding_verdicts(results: Results, configuration: str) -> list[Verdict]:
-    """What was said of a configuration on the metrics that the study is about."""
+    """Return the verdicts on a configuration by the metrics that the study is about."""
     return _deciding(results).get(configuration, [])
 
 
 def _require(results: Results, wanted: str) -> None:
-    names = [one.name for one in results.configurations]
+    names = [configuration.name for configuration in results.configurations]
     if wanted not in names:
         nearest = nearest_names(wanted, names, most=3, likeness=50)
         raise RequestError(
@@ -70,9 +70,9 @@ def _require(results: Results, wanted: str) -> None:
     verdicts = deciding_verdicts(results, wanted)
     against = [v for v in verdicts if v.verdict == "worsens"]
     if against or not any(v.verdict in ("improves", "differs") for v in verdicts):
-        said = "; ".join(f"{v.metric}: {v.verdict}" for v in against or verdicts) or "nothing was measured"
+        summary = "; ".join(f"{v.metric}: {v.verdict}" for v in against or verdicts) or "nothing was measured"
         raise RequestError(
-            f"the verdict on {wanted} does not support using it: {said}",
+            f"the verdict on {wanted} does not support using it: {summary}",
             hint="choose a configuration that improves a metric",
         )
 
@@ -82,11 +82,11 @@ def _constraints_not_kept(results: Results, name: str) -> Sequence[KeptLimit]:
 
 
 def _deciding(results: Results) -> dict[str, list[Verdict]]:
-    found: dict[str, list[Verdict]] = {}
+    by_configuration: dict[str, list[Verdict]] = {}
     for verdict in results.verdicts:
         if verdict.deciding:
-            found.setdefault(verdict.configuration, []).append(verdict)
-    return found
+            by_configuration.setdefault(verdict.configuration, []).append(verdict)
+    return by_configuration
 
 
 def _is_better(verdicts: Sequence[Verdict]) -> bool:
@@ -104,12 +104,12 @@ def _at_least(verdicts: Sequence[Verdict]) -> float:
 
 
 def _baseline(results: Results) -> str:
-    return next(one.name for one in results.configurations if one.baseline)
+    return next(configuration.name for configuration in results.configurations if configuration.baseline)
 
 
-def _what_was_said(results: Results) -> str:
-    said = tally(verdict for verdicts in _deciding(results).values() for verdict in verdicts)
-    return ", ".join(f"{count} × {word}" for word, count in said) or "nothing was compared"
+def _verdict_counts(results: Results) -> str:
+    counts = tally(verdict for verdicts in _deciding(results).values() for verdict in verdicts)
+    return ", ".join(f"{count} × {word}" for word, count in counts) or "nothing was compared"
 
 
 def _what_can_be_done(results: Results) -> str:
@@ -130,8 +130,8 @@ _FILE_NAME: Final = re.compile(r"[^a-z0-9-]+")
 _NOT_SET: Final = "is not a setting of a running system"
 
 
-def export_of(results: Results, resolved: ResolvedStudy, written: Sequence[Written], name: str) -> Export:
-    """What the configuration ``name`` sets that the baseline does not. ``written`` is what its trials wrote."""
+def configuration_export(results: Results, resolved: ResolvedStudy, written: Sequence[Written], name: str) -> Export:
+    """Return what configuration ``name`` sets and the baseline does not; ``written`` is what its trials wrote."""
     chosen, baseline = resolved.find(name), resolved.find(resolved.baseline)
     known = {write.tunable: write for write in written}
     at_baseline = {write.tunable: write.value for write in baseline.writes}
@@ -139,8 +139,8 @@ def export_of(results: Results, resolved: ResolvedStudy, written: Sequence[Writt
     for write in chosen.writes:
         if at_baseline.get(write.tunable) == write.value:
             continue
-        told = known.get(write.tunable)
-        became = told.after if told else write.value
+        recorded = known.get(write.tunable)
+        became = recorded.after if recorded else write.value
         if why := why_not_catalogued(write, became, catalogue()):
             left_out.append(LeftOut(f"{write.tunable} = {became}", why))
             continue
@@ -150,7 +150,7 @@ def export_of(results: Results, resolved: ResolvedStudy, written: Sequence[Writt
                 location=write.location,
                 asked=write.value,
                 became=became,
-                before=told.before if told else None,
+                before=recorded.before if recorded else None,
                 companions=write.companions,
             )
         )
@@ -170,8 +170,9 @@ def export_of(results: Results, resolved: ResolvedStudy, written: Sequence[Writt
 
 
 def why_not_catalogued(write: Write, became: str, known: Catalogue) -> str:
-    """Why a setting of a run, which may be a stranger's, is not written to a file; empty for a place of the catalogue
-    with a value that is one there.
+    """Return why a setting, perhaps a stranger's, is not written to a file; empty if it may be.
+
+    It may be a place of the catalogue with a value that is one there.
     """
     try:
         tunable = known.find_tunable(write.tunable)
@@ -207,10 +208,10 @@ def _arguments(configuration: ResolvedConfiguration) -> tuple[str, ...]:
 
 
 def _attributes(chosen: ResolvedConfiguration, baseline: ResolvedConfiguration) -> Attributes:
-    own, others = chosen.workload.attributes, baseline.workload.attributes
-    differing = {name: value for name, value in own if value != getattr(others, name)}
-    if "policy" in differing and own.priority is not None:
-        differing["priority"] = own.priority
+    attributes, others = chosen.workload.attributes, baseline.workload.attributes
+    differing = {name: value for name, value in attributes if value != getattr(others, name)}
+    if "policy" in differing and attributes.priority is not None:
+        differing["priority"] = attributes.priority
     return Attributes.model_validate(differing)
 
 

@@ -14,7 +14,7 @@ from ajuste.model.explanation import Recorded
 from ajuste.model.plan import Trace
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
-from ajuste.report.format import settings_of
+from ajuste.report.format import study_settings
 from ajuste.run.outcome import results_of
 from ajuste.run.runner import Executors
 from ajuste.study.resolved import ResolvedStudy
@@ -58,7 +58,7 @@ def record_trials(run: Run, names: Sequence[str], store: Store, executors: Execu
     instructions are counted, also what one costs that is not recorded.
     """
     study = ResolvedStudy.model_validate_json(run.resolved)
-    settings = settings_of(study)
+    settings = study_settings(study)
     for name in names:
         say(f"recording what the scheduler does under {settings[name]}")
         request = executors.first_trial(study, name)._replace(trace=Trace(buffer_bytes=BUFFER_BYTES))

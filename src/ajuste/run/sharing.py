@@ -15,7 +15,7 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.explanation import Recorded
 from ajuste.model.results import Results
 from ajuste.model.trial import Trial
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.run.outcome import original_results
 from ajuste.store.bundle import COPY_AGAIN, BundledRun, BundleReader, is_beyond, open_bundle
 from ajuste.store.head import IMPORTED
@@ -147,7 +147,7 @@ def unpacked(file: Path) -> Iterator[tuple[list[StoredRun], dict[str, bool]]]:
         for one in runs:
             try:
                 found = one.results
-                report_of(found)
+                results_report(found)
             except _MALFORMED as error:
                 raise RequestError(f"{file} is malformed: run {one.run.id} cannot be shown", hint=COPY_AGAIN) from error
             kept[one.run.id] = _sha256(found) == said[one.run.id]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 
-from ajuste.catalogue.level import check_parameter, unit_of
+from ajuste.catalogue.level import check_parameter, quantity_unit
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.combinations import FEWEST
 from ajuste.design.refinement import FEWEST_LEVELS, MOST_FACTORS
@@ -330,7 +330,7 @@ def _refined(study: Study) -> Iterator[Problem]:
             where, f"there is nothing to refine; expected a factor with at least {FEWEST_LEVELS} levels", whole
         )
     for index, factor in varied:
-        if factor.settings or not all(unit_of(level) or _is_number(level) for level in factor.levels):
+        if factor.settings or not all(quantity_unit(level) or _is_number(level) for level in factor.levels):
             yield Problem(
                 ("factor", index, "levels"),
                 f"{factor.name} has levels that are not numbers; refine requires numbers",

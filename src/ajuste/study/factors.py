@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import get_args
 
-from ajuste.catalogue.level import check_level, check_parameter, unit_of
+from ajuste.catalogue.level import check_level, check_parameter, quantity_unit
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.combinations import spaced, stepped
 from ajuste.model.boot import check_boot_level, is_boot_name
@@ -341,12 +341,12 @@ def _ends(text: str, number: _Number, field: str) -> tuple[int, int]:
     if len(parts) != 2 or not all(parts):
         raise _Wrong(field, f'{actual}; expected a list, or a range such as "1ms..30ms"')
     first, last = parts
-    if unit_of(first) and not unit_of(last):
+    if quantity_unit(first) and not quantity_unit(last):
         raise _Wrong(
-            field, f'{actual}; expected a unit at the upper end, or at both: "{first}..{last}{unit_of(first)}"'
+            field, f'{actual}; expected a unit at the upper end, or at both: "{first}..{last}{quantity_unit(first)}"'
         )
     try:
-        low, high = number.read(first + (unit_of(last) if not unit_of(first) else "")), number.read(last)
+        low, high = number.read(first + (quantity_unit(last) if not quantity_unit(first) else "")), number.read(last)
     except RequestError as failure:
         raise _Wrong(field, f"{actual}; {failure.message}", failure.hint) from None
     except ValueError:

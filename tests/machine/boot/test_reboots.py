@@ -22,8 +22,8 @@ from ajuste.model.error import RequestError
 from ajuste.profile.formats import renderers
 from ajuste.report.boots import boot_sections
 from ajuste.report.document import Folded, Paragraph, Table
-from ajuste.report.format import labels_of
-from ajuste.report.winner import export_of
+from ajuste.report.format import result_labels
+from ajuste.report.winner import configuration_export
 from ajuste.run.experiment import conduct, prepare, progress_of
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import RunOptions
@@ -203,7 +203,7 @@ def test_a_kernel_that_came_up_before_is_not_given_up_after_three_power_cuts(tmp
     own = [one.outcome for one in boots if one.state == "mitigations=off"]
     assert own == ["up", "down", "down", "down", "down", "down", "up"]
     assert sum(len(one.trials) for one in boots) == 12
-    (section,) = boot_sections(results, [], labels_of(results))
+    (section,) = boot_sections(results, [], result_labels(results))
     assert section.blocks[0] == Paragraph(
         "4 boots by grub, 2 blocks in each. 5 boots did not come up; their trials were repeated in another boot."
     )
@@ -272,7 +272,7 @@ def test_a_word_that_helps_is_exported_as_one_of_the_kernels_command_line(machin
     name = "boot.mitigations=off"
     update = {"verdict": "improves", "estimate": 0.9, "low": 0.85, "high": 0.95, "blocks": 6}
     verdicts = tuple(one.model_copy(update=update) for one in results.verdicts)
-    exported = export_of(results.model_copy(update={"verdicts": verdicts}), study, (), name)
+    exported = configuration_export(results.model_copy(update={"verdicts": verdicts}), study, (), name)
     assert exported.kernel_arguments == ("mitigations=off",)
     assert any("6 rounds of boots" in line for line in exported.evidence)
     assert "cmdline_ajuste_played=+mitigations=off\n" in renderers()["tuned"](exported).files[0].text

@@ -12,7 +12,7 @@ from ajuste.model.error import RequestError
 from ajuste.model.results import Results
 from ajuste.report.document import saved_pictures
 from ajuste.report.pictures.drawing import write_pictures
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -34,18 +34,18 @@ def only(results: Results, *metrics: str) -> Results:
 
 def test_every_plot_has_a_name_of_its_own(grid: Results, timed: Results, undecided: Results) -> None:
     for results in (grid, timed, undecided):
-        page = report_of(results)
+        page = results_report(results)
         pictures = list(saved_pictures(page))
         assert {picture.plot.name for picture in pictures} == {picture.plot.name for picture in page.pictures}
         stems = [picture.stem for picture in pictures]
         assert len(set(stems)) == len(stems)
-    stems = [picture.stem for picture in saved_pictures(report_of(grid))]
+    stems = [picture.stem for picture in saved_pictures(results_report(grid))]
     assert stems[:2] == ["hackbench-time-over-both", "hackbench-time-against-sched-min-granularity-ns"]
     assert "hackbench-time-every-trial" in stems
 
 
 def test_a_map_as_svg(grid: Results, tmp_path: Path) -> None:
-    written = write_pictures(report_of(only(grid, "hackbench.time")), tmp_path / "new" / "figures", "svg")
+    written = write_pictures(results_report(only(grid, "hackbench.time")), tmp_path / "new" / "figures", "svg")
     assert sorted((tmp_path / "new" / "figures").iterdir()) == sorted(written)
     said = texts(written[0])
     assert "Hackbench time over both" in said
@@ -55,13 +55,13 @@ def test_a_map_as_svg(grid: Results, tmp_path: Path) -> None:
 
 def test_the_same_results_give_the_same_files(undecided: Results, tmp_path: Path) -> None:
     one, two = (
-        write_pictures(report_of(only(undecided, "elapsed")), tmp_path / name, "svg") for name in ("one", "two")
+        write_pictures(results_report(only(undecided, "elapsed")), tmp_path / name, "svg") for name in ("one", "two")
     )
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
 
 
 def test_timelines_as_png(timed: Results, tmp_path: Path) -> None:
-    written = write_pictures(report_of(only(timed, "involuntary-switches")), tmp_path, "png")
+    written = write_pictures(results_report(only(timed, "involuntary-switches")), tmp_path, "png")
     picture = next(path for path in written if path.name.startswith("timelines"))
     signature, width, height = struct.unpack(">8s8xII", picture.read_bytes()[:24])
     assert signature == b"\x89PNG\r\n\x1a\n"
@@ -70,7 +70,7 @@ def test_timelines_as_png(timed: Results, tmp_path: Path) -> None:
 
 
 def test_hostile_names_stay_text(hostile: Results, tmp_path: Path) -> None:
-    written = write_pictures(report_of(only(hostile, "elapsed")), tmp_path, "svg")
+    written = write_pictures(results_report(only(hostile, "elapsed")), tmp_path, "svg")
     for path in written:
         assert path.parent == tmp_path
         assert "<script" not in path.read_text(encoding="utf-8")
@@ -81,4 +81,4 @@ def test_hostile_names_stay_text(hostile: Results, tmp_path: Path) -> None:
 def test_a_file_in_the_way_is_said(grid: Results, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RequestError, match="file"):
-        write_pictures(report_of(grid), tmp_path / "file", "svg")
+        write_pictures(results_report(grid), tmp_path / "file", "svg")

@@ -44,7 +44,7 @@ class AgentBudget:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def call(self) -> None:
-        """One more call. Raises RequestError for too many in a minute."""
+        """Count a call. Raises RequestError for too many in a minute."""
         with self._lock:
             now = self.clock()
             while self._calls and self._calls[0] <= now - MINUTE_S:
@@ -56,7 +56,7 @@ class AgentBudget:
             self._calls.append(now)
 
     def require(self, trials: int, minutes: float) -> None:
-        """Whether so much is left. Raises RequestError with what to make smaller."""
+        """Require that so much is left. Raises RequestError with what to make smaller."""
         with self._lock:
             used_trials, used_minutes = self._used()
             left = self.limits.trials - used_trials
@@ -74,12 +74,12 @@ class AgentBudget:
                 )
 
     def charge(self, job: str, trials: int, minutes: float) -> None:
-        """That a job was started which may take so much."""
+        """Count a job as much as it may take."""
         with self._lock:
             self._charges[job] = _Charge(trials, minutes, self.clock())
 
     def settle(self, job: str, trials: int | None) -> None:
-        """That a job has ended, after so many ``trials`` if that is known."""
+        """Count an ended job as what it took: its time, and ``trials`` if they are known."""
         with self._lock:
             charge = self._charges.get(job)
             if charge is None or charge.settled:
@@ -89,17 +89,17 @@ class AgentBudget:
             charge.settled = True
 
     def owns(self, job: str) -> bool:
-        """Whether this client has started that job."""
+        """Return whether this client has started that job."""
         return job in self._charges
 
     @property
     def open_jobs(self) -> list[str]:
-        """Those that were not seen to end."""
+        """The jobs that were not seen to end."""
         with self._lock:
             return [job for job, charge in self._charges.items() if not charge.settled]
 
     def left(self) -> dict[str, float]:
-        """The rest of trials and minutes."""
+        """Return the rest of trials and minutes."""
         with self._lock:
             trials, minutes = self._used()
         return {
@@ -109,4 +109,4 @@ class AgentBudget:
 
     def _used(self) -> tuple[int, float]:
         charges = self._charges.values()
-        return sum(one.trials for one in charges), sum(one.minutes for one in charges)
+        return sum(charge.trials for charge in charges), sum(charge.minutes for charge in charges)

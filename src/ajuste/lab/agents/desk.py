@@ -59,22 +59,22 @@ class AgentDesk:
         if asked.name:
             tunable = self._known.find_tunable(asked.name)
             whole = tunable.model_dump(mode="json") | {"kernels": kernels(tunable)}
-            return {"tunable": whole, "runs": self._runs_of(tunable.name)}
+            return {"tunable": whole, "runs": self._runs_touching(tunable.name)}
         words = asked.search.split()
-        found = self._known.search(words) if words else list(self._known.tunables.values())
+        matches = self._known.search(words) if words else list(self._known.tunables.values())
         rows = [
-            {"name": one.name, "title": one.title, "subsystem": one.subsystem, "kernels": kernels(one)}
-            for one in found[: asked.limit]
+            {"name": match.name, "title": match.title, "subsystem": match.subsystem, "kernels": kernels(match)}
+            for match in matches[: asked.limit]
         ]
-        return {"tunables": rows, "found": len(found)}
+        return {"tunables": rows, "found": len(matches)}
 
     def studies(self, asked: requests.NothingAsked) -> Document:
         return {"studies": [{"name": s.name, "title": s.title, "question": s.question} for s in builtin_studies()]}
 
     def runs(self, asked: requests.RunsAsked) -> Document:
         text = asked.find.lower()
-        found = [head for head in self.service.runs() if text in _words_of(head).lower()]
-        return {"runs": [_listed(head) for head in found[: asked.limit]], "found": len(found)}
+        heads = [head for head in self.service.runs() if text in _searched_text(head).lower()]
+        return {"runs": [_listed(head) for head in heads[: asked.limit]], "found": len(heads)}
 
     def verdicts(self, asked: requests.RunAsked) -> Document:
         run = self.service.run(asked.run)
@@ -82,12 +82,12 @@ class AgentDesk:
 
     def differences(self, asked: requests.DifferencesAsked) -> Document:
         runs = [self.service.run(name).id for name in asked.runs]
-        return {"differences": self._said(["report", "--json", "--", *dict.fromkeys(runs)])}
+        return {"differences": self._command_output(["report", "--json", "--", *dict.fromkeys(runs)])}
 
     def export(self, asked: requests.ExportAsked) -> Document:
         run = self.service.run(asked.run)
         chosen = [] if asked.configuration is None else [asked.configuration]
-        return {"export": self._said(["export", "--format", asked.format, "--json", "--", run.id, *chosen])}
+        return {"export": self._command_output(["export", "--format", asked.format, "--json", "--", run.id, *chosen])}
 
     # Planning and measuring.
 
@@ -109,43 +109,43 @@ class AgentDesk:
         return self.watch(requests.JobAsked(job=job.id, wait_s=asked.wait_s))
 
     def watch(self, asked: requests.JobAsked) -> Document:
-        """How a job of this client stands, at its end or after a while."""
-        job = self._own(asked.job)
+        """Return how a job of this client stands, at its end or after a while."""
+        job = self._client_job(asked.job)
         waited = 0.0
         while job.alive and waited < asked.wait_s:
             time.sleep(_STEP_S)
             waited += _STEP_S
         going_on = job.alive
-        found: Document = {"job": job.id, "study": job.study, "going_on": going_on, "doing": shortened(job.doing)}
+        state: Document = {"job": job.id, "study": job.study, "going_on": going_on, "doing": shortened(job.doing)}
         if not going_on:
             self._settle()
-            found |= {"exit_code": job.exit_code, "problem": job.problem[:2000]}
-        if job.study != _CAMPAIGN and (run := self._run_of(job)) is not None:
-            found |= {"run": run.id, "verdicts": _verdicts(self.service.results(run))["verdicts"]}
-        return found | {"left": self.budget.left()}
+            state |= {"exit_code": job.exit_code, "problem": job.problem[:2000]}
+        if job.study != _CAMPAIGN and (run := self._job_run(job)) is not None:
+            state |= {"run": run.id, "verdicts": _verdicts(self.service.results(run))["verdicts"]}
+        return state | {"left": self.budget.left()}
 
     def stop(self, asked: requests.JobStopped) -> Document:
-        job = self._own(asked.job)
+        job = self._client_job(asked.job)
         job.interrupt()
         return {"job": job.id, "stopped": True}
 
     def why(self, asked: requests.WhyAsked) -> Document:
-        """What was recorded of a run, or a job that records it."""
+        """Return what was recorded of a run, or a job that records it."""
         run = self.service.run(asked.run)
         results = self.service.results(run)
-        names = [one.name for one in results.configurations if not one.baseline]
+        names = [configuration.name for configuration in results.configurations if not configuration.baseline]
         if asked.configuration is not None and asked.configuration not in names:
             raise RequestError(
                 f"{asked.configuration[:80]!r} is not a configuration of {run.id}",
                 hint=f"choose one of {', '.join(names[:10])}",
             )
-        found = [
-            one.model_dump(mode="json")
-            for one in results.explanations
-            if asked.configuration in (None, one.configuration)
+        explanations = [
+            explanation.model_dump(mode="json")
+            for explanation in results.explanations
+            if asked.configuration in (None, explanation.configuration)
         ]
-        if found:
-            return {"explanations": found}
+        if explanations:
+            return {"explanations": explanations}
         study = ResolvedStudy.model_validate_json(run.resolved).study
         require_allowed(study, self.asked, self._known, kernel_kind)
         chosen = [] if asked.configuration is None else [asked.configuration]
@@ -170,16 +170,16 @@ class AgentDesk:
         for study in studies:
             if study.target.on_host:
                 require_allowed(study, self.asked, self._known, kernel_kind)
-        means = RunOptions(self.service.home, dry=True)
-        bench = ExperimentBench(self._known, means, lambda study: progress_of(study, self._known, quiet=True))
+        options = RunOptions(self.service.home, dry=True)
+        bench = ExperimentBench(self._known, options, lambda study: progress_of(study, self._known, quiet=True))
         settings = Evaluator(kept, self._known, bench, self.asked).check(asked.settings)
         trials = 2 * (kept.campaign.explore + kept.campaign.confirm * len(studies))
         minutes = studies[0].budget.max_minutes + sum(study.budget.max_minutes for study in studies)
         words = [word for name, level in settings.items() for word in ("--set", f"{name}={level}")]
         words = ["campaign", "propose", kept.campaign.name, *words, "--quiet", "--json"]
         job = self._started(trials, minutes, lambda: self._child(_CAMPAIGN, words, minutes))
-        found = self.watch(requests.JobAsked(job=job.id, wait_s=asked.wait_s))
-        return found | {"ledger": self.campaign_ledger(requests.CampaignAsked(campaign=asked.campaign))}
+        state = self.watch(requests.JobAsked(job=job.id, wait_s=asked.wait_s))
+        return state | {"ledger": self.campaign_ledger(requests.CampaignAsked(campaign=asked.campaign))}
 
     def budget_left(self, asked: requests.NothingAsked) -> Document:
         self._settle()
@@ -193,17 +193,16 @@ class AgentDesk:
     # What all of them share.
 
     def _document(self, asked: requests.StudyPlanned) -> Document:
-        """The study as a file would have it, within what a client may do."""
         if isinstance(asked.study, str):
             document = tomllib.loads(find_study(self._builtin(asked.study)).read_text(encoding="utf-8"))
         else:
             document = json.loads(json.dumps(asked.study))
-        given: Mapping[str, Mapping[str, Any]] = {
+        overrides: Mapping[str, Mapping[str, Any]] = {
             "target": {"kernel": asked.kernel},
             "design": {"seed": asked.seed},
             "budget": {"max_blocks": asked.max_blocks, "max_minutes": asked.max_minutes},
         }
-        for table, fields in given.items():
+        for table, fields in overrides.items():
             more = {name: value for name, value in fields.items() if value is not None}
             if more and isinstance(document.setdefault(table, {}), dict):
                 document[table] |= more
@@ -214,7 +213,7 @@ class AgentDesk:
 
     def _builtin(self, name: str) -> str:
         """A built-in study: files of this machine are not a client's to name."""
-        names = [one.name for one in builtin_studies()]
+        names = [study.name for study in builtin_studies()]
         if name not in names:
             raise RequestError(f"study {name[:80]!r} not found", hint=f"expected one of {', '.join(names)}")
         return name
@@ -223,7 +222,6 @@ class AgentDesk:
         return self.service.plan(document, self.asked)
 
     def _started(self, trials: int, minutes: float, start: Callable[[], Job]) -> Job:
-        """What ``start`` starts, if so much is left. Raises RequestError."""
         with self._starting:
             self._settle()
             self.budget.require(trials, minutes)
@@ -235,42 +233,41 @@ class AgentDesk:
         directory = self.service.jobs.new_directory()
         return self.service.jobs.start(study, words, directory, asked=self.asked, minutes=minutes)
 
-    def _run_of(self, job: Job) -> Run | None:
+    def _job_run(self, job: Job) -> Run | None:
         """The run of a job; none where it was stopped before its first trial."""
         try:
             return self.service.run(job.run) if job.run else None
         except RequestError:
             return None
 
-    def _own(self, name: str) -> Job:
+    def _client_job(self, name: str) -> Job:
         """A job of this client: those of others are not its business."""
         if not self.budget.owns(name):
             raise RequestError(f"job {name[:80]!r} not found", hint="use the job that run or campaign_propose returned")
         return self.service.jobs.find(name)
 
     def _settle(self) -> None:
-        """Count what has ended as what it took."""
         for name in self.budget.open_jobs:
             job = self.service.jobs.find(name)
             if not job.alive:
-                run = self._run_of(job)
+                run = self._job_run(job)
                 counted = 0 if run is None else self.service.store.count(run)
                 self.budget.settle(name, None if job.study in (_CAMPAIGN, "why") else counted)
 
-    def _said(self, words: list[str]) -> Any:
+    def _command_output(self, words: list[str]) -> Any:
         directory = self.service.jobs.new_directory()
         try:
             return json.loads(self.service.jobs.asked(words, directory, asked=self.asked))
         finally:
             directory.rmdir()
 
-    def _runs_of(self, tunable: str) -> list[Document]:
-        found = []
+    def _runs_touching(self, tunable: str) -> list[Document]:
+        rows = []
         for head in self.service.runs()[:_MOST_EVIDENCE]:
             run = self.service.run(head.id)
             if json.dumps(tunable) in run.resolved:
-                found.append(_listed(head))
-        return found
+                rows.append(_listed(head))
+        return rows
 
 
 _CAMPAIGN: Final = "campaign"
@@ -278,7 +275,7 @@ _CAMPAIGN: Final = "campaign"
 
 
 def _cost(planned: PlannedStudy) -> dict[str, float]:
-    """What a study takes at most."""
+    """At most."""
     blocks = planned.budget.max_blocks
     return {
         "trials": blocks * len(planned.configurations),
@@ -299,7 +296,7 @@ def _listed(head: Head) -> Document:
     }
 
 
-def _words_of(head: Head) -> str:
+def _searched_text(head: Head) -> str:
     return f"{head.id}\n{head.study}\n{head.kernel}\n{head.workload}\n{head.answer}\n{head.tags}"
 
 
@@ -313,6 +310,6 @@ def _verdicts(results: Results) -> Document:
         "imported": results.imported,
         "stopped": results.stopped,
         "stopped_because": results.stopped_because,
-        "verdicts": [one.model_dump(mode="json") for one in results.verdicts],
+        "verdicts": [verdict.model_dump(mode="json") for verdict in results.verdicts],
         "notes": list(results.notes),
     }

@@ -32,7 +32,7 @@ class Operation:
     reads: bool = True
 
     def carry_out(self, desk: AgentDesk, arguments: Mapping[str, Any]) -> Document:
-        """The answer. Raises RequestError for arguments that are wrong, too large, or too many calls."""
+        """Return the answer. Raises RequestError for arguments that are wrong or too large, or too many calls."""
         desk.budget.call()
         if len(json.dumps(arguments)) > MOST_BYTES:
             raise RequestError(
@@ -51,22 +51,24 @@ def _visible(value: Any) -> Any:
         case str():
             return visible(value)
         case dict():
-            return {visible(str(name)): _visible(one) for name, one in value.items()}
+            return {visible(str(name)): _visible(item) for name, item in value.items()}
         case list() | tuple():
-            return [_visible(one) for one in value]
+            return [_visible(item) for item in value]
         case _:
             return value
 
 
 def _wrong(failure: ValidationError) -> str:
     problems = failure.errors(include_url=False, include_input=False)
-    said = (f"{'.'.join(map(str, one['loc']))[:100] or 'arguments'}: {one['msg'][:200]}" for one in problems[:5])
-    return "; ".join(said)
+    messages = (
+        f"{'.'.join(map(str, problem['loc']))[:100] or 'arguments'}: {problem['msg'][:200]}" for problem in problems[:5]
+    )
+    return "; ".join(messages)
 
 
 def _all() -> dict[str, Operation]:
     desk = AgentDesk
-    found = (
+    operations = (
         Operation(
             "tunables",
             "List the settings that Ajuste knows, or explain one and list the runs that touched it.",
@@ -135,20 +137,20 @@ def _all() -> dict[str, Operation]:
             desk.budget_left,
         ),
     )
-    return {one.name: one for one in found}
+    return {operation.name: operation for operation in operations}
 
 
 OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType(_all())
 
 
 def find_operation(name: str) -> Operation:
-    """Raises RequestError for one that there is not."""
-    found = OPERATIONS.get(name)
-    if found is None:
+    """Return the operation. Raises RequestError if there is none of that name."""
+    operation = OPERATIONS.get(name)
+    if operation is None:
         raise RequestError(f"tool {name[:80]!r} not found", hint=f"expected one of {', '.join(OPERATIONS)}")
-    return found
+    return operation
 
 
-def schema_of(operation: Operation) -> dict[str, Any]:
-    """The JSON Schema of its arguments."""
+def argument_schema(operation: Operation) -> dict[str, Any]:
+    """Return the JSON Schema of an operation's arguments."""
     return {"additionalProperties": False, "properties": {}} | operation.request.model_json_schema()

@@ -19,7 +19,7 @@ from mcp.server.stdio import stdio_server
 
 from ajuste.lab.access import HOST, Access, listener_at, new_token, serve_until_interrupted
 from ajuste.lab.agents.desk import AgentDesk
-from ajuste.lab.agents.operations import OPERATIONS, Operation, find_operation, schema_of
+from ajuste.lab.agents.operations import OPERATIONS, Operation, argument_schema, find_operation
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.error import AjusteError
 
@@ -40,10 +40,10 @@ Context = ServerRequestContext[Any, Any]
 
 
 def protocol_server(desk: AgentDesk) -> Server[Any]:
-    """A server that answers for ``desk``."""
+    """Return a server that answers for ``desk``."""
 
     async def list_tools(_: Context, __: mcp_types.PaginatedRequestParams | None) -> mcp_types.ListToolsResult:
-        return mcp_types.ListToolsResult(tools=[_tool(one) for one in OPERATIONS.values()])
+        return mcp_types.ListToolsResult(tools=[_tool(operation) for operation in OPERATIONS.values()])
 
     async def call_tool(_: Context, asked: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
         return await anyio.to_thread.run_sync(partial(answered, desk, asked.name, asked.arguments or {}))
@@ -59,22 +59,22 @@ def protocol_server(desk: AgentDesk) -> Server[Any]:
 
 
 def answered(desk: AgentDesk, name: str, arguments: dict[str, Any]) -> mcp_types.CallToolResult:
-    """The result of a call. What is wrong with it is a result, too, so that an agent can read it."""
+    """Return the result of a call; an error is a result, too, so that an agent can read it."""
     try:
-        found = find_operation(name).carry_out(desk, arguments)
+        result = find_operation(name).carry_out(desk, arguments)
     except AjusteError as error:
         _LOG.info("agent call refused", extra={"tool": name[:80], "because": error.message[:500]})
-        said = {"error": str(error)[:4000]} | ({"hint": error.hint[:1000]} if error.hint else {})
-        return mcp_types.CallToolResult(content=[_text(said)], structured_content=said, is_error=True)
+        problem = {"error": str(error)[:4000]} | ({"hint": error.hint[:1000]} if error.hint else {})
+        return mcp_types.CallToolResult(content=[_text(problem)], structured_content=problem, is_error=True)
     except OSError as error:
-        said = {"error": str(error)[:1000]}
-        return mcp_types.CallToolResult(content=[_text(said)], structured_content=said, is_error=True)
+        problem = {"error": str(error)[:1000]}
+        return mcp_types.CallToolResult(content=[_text(problem)], structured_content=problem, is_error=True)
     _LOG.info("agent call answered", extra={"tool": name[:80]})
-    return mcp_types.CallToolResult(content=[_text(found)], structured_content=found)
+    return mcp_types.CallToolResult(content=[_text(result)], structured_content=result)
 
 
 def serve_stdio(desk: AgentDesk) -> None:
-    """Serve the one client at standard input and output until it leaves."""
+    """Serve the client at standard input and output until it leaves."""
 
     async def serve() -> None:
         server = protocol_server(desk)
@@ -85,7 +85,7 @@ def serve_stdio(desk: AgentDesk) -> None:
 
 
 def http_application(desk: AgentDesk) -> Any:
-    """The same by streamable HTTP, without any guard: put one around it."""
+    """Return the server by streamable HTTP, without any guard: put one around it."""
     return protocol_server(desk).streamable_http_app(
         streamable_http_path=PATH, json_response=True, max_request_body_size=1 << 19, max_sessions=64
     )
@@ -95,32 +95,30 @@ def _tool(operation: Operation) -> mcp_types.Tool:
     return mcp_types.Tool(
         name=operation.name,
         description=operation.what,
-        input_schema=schema_of(operation),
+        input_schema=argument_schema(operation),
         annotations=mcp_types.ToolAnnotations(
             read_only_hint=operation.reads, destructive_hint=False, open_world_hint=False
         ),
     )
 
 
-def _text(said: dict[str, Any]) -> mcp_types.TextContent:
-    return mcp_types.TextContent(text=json.dumps(said, ensure_ascii=False))
+def _text(document: dict[str, Any]) -> mcp_types.TextContent:
+    return mcp_types.TextContent(text=json.dumps(document, ensure_ascii=False))
 
 
 def serve_http(desk: AgentDesk, port: int | None, *, as_json: bool) -> None:
-    """Serve behind the guard of the lab page until interrupted (KeyboardInterrupt). Raises RequestError for a port that
-    cannot be used.
-    """
+    """Serve behind the guard of the lab page until KeyboardInterrupt. Raises RequestError for an unusable port."""
     listener = listener_at(PORT if port is None else port)
     token, number = new_token(), listener.getsockname()[1]
     address = f"http://{HOST}:{number}{PATH}"
 
     def listening() -> None:
-        told = (
+        message = (
             json.dumps({"address": address, "port": number, "token": token})
             if as_json
             else f"Agents connect to {address} with the header  Authorization: Bearer {token}"
         )
-        print(told, flush=True)  # noqa: T201 - what the client needs
+        print(message, flush=True)  # noqa: T201 - what the client needs
 
     guarded = Access(http_application(desk), token=token, port=number)
     serve_until_interrupted(guarded, listener, listening=listening)

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.lab.rendering import Form, document_page, handled, lab_of, page
+from ajuste.lab.rendering import Form, document_page, handled, page, request_lab
 from ajuste.lab.service import STUDY_FILE
 from ajuste.model.error import AjusteError, RequestError
 from ajuste.report.plan import plan_report
@@ -43,27 +43,27 @@ _EXAMPLES: Final = {
 
 
 def form(request: Request) -> Response:
-    """The form, filled in with what the address says; or the text of a study that is to be changed."""
+    """Return the form, filled in from the address; or the text of a study to be changed."""
     query = request.query_params
     if (run := query.get("run")) or query.get("study"):
-        return _text_page(request, _text_of(request, run, query.get("study", "")))
+        return _text_page(request, _study_text(request, run, query.get("study", "")))
     values = {**_EXAMPLES, **{name: query[name][:500] for name in _EXAMPLES if name in query}}
     settings = [(query.get("setting", "")[:200], query.get("levels", "")[:500])]
     return _form_page(request, values, settings)
 
 
-def _text_of(request: Request, run: str | None, study: str) -> str:
-    service = lab_of(request).service
+def _study_text(request: Request, run: str | None, study: str) -> str:
+    service = request_lab(request).service
     if run:
         return service.study_text(service.document(service.run(run)))
-    if study not in {one.name for one in builtin_studies()}:
+    if study not in {builtin.name for builtin in builtin_studies()}:
         raise RequestError(f'study "{study[:80]}" not found', hint="list the built-in studies with `ajuste studies`")
     return find_study(study).read_text(encoding="utf-8")
 
 
 def plan(request: Request, given: Form) -> Response:
-    """What the study would do; or the form again, with what is wrong."""
-    service = lab_of(request).service
+    """Return what the study would do; or the form again, with what is wrong."""
+    service = request_lab(request).service
     text = given.get("text")
     document: dict[str, Any] = {}
     try:
@@ -73,7 +73,7 @@ def plan(request: Request, given: Form) -> Response:
         if text is not None:
             return _text_page(request, text, status=400, problem=str(error), hint=error.hint or "")
         values = {name: given.get(name, default)[:500] for name, default in _EXAMPLES.items()}
-        problems = field_problems(error, given, [str(one["name"]) for one in document.get("factor", ())])
+        problems = field_problems(error, given, [str(factor["name"]) for factor in document.get("factor", ())])
         return _form_page(request, values, _settings(given), 400, problems, error.hint or "")
     written = service.study_text(document) if text is None else text
     return document_page(request, plan_report(planned), template="plan.html.j2", text=written, target=planned.target)
@@ -81,7 +81,7 @@ def plan(request: Request, given: Form) -> Response:
 
 def start(request: Request, given: Form) -> Response:
     """Run the study in the form."""
-    service = lab_of(request).service
+    service = request_lab(request).service
     job = service.start(service.read(given.get("text", "")), fresh=given.get("fresh") == "yes")
     return RedirectResponse(f"/jobs/{job.id}", status_code=303)
 
@@ -100,7 +100,7 @@ _FIELDS: Final = (
     (r"question", "question"),
 )
 """Where a problem is, as messages say it, and the field of the form that it comes from."""
-_PLACED: Final = re.compile(rf"(?:{re.escape(STUDY_FILE)}(?::\d+)?: )?(?P<place>[^:]+): (?P<said>.+)")
+_PLACED: Final = re.compile(rf"(?:{re.escape(STUDY_FILE)}(?::\d+)?: )?(?P<place>[^:]+): (?P<message>.+)")
 _FACTOR: Final = re.compile(r"factor\[(\d+)\](?:\.(\w+))?")
 _OPTION: Final = re.compile(r"--(?:set )?([\w.-]+)")
 _STARTS_WITH_NAME: Final = re.compile(r"\S*[._]\S|\S+ = ")
@@ -109,22 +109,22 @@ _ROW: Final = re.compile(r"(?:setting|levels)_\d")
 
 
 def field_problems(problem: AjusteError, given: Mapping[str, str], factors: Sequence[str]) -> dict[str, str]:
-    """What is wrong with each field of the form; under the empty name, what is wrong with none of them. ``factors`` are
-    the names of those of the study, in its order.
+    """Return what is wrong with each field of the form, or under the empty name with none of them.
+
+    ``factors`` are the names of those of the study, in its order.
     """
-    found: dict[str, str] = {}
+    problems: dict[str, str] = {}
     for line in str(problem).split("\n"):
         placed = _PLACED.fullmatch(line)
         field = _field_at(placed["place"], given, factors) if placed else ""
-        said = placed["said"] if placed and field else line
-        said = said if _STARTS_WITH_NAME.match(said) else said[:1].upper() + said[1:]
-        sentence = said if said.endswith("?") else f"{said}."
-        found[field] = f"{found[field]}\n{sentence}" if field in found else sentence
-    return found
+        message = placed["message"] if placed and field else line
+        message = message if _STARTS_WITH_NAME.match(message) else message[:1].upper() + message[1:]
+        sentence = message if message.endswith("?") else f"{message}."
+        problems[field] = f"{problems[field]}\n{sentence}" if field in problems else sentence
+    return problems
 
 
 def _field_at(place: str, given: Mapping[str, str], factors: Sequence[str]) -> str:
-    """The field that a place in the study or on the command line comes from; empty for none."""
     rows = {name: row for row, (name, _) in enumerate(_settings(given)) if name}
     if match := _FACTOR.match(place):
         row = rows.get(factors[int(match[1]) - 1]) if int(match[1]) <= len(factors) else None
@@ -137,7 +137,7 @@ def _field_at(place: str, given: Mapping[str, str], factors: Sequence[str]) -> s
 
 
 def form_document(given: Mapping[str, str]) -> dict[str, Any]:
-    """The study of a filled-in form, as ``ajuste compare`` would write it. Raises RequestError."""
+    """Return the study of a filled-in form, as ``ajuste compare`` would write it. Raises RequestError."""
     values = {name: given.get(name, "").strip() for name in _EXAMPLES}
     settings = [(name, levels) for name, levels in _settings(given) if name or levels]
     missing = [
@@ -149,19 +149,19 @@ def form_document(given: Mapping[str, str]) -> dict[str, Any]:
         missing.append("workload: choose a workload, such as hackbench")
     if missing:
         raise RequestError("\n".join(missing), hint="give each of these fields a value")
-    own = {_field(name): levels for name, levels in settings if _field(name)}
+    options = {_field(name): levels for name, levels in settings if _field(name)}
     request = CommandRequest(
         commands=split_commands(tuple(_words("workload", values["workload"]))),
         set=tuple(f"{name}={_levels(levels)}" for name, levels in settings if not _field(name)),
-        nice=own.get("nice"),
-        policy=own.get("policy"),
-        cpus=own.get("cpus"),
-        cgroup_weight=own.get("cgroup_weight"),
+        nice=options.get("nice"),
+        policy=options.get("policy"),
+        cpus=options.get("cpus"),
+        cgroup_weight=options.get("cgroup_weight"),
         kernel=None if values["where"] == "host" else values["kernel"] or DEFAULT_KERNEL,
         vm=values["where"] != "host",
         clock=None if values["where"] == "host" else values["clock"] or None,
-        background=tuple(one.strip() for one in values["background"].split(";") if one.strip()),
-        metric=tuple(one.strip() for one in values["metrics"].split(",") if one.strip()),
+        background=tuple(part.strip() for part in values["background"].split(";") if part.strip()),
+        metric=tuple(part.strip() for part in values["metrics"].split(",") if part.strip()),
         min_effect=values["min_effect"] or None,
         max_time=values["max_time"] or None,
         blocks=values["blocks"] or None,
@@ -196,7 +196,6 @@ def _whole(what: str, text: str) -> int | None:
 
 
 def _name(title: str) -> str:
-    """The name of the study: of the title what a name may have."""
     kept = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in title.lower())
     return "-".join(filter(None, kept.split("-")))[:60] or "lab"
 
@@ -217,7 +216,7 @@ def _form_page(
     hint: str = "",
 ) -> Response:
     known = catalogue()
-    lab = lab_of(request)
+    lab = request_lab(request)
     rows = [*settings, *[("", "")] * MOST_SETTINGS][:MOST_SETTINGS]
     kernels = dict.fromkeys([*_KERNELS, *(head.kernel for head in lab.service.runs()[:500] if head.kernel)])
     return page(
@@ -227,18 +226,18 @@ def _form_page(
         values=values,
         settings=rows,
         tunables=[*known.tunables.values()],
-        workloads=[one for one in known.workloads.values() if not one.endless],
-        backgrounds=[one for one in known.workloads.values() if one.endless],
+        workloads=[workload for workload in known.workloads.values() if not workload.endless],
+        backgrounds=[workload for workload in known.workloads.values() if workload.endless],
         metrics=list(known.metrics.values()),
-        kernels=[one for one in kernels if "," not in one][:30],
+        kernels=[kernel for kernel in kernels if "," not in kernel][:30],
         studies=builtin_studies(),
         problems=problems,
         hint="" if hint.startswith("see ") else hint,  # a page for who writes a study file or a command
     )
 
 
-def _text_page(request: Request, text: str, status: int = 200, **said: str) -> Response:
-    problem, hint = said.get("problem", ""), said.get("hint", "")
+def _text_page(request: Request, text: str, status: int = 200, **messages: str) -> Response:
+    problem, hint = messages.get("problem", ""), messages.get("hint", "")
     return page(request, "study.html.j2", status=status, text=text, problem=problem, hint=hint)
 
 

@@ -11,12 +11,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ajuste.lab.rendering import page, run_of
+from ajuste.lab.rendering import page, request_run
 from ajuste.lab.watch import Laboratory
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
-from ajuste.report.format import labels_of
+from ajuste.report.format import result_labels
 from ajuste.store.head import Run
 from ajuste.study.resolved import ResolvedStudy
 
@@ -37,8 +37,8 @@ _STATUSES: Final = ("ok", "flagged", "failed")
 
 
 def show(request: Request) -> Response:
-    """The page, with what can be chosen in it; the numbers come later."""
-    lab, run = run_of(request)
+    """Return the page, with what can be chosen in it; the numbers come later."""
+    lab, run = request_run(request)
     measured = _measured(lab, run)
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     return page(
@@ -56,7 +56,7 @@ def _about(run: Run, resolved: ResolvedStudy, measured: Measurements) -> dict[st
     known = {metric.name: metric for metric in (*resolved.deciding, *resolved.described)}
     deciding = [metric.name for metric in resolved.deciding]
     names = sorted(measured.metrics, key=lambda name: (name not in deciding, name))
-    levels = {one.configuration.name: one.configuration.levels for one in resolved.configurations}
+    levels = {entry.configuration.name: entry.configuration.levels for entry in resolved.configurations}
     hues = {name: place for place, name in enumerate(sorted(levels, key=lambda name: name != resolved.baseline))}
     return {
         "run": run.id,
@@ -77,13 +77,12 @@ def _about(run: Run, resolved: ResolvedStudy, measured: Measurements) -> dict[st
 
 
 def _metric(name: str, known: Metric | None) -> dict[str, str]:
-    """What is said of a column."""
     return {"name": name, "title": known.title if known else name, "unit": known.unit if known else ""}
 
 
 def column(request: Request) -> Response:
-    """One column of all trials as little-endian numbers: 64-bit floats of a metric, 32-bit integers of all else."""
-    lab, run = run_of(request)
+    """Return a column of all trials, little-endian: 64-bit floats of a metric, 32-bit integers of all else."""
+    lab, run = request_run(request)
     measured = _measured(lab, run)
     name = request.query_params.get("name", "")
     if metric := request.query_params.get("metric"):
@@ -105,8 +104,8 @@ def column(request: Request) -> Response:
 def _statuses(measured: Measurements) -> bytes:
     """The place of each trial's status among ``_STATUSES``; 3 for those of warm-up blocks."""
     of_value = np.array([_STATUSES.index(value) for value in measured.status.values] or [0], "<i4")
-    found = of_value[measured.status.codes] if len(measured) else np.array([], "<i4")
-    return np.where(measured.warm_up, 3, found).astype("<i4").tobytes()
+    places = of_value[measured.status.codes] if len(measured) else np.array([], "<i4")
+    return np.where(measured.warm_up, 3, places).astype("<i4").tobytes()
 
 
 def _measured(lab: Laboratory, run: Run) -> Measurements:
@@ -122,31 +121,31 @@ def _read(store: Store, run_id: str, count: int) -> Measurements:  # noqa: ARG00
 
 
 def document(request: Request) -> Response:
-    """All that the page shows, for a program."""
-    lab, run = run_of(request)
+    """Return all that the page shows, for a program."""
+    lab, run = request_run(request)
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     text = json.dumps(_about(run, resolved, _measured(lab, run)))
     return Response(text, media_type="application/json")
 
 
 def analysed(request: Request) -> Response:
-    """What plots need that only the analysis knows: levels and how they are shown, the best, what samplers read."""
-    lab, run = run_of(request)
+    """Return what plots need of the analysis: levels and their labels, the best, what samplers read."""
+    lab, run = request_run(request)
     results = lab.service.results(run)
-    labels = labels_of(results)
+    labels = result_labels(results)
     short = labels.by_name(results)
-    found = {
-        "levels": {one.name: one.levels for one in results.configurations},
+    content = {
+        "levels": {configuration.name: configuration.levels for configuration in results.configurations},
         "short": short if len({*short.values()}) == len(short) else {},
         "of": [factor.name for factor in labels.factors],
         "shown": {
             factor.name: {level: labels.level(factor.name, level) for level in factor.levels}
             for factor in results.factors
         },
-        "surfaces": [one.model_dump(include={"metric", "best_set"}) for one in results.surfaces],
-        "timelines": [one.model_dump() for one in results.timelines],
+        "surfaces": [surface.model_dump(include={"metric", "best_set"}) for surface in results.surfaces],
+        "timelines": [timeline.model_dump() for timeline in results.timelines],
     }
-    return JSONResponse(found)
+    return JSONResponse(content)
 
 
 ROUTES: Final = (

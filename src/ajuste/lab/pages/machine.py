@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from dataclasses import replace
 from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from ajuste.lab.rendering import Form, document_page, handled, lab_of, page
+from ajuste.lab.rendering import Form, document_page, handled, page, request_lab
 from ajuste.lab.watch import Laboratory, QuietCheck
 from ajuste.machine.inventory.inventory import summary_of, take_inventory
 from ajuste.model.error import AjusteError
@@ -25,8 +26,8 @@ _KEPT_S: Final = 600.0
 
 
 def machine(request: Request) -> Response:
-    """How quiet it is and was, and its inventory."""
-    lab = lab_of(request)
+    """Return how quiet the machine is and was, and its inventory."""
+    lab = request_lab(request)
     checks = lab.quietness.checks()
     return document_page(
         request,
@@ -57,8 +58,8 @@ def _machine_report(checks: list[QuietCheck]) -> Report:
         ),
     )
     named = tuple(
-        Section(one.title, one.blocks, f"quiet-{place}", ("Disturbances" if place == 1 else ""), one.about, one.depth)
-        for place, one in enumerate(last.sections)
+        replace(section, name=f"quiet-{place}", short="Disturbances" if place == 1 else "")
+        for place, section in enumerate(last.sections)
     )
     return Report("This machine", last.headline, (*named[:2], *over_time, *named[2:], hardware))
 
@@ -80,50 +81,50 @@ def _spread_plot(checks: list[QuietCheck]) -> Plot:
         yaxis={"title": {"text": "spread, %"}, "rangemode": "tozero"},
     )
     lowest, highest = min(spreads), max(spreads)
-    said = (
+    description = (
         f"{count_of(len(checks), 'check')}: the spread of a fixed job was between {lowest:.3g} % and {highest:.3g} %."
     )
-    return Plot("quietness-plot", "Spread of a fixed job", said, drawn, 260, wide=True)
+    return Plot("quietness-plot", "Spread of a fixed job", description, drawn, 260, wide=True)
 
 
 def check(request: Request, form: Form) -> Response:
-    """Measure how quiet it is, in the background."""
-    lab_of(request).quietness.measure(quick=form.get("length") != "full")
+    """Measure how quiet the machine is, in the background."""
+    request_lab(request).quietness.measure(quick=form.get("length") != "full")
     return RedirectResponse("/machine", status_code=303)
 
 
 def kernels(request: Request) -> Response:
-    """The page of kernels; the list itself comes when it is known."""
+    """Return the page of kernels; the list itself comes when it is known."""
     return page(request, "kernels.html.j2", anew=request.query_params.get("anew") == "yes")
 
 
 def kernel_list(request: Request) -> Response:
-    """Those that guests can have: what the archive has, what is here, and what was built."""
-    lab = lab_of(request)
-    found, problem = _known_kernels(lab, anew=request.query_params.get("anew") == "yes")
+    """Return the kernels for guests: in the archive, downloaded, and built."""
+    lab = request_lab(request)
+    listing, problem = _known_kernels(lab, anew=request.query_params.get("anew") == "yes")
     heads, _ = lab.runs()
     runs = Counter(head.kernel for head in heads)
     return page(
         request,
         "kernel_list.html.j2",
-        kernels=found.get("kernels", []),
-        built=found.get("built", []),
+        kernels=listing.get("kernels", []),
+        built=listing.get("built", []),
         problem=problem,
         runs=runs,
     )
 
 
 def _known_kernels(lab: Laboratory, *, anew: bool) -> tuple[dict[str, Any], str]:
-    """As ``ajuste kernel list --json`` says, which takes seconds, and so is asked for now and then."""
+    """``ajuste kernel list --json`` takes seconds, so its answer is kept for a while."""
     kept = lab.kept_kernels
     if kept is not None and not anew and time.monotonic() - kept[0] < _KEPT_S:
         return kept[1], ""
     try:
-        found: dict[str, Any] = json.loads(lab.service.asked(["kernel", "list", "--json"]))
+        listing: dict[str, Any] = json.loads(lab.service.asked(["kernel", "list", "--json"]))
     except AjusteError as error:
         return {}, error.message
-    lab.kept_kernels = (time.monotonic(), found)
-    return found, ""
+    lab.kept_kernels = (time.monotonic(), listing)
+    return listing, ""
 
 
 ROUTES: Final = (

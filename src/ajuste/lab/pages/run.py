@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
@@ -20,13 +19,13 @@ from starlette.routing import Route
 
 from ajuste.lab.index import NOTHING_KNOWN
 from ajuste.lab.jobs import Job
-from ajuste.lab.pages.runs import KEPT, row_of
-from ajuste.lab.rendering import Form, document_page, handled, lab_of, page, run_of
+from ajuste.lab.pages.runs import KEPT, run_row
+from ajuste.lab.rendering import Form, document_page, handled, page, request_lab, request_run
 from ajuste.lab.watch import Laboratory
 from ajuste.model.capability import Asked
 from ajuste.model.error import RequestError
 from ajuste.report.html import render_html
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.store.head import PINNED, Run
 from ajuste.study.resolved import ResolvedStudy
 
@@ -35,18 +34,17 @@ _ELSEWHERE: Final = "press Ctrl-C where it was started; all measurements are kep
 
 
 def show(request: Request) -> Response:
-    """The report of a run that does not go on, or what it measures now."""
-    lab, run = run_of(request)
+    """Return the report of a run that has ended, or what it measures now."""
+    lab, run = request_run(request)
     if run.id != request.path_params["run"]:
         return RedirectResponse(f"/runs/{run.id}", status_code=303)
-    shown = _around(lab, run)
-    if shown["going_on"] or not lab.service.store.count(run):
-        return page(request, "live.html.j2", **shown, **_asked(run))
-    return document_page(request, report_of(lab.service.results(run)), template="run.html.j2", **shown)
+    context = _around(lab, run)
+    if context["going_on"] or not lab.service.store.count(run):
+        return page(request, "live.html.j2", **context, **_asked(run))
+    return document_page(request, results_report(lab.service.results(run)), template="run.html.j2", **context)
 
 
 def _around(lab: Laboratory, run: Run) -> dict[str, Any]:
-    """What stands around the report."""
     head = lab.service.head(run.id)
     facts = lab.index.of([head]).get(run.id, NOTHING_KNOWN)
     job = lab.service.jobs.of_run(run.id)
@@ -54,7 +52,7 @@ def _around(lab: Laboratory, run: Run) -> dict[str, Any]:
     tags = head.tags.split()
     return {
         "run": run,
-        "row": row_of(head, facts, going_on),
+        "row": run_row(head, facts, going_on),
         "going_on": going_on,
         "ours": job is not None and job.alive,
         "problem": job.problem if job is not None and not going_on else "",
@@ -67,13 +65,13 @@ def _around(lab: Laboratory, run: Run) -> dict[str, Any]:
 
 
 def _asked(run: Run) -> dict[str, Any]:
-    """What the page of a run that goes on draws: which figures, of which configurations."""
+    """Which figures, of which configurations."""
     resolved = ResolvedStudy.model_validate_json(run.resolved)
     return {
         "study": resolved.study,
         "drawn": {
             "run": run.id,
-            "configurations": [one.configuration.name for one in resolved.configurations][:40],
+            "configurations": [entry.configuration.name for entry in resolved.configurations][:40],
             "baseline": resolved.baseline,
             "metrics": [{"name": m.name, "title": m.title, "unit": m.unit} for m in resolved.deciding],
             "smallest": resolved.study.analysis.smallest_effect,
@@ -83,45 +81,45 @@ def _asked(run: Run) -> dict[str, Any]:
 
 
 async def events(request: Request) -> Response:
-    """What happens in a run, as it happens (Server-Sent Events)."""
-    lab = lab_of(request)
+    """Return what happens in a run, as it happens (Server-Sent Events)."""
+    lab = request_lab(request)
     run = await run_in_threadpool(lab.service.run, request.path_params["run"])
     watched = lab.watches.of(run).events()
     return StreamingResponse(watched, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
 
 def report_file(request: Request) -> Response:
-    """The report as one file that needs nothing else, to keep or to send."""
-    lab, run = run_of(request)
+    """Return the report as one file that needs nothing else, to keep or to send."""
+    lab, run = request_run(request)
     name = f'attachment; filename="{run.id}.html"'
-    return HTMLResponse(render_html(report_of(lab.service.results(run))), headers={"content-disposition": name})
+    return HTMLResponse(render_html(results_report(lab.service.results(run))), headers={"content-disposition": name})
 
 
 def results_file(request: Request) -> Response:
-    """The results as ``--json`` prints them."""
-    lab, run = run_of(request)
+    """Return the results as ``--json`` prints them."""
+    lab, run = request_run(request)
     name = f'attachment; filename="{run.id}.json"'
     text = lab.service.results(run).model_dump_json(indent=2)
     return Response(text, media_type="application/json", headers={"content-disposition": name})
 
 
 def study_file(request: Request) -> Response:
-    """The study of a run as a study file."""
-    lab, run = run_of(request)
+    """Return the study of a run as a study file."""
+    lab, run = request_run(request)
     name = f'attachment; filename="{run.id}.toml"'
     return PlainTextResponse(lab.service.study_text(lab.service.document(run)), headers={"content-disposition": name})
 
 
 def act(request: Request, form: Form) -> Response:
     """Pause, stop, resume or extend a run, or measure it again."""
-    lab, run = run_of(request)
+    lab, run = request_run(request)
     action = form.get("action", "")
     if action in ("pause", "stop"):
         _end(lab, run)
         if action == "stop":
             _finish(lab, run)
-        found = any(one.id == run.id for one in lab.service.runs())
-        return RedirectResponse(f"/runs/{run.id}" if found else "/", status_code=303)
+        exists = any(head.id == run.id for head in lab.service.runs())
+        return RedirectResponse(f"/runs/{run.id}" if exists else "/", status_code=303)
     starts = {"resume": _resumed, "extend": _extended, "again": _again}
     if action not in starts:
         raise RequestError(f"{action[:40]!r} is nothing that can be done to a run", hint="use the page's buttons")
@@ -146,56 +144,53 @@ def _end(lab: Laboratory, run: Run) -> None:
 
 
 def _finish(lab: Laboratory, run: Run) -> None:
-    """A run that was stopped for good says so."""
-    if any(one.id == run.id and not one.stopped for one in lab.service.runs()):
+    if any(head.id == run.id and not head.stopped for head in lab.service.runs()):
         lab.service.store.stop_run(run, "interrupted", "stopped on the lab page")
 
 
 def _resumed(lab: Laboratory, run: Run) -> Job:
     if run.stopped:
         raise RequestError(f"run {run.id} has ended", hint="measure it again instead")
-    return lab.service.start(lab.service.document(run), asked=_asker_of(run))
+    return lab.service.start(lab.service.document(run), asked=_study_author(run))
 
 
 def _extended(lab: Laboratory, run: Run) -> Job:
-    """The same with twice the budget: what was measured counts."""
+    """With twice the budget: what was measured counts."""
     document = lab.service.document(run)
-    return lab.service.start({**document, "budget": _doubled(run, document.get("budget", {}))}, asked=_asker_of(run))
+    budget = ResolvedStudy.model_validate_json(run.resolved).study.budget
+    twice = {"max_blocks": min(2 * budget.max_blocks, 100_000), "max_minutes": 2 * budget.max_minutes}
+    more = {**document, "budget": {**document.get("budget", {}), **twice}}
+    return lab.service.start(more, asked=_study_author(run))
 
 
-def _asker_of(run: Run) -> Asked | None:
-    """Who wrote its study: what was imported may start only what a bundle may."""
+def _study_author(run: Run) -> Asked | None:
+    """What was imported may start only what a bundle may."""
     return Asked("bundle") if run.imported else None
 
 
-def _doubled(run: Run, budget: Mapping[str, Any]) -> dict[str, Any]:
-    found = ResolvedStudy.model_validate_json(run.resolved).study.budget
-    return {**budget, "max_blocks": min(2 * found.max_blocks, 100_000), "max_minutes": 2 * found.max_minutes}
-
-
 def _again(lab: Laboratory, run: Run) -> Job:
-    return lab.service.start(lab.service.document(run), fresh=True, asked=_asker_of(run))
+    return lab.service.start(lab.service.document(run), fresh=True, asked=_study_author(run))
 
 
 def job(request: Request) -> Response:
-    """What a run that was just started does before it has an id."""
-    lab = lab_of(request)
-    found = lab.service.jobs.find(request.path_params["job"])
-    if found.run and any(head.id == found.run for head in lab.service.runs()):
-        return RedirectResponse(f"/runs/{found.run}", status_code=303)
-    return page(request, "job.html.j2", job=found, alive=found.alive, problem=found.problem, doing=found.doing)
+    """Return what a run that was just started does before it has an id."""
+    lab = request_lab(request)
+    job = lab.service.jobs.find(request.path_params["job"])
+    if job.run and any(head.id == job.run for head in lab.service.runs()):
+        return RedirectResponse(f"/runs/{job.run}", status_code=303)
+    return page(request, "job.html.j2", job=job, alive=job.alive, problem=job.problem, doing=job.doing)
 
 
 def job_state(request: Request) -> Response:
-    """The same for a program."""
-    found = lab_of(request).service.jobs.find(request.path_params["job"])
-    return JSONResponse({"run": found.run, "doing": found.doing, "alive": found.alive, "problem": found.problem})
+    """Return what a job does, for a program."""
+    job = request_lab(request).service.jobs.find(request.path_params["job"])
+    return JSONResponse({"run": job.run, "doing": job.doing, "alive": job.alive, "problem": job.problem})
 
 
 def cancel(request: Request, _: Form) -> Response:
     """Interrupt a job, also one that has no run yet."""
-    found = lab_of(request).service.jobs.find(request.path_params["job"])
-    found.interrupt()
+    job = request_lab(request).service.jobs.find(request.path_params["job"])
+    job.interrupt()
     return RedirectResponse("/", status_code=303)
 
 

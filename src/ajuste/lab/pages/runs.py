@@ -18,8 +18,7 @@ from starlette.routing import Route
 
 from ajuste.lab.access import IMPORT, LARGEST_BUNDLE
 from ajuste.lab.index import NOTHING_KNOWN, RunFacts
-from ajuste.lab.jobs import Job
-from ajuste.lab.rendering import Form, document_page, handled, lab_of, page
+from ajuste.lab.rendering import Form, document_page, handled, page, request_lab
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible_line
 from ajuste.report.document import Badge
@@ -51,7 +50,7 @@ class RunSearch:
 
     @staticmethod
     def of(query: QueryParams) -> RunSearch:
-        return RunSearch(**{one.name: query.get(one.name, "").strip()[:200] for one in fields(RunSearch)})
+        return RunSearch(**{field.name: query.get(field.name, "").strip()[:200] for field in fields(RunSearch)})
 
     def takes(self, head: Head, facts: RunFacts) -> bool:
         return (
@@ -85,26 +84,27 @@ class RunRowShown:
 
 
 def listed(request: Request) -> Response:
-    """The list, or one page of it."""
-    lab = lab_of(request)
+    """Return the list of runs, or one page of it."""
+    lab = request_lab(request)
     heads, facts = lab.runs()
     wanted = RunSearch.of(request.query_params)
     chosen = [head for head in heads if wanted.takes(head, facts.get(head.id, NOTHING_KNOWN))]
     if wanted.state in ("running", "unfinished"):
-        chosen = [one for one in chosen if lab.service.is_going_on(one) == (wanted.state == "running")]
+        chosen = [head for head in chosen if lab.service.is_going_on(head) == (wanted.state == "running")]
     chosen.sort(key=lambda head: PINNED not in head.tags.split())
     number = _number(request.query_params.get("page", "1"), len(chosen))
-    shown = chosen[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]
+    on_page = chosen[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]
     given = {name: value for name, value in vars(wanted).items() if value}
 
     def place(other: int) -> str:
         return "/?" + urlencode({**given, "page": other})
 
-    jobs = [job for job in lab.service.jobs.all()[:8] if _is_news(job)]
+    # Only the list says what becomes of a job that has no run yet.
+    jobs = [job for job in lab.service.jobs.all()[:8] if not job.run and (job.alive or job.problem)]
     return page(
         request,
         "runs.html.j2",
-        rows=[row_of(head, facts.get(head.id, NOTHING_KNOWN), lab.service.is_going_on(head)) for head in shown],
+        rows=[run_row(head, facts.get(head.id, NOTHING_KNOWN), lab.service.is_going_on(head)) for head in on_page],
         total=len(heads),
         found=len(chosen),
         first=(number - 1) * ON_A_PAGE + 1,
@@ -119,47 +119,47 @@ def listed(request: Request) -> Response:
     )
 
 
-def row_of(head: Head, facts: RunFacts, going_on: bool) -> RunRowShown:
-    """What is shown of a run in lists."""
+def run_row(head: Head, facts: RunFacts, going_on: bool) -> RunRowShown:
+    """Return what is shown of a run in lists."""
     tags = head.tags.split()
     return RunRowShown(
         head=head,
         title=facts.title or head.study,
         settings=facts.settings,
-        badges=badges_of(facts.verdicts),
+        badges=verdict_badges(facts.verdicts),
         tags=tuple(tag for tag in tags if tag != PINNED),
         pinned=PINNED in tags,
         going_on=going_on,
     )
 
 
-def badges_of(verdicts: Mapping[str, int]) -> tuple[Badge, ...]:
-    """A badge for each word, with how often it was said."""
+def verdict_badges(verdicts: Mapping[str, int]) -> tuple[Badge, ...]:
+    """Return a badge for each verdict, with how often it occurs."""
     counted = [(word, verdicts[word]) for word in ORDER if verdicts.get(word)]
     return tuple(word_badge(word, f"{word}: {count}" if count > 1 else word) for word, count in counted)
 
 
 def change(request: Request, form: Form) -> Response:
     """Delete the chosen runs, once that is confirmed, or go and compare them."""
-    lab = lab_of(request)
-    chosen = [str(one) for one in form.getlist("run")][:200]
+    lab = request_lab(request)
+    chosen = [str(run) for run in form.getlist("run")][:200]
     action = str(form.get("action", ""))
     if not chosen:
         raise RequestError("no run was chosen", hint="tick the runs first")
     if action == "compare":
-        return RedirectResponse("/compare?" + urlencode([("run", one) for one in chosen]), status_code=303)
+        return RedirectResponse("/compare?" + urlencode([("run", run) for run in chosen]), status_code=303)
     if action != "delete":
         raise RequestError(f"{action[:40]!r} is nothing that can be done to runs", hint="compare or delete them")
     if form.get("sure") != "yes":
-        heads = [lab.service.head(one) for one in chosen]
+        heads = [lab.service.head(run) for run in chosen]
         return page(request, "sure.html.j2", heads=heads)
     lab.service.delete(chosen)
     return RedirectResponse("/", status_code=303)
 
 
 def keep(request: Request, form: Form) -> Response:
-    """Tags, pin and note of one run."""
-    lab = lab_of(request)
+    """Keep tags, pin and note of one run."""
+    lab = request_lab(request)
     head = lab.service.head(request.path_params["run"])
     if (note := form.get("note")) is not None:
         lab.notes.keep(head.id, str(note))
@@ -170,12 +170,12 @@ def keep(request: Request, form: Form) -> Response:
 
 
 def _choices(heads: Sequence[Head], facts: Mapping[str, RunFacts]) -> dict[str, list[str]]:
-    """What can be chosen, the most frequent first."""
+    """The most frequent first."""
     return {
-        "setting": _frequent(name for one in facts.values() for name in one.settings),
+        "setting": _frequent(name for entry in facts.values() for name in entry.settings),
         "kernel": _frequent(head.kernel for head in heads),
         "workload": _frequent(head.workload for head in heads),
-        "verdict": [word for word in ORDER if any(word in one.verdicts for one in facts.values())],
+        "verdict": [word for word in ORDER if any(word in entry.verdicts for entry in facts.values())],
         "tag": _frequent(tag for head in heads for tag in head.tags.split()),
         "state": list(_STATES),
     }
@@ -185,28 +185,23 @@ def _frequent(names: Iterable[str]) -> list[str]:
     return [name for name, _ in Counter(name for name in names if name).most_common(_MOST_CHOICES)]
 
 
-def _number(text: str, found: int) -> int:
-    """The page that was asked for, or the nearest that there is."""
+def _number(text: str, count: int) -> int:
+    """The nearest page that there is."""
     number = int(text) if text.isdecimal() and len(text) < 9 else 1
-    return max(1, min(number, -(-found // ON_A_PAGE)))
-
-
-def _is_news(job: Job) -> bool:
-    """Whether a job has no run yet, so that only this says what becomes of it."""
-    return not job.run and (job.alive or bool(job.problem))
+    return max(1, min(number, -(-count // ON_A_PAGE)))
 
 
 def compared(request: Request) -> Response:
-    """The comparison of the runs in the address; of fewer than two, a choice of those that go with them."""
+    """Return the comparison of the runs in the address; of fewer than two, a choice of runs to add."""
     chosen = _chosen(request)
     if len(chosen) < 2:
         return _offer(request, chosen)
-    found = _side_by_side(request, chosen)
-    return document_page(request, side_by_side_report(found), template="compare.html.j2", compared=found)
+    comparison = _side_by_side(request, chosen)
+    return document_page(request, side_by_side_report(comparison), template="compare.html.j2", compared=comparison)
 
 
 def compared_document(request: Request) -> Response:
-    """The same for a program."""
+    """Return the comparison for a program."""
     return JSONResponse(side_by_side_document(_side_by_side(request, _chosen(request))))
 
 
@@ -220,16 +215,16 @@ def _chosen(request: Request) -> list[str]:
 
 
 def _side_by_side(request: Request, chosen: list[str]) -> SideBySide:
-    service = lab_of(request).service
-    return side_by_side([service.results(service.run(one)) for one in chosen])
+    service = request_lab(request).service
+    return side_by_side([service.results(service.run(run)) for run in chosen])
 
 
 def _offer(request: Request, chosen: list[str]) -> Response:
-    lab = lab_of(request)
+    lab = request_lab(request)
     heads, facts = lab.runs()
     study = next((head.study for head in heads if head.id in chosen), "")
     offered = sorted((head for head in heads if head.stopped), key=lambda head: head.study != study)[:_OFFERED]
-    rows = [row_of(head, facts.get(head.id, NOTHING_KNOWN), going_on=False) for head in offered]
+    rows = [run_row(head, facts.get(head.id, NOTHING_KNOWN), going_on=False) for head in offered]
     return page(request, "choose.html.j2", rows=rows, chosen=chosen, study=study)
 
 
@@ -249,8 +244,8 @@ async def import_bundle(request: Request) -> Response:
         except OSError as error:
             message = f"{name} cannot be kept while it is checked: {error.strerror}"
             raise RequestError(message, hint="make room in the directory of temporary files") from error
-        found = await run_in_threadpool(lab_of(request).service.import_bundle, Path(kept.name), name)
-    return JSONResponse({"runs": [asdict(one) for one in found]})
+        imported = await run_in_threadpool(request_lab(request).service.import_bundle, Path(kept.name), name)
+    return JSONResponse({"runs": [asdict(run) for run in imported]})
 
 
 ROUTES: Final = (

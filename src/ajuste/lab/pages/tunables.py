@@ -15,8 +15,8 @@ from starlette.routing import Route
 from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.place import kernels, span
 from ajuste.lab.index import NOTHING_KNOWN
-from ajuste.lab.pages.runs import row_of
-from ajuste.lab.rendering import lab_of, page
+from ajuste.lab.pages.runs import run_row
+from ajuste.lab.rendering import page, request_lab
 from ajuste.model.error import AjusteError
 from ajuste.model.tunable import Tunable
 
@@ -25,14 +25,16 @@ _RISKS: Final = {"performance": "can slow the machine down", "hang": "can hang t
 
 
 def listed(request: Request) -> Response:
-    """The catalogue by subsystem, or what matches some words."""
+    """Return the catalogue by subsystem, or what matches some words."""
     known = catalogue()
     words = request.query_params.get("find", "").strip()[:200]
-    found = known.search(words.split()) if words else list(known.tunables.values())
-    _, facts = lab_of(request).runs()
-    tried = Counter(name.partition("[")[0] for one in facts.values() for name in one.settings)
+    matches = known.search(words.split()) if words else list(known.tunables.values())
+    _, facts = request_lab(request).runs()
+    tried = Counter(name.partition("[")[0] for entry in facts.values() for name in entry.settings)
     groups = (
-        [("", found)] if words else [(name, list(own)) for name, own in groupby(found, key=lambda one: one.subsystem)]
+        [("", matches)]
+        if words
+        else [(name, list(group)) for name, group in groupby(matches, key=lambda t: t.subsystem)]
     )
     return page(
         request,
@@ -41,59 +43,56 @@ def listed(request: Request) -> Response:
         kernels=kernels,
         tried=tried,
         find=words,
-        count=len(found),
-        place=place_of,
+        count=len(matches),
+        place=tunable_address,
     )
 
 
 def show(request: Request) -> Response:
-    """One of them."""
+    """Return the page of a tunable."""
     known = catalogue()
     tunable = known.find_tunable(request.path_params["name"])
-    heads, facts = lab_of(request).runs()
+    heads, facts = request_lab(request).runs()
     touched = [
         head
         for head in heads
         if any(name.partition("[")[0] == tunable.entry for name in facts.get(head.id, NOTHING_KNOWN).settings)
     ]
+    related = (*tunable.see, *filter(None, (tunable.successor, tunable.predecessor)))
     return page(
         request,
         "tunable.html.j2",
         tunable=tunable,
         kernels=kernels(tunable),
         spans=[(span(where), where) for where in tunable.where],
-        matters=[condition.met for condition in known.conditions_of(tunable)],
+        matters=[condition.met for condition in known.relevance_conditions(tunable)],
         values=values_text(tunable),
         risk=_RISKS.get(tunable.risk, ""),
         example=known.example(tunable).name,
-        rows=[row_of(head, facts[head.id], going_on=False) for head in touched[:_MOST_RUNS]],
+        rows=[run_row(head, facts[head.id], going_on=False) for head in touched[:_MOST_RUNS]],
         try_it=_try_it(tunable),
-        here_address=f"{place_of(tunable)}/here",
-        others=[known.tunables[name] for name in (*tunable.see, *_kin(tunable)) if name in known.tunables],
-        place=place_of,
+        here_address=f"{tunable_address(tunable)}/here",
+        others=[known.tunables[name] for name in related if name in known.tunables],
+        place=tunable_address,
     )
 
 
 def here(request: Request) -> Response:
-    """Its value on this machine, as a part of its page: asking the machine takes a second."""
-    lab = lab_of(request)
+    """Return its value on this machine, as a part of its page: asking the machine takes a second."""
+    lab = request_lab(request)
     tunable = catalogue().find_tunable(request.path_params["name"])
-    found: dict[str, Any] = {}
+    current: dict[str, Any] = {}
     problem = ""
     try:
-        found = json.loads(lab.service.asked(["tunables", "show", tunable.name, "--json"]))
+        current = json.loads(lab.service.asked(["tunables", "show", tunable.name, "--json"]))
     except AjusteError as error:
         problem = error.message
-    return page(request, "tunable_here.html.j2", found=found, problem=problem, unit=tunable.unit)
+    return page(request, "tunable_here.html.j2", found=current, problem=problem, unit=tunable.unit)
 
 
-def place_of(tunable: Tunable) -> str:
-    """The address of its page."""
+def tunable_address(tunable: Tunable) -> str:
+    """Return the address of a tunable's page."""
     return f"/tunables/{quote(tunable.entry, safe='')}"
-
-
-def _kin(tunable: Tunable) -> tuple[str, ...]:
-    return tuple(name for name in (tunable.successor, tunable.predecessor) if name)
 
 
 def _try_it(tunable: Tunable) -> str:
@@ -103,7 +102,7 @@ def _try_it(tunable: Tunable) -> str:
 
 
 def levels_to_try(tunable: Tunable) -> tuple[str, ...]:
-    """Its default and what lies on both sides of it, or its choices."""
+    """Return its default and values on both sides of it, or its choices."""
     if tunable.type == "boolean":
         return tunable.choices or ("0", "1")
     if tunable.type == "choice":
@@ -113,11 +112,11 @@ def levels_to_try(tunable: Tunable) -> tuple[str, ...]:
         return ()
     value, low, high = int(initial), tunable.minimum or 0, tunable.maximum or 0
     around = (value, value // 4, value * 4) if value else (0, 1, min(high, 10))
-    return tuple(dict.fromkeys(str(max(low, min(high, one))) for one in around))
+    return tuple(dict.fromkeys(str(max(low, min(high, level))) for level in around))
 
 
 def values_text(tunable: Tunable) -> str:
-    """What it can be, in words."""
+    """Return what its values can be, in words."""
     if tunable.type in ("cpu-list", "cpu-mask"):
         return "a list of CPUs, such as 0,2 or 0-3"
     if tunable.type == "choice":

@@ -16,7 +16,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Metric
-from ajuste.outputs.comma_separated import CONFIGURATION, MOST_COLUMNS, metric_of, number, rows_of
+from ajuste.outputs.comma_separated import CONFIGURATION, MOST_COLUMNS, column_metric, csv_rows, number
 from ajuste.outputs.format import Collector, DocumentFormat, DocumentNode, ResultSource, TextFormat, utf8
 
 _RESULTS: Final = frozenset({"schema_version", "run", "digest", "metrics", "trials"})
@@ -97,13 +97,13 @@ def _trials(source: ResultSource) -> MeasuredTable:
     # Warm-up trials and those that were not clean are left out and counted in a note, and so are figures that a trial
     # does not have. Metrics of the catalogue bring their direction.
     file = source.file
-    rows = rows_of(source.text, ",", file)
+    rows = csv_rows(source.text, ",", file)
     _, head = next(rows, (1, []))
     if len(head) > MOST_COLUMNS:
         raise RequestError(f"{len(head)} columns; expected at most {MOST_COLUMNS}", place=Place(file, 1))
     start = _design_column(head, file)
     places = {column: start + index for index, column in enumerate(_DESIGN)}
-    metrics = {index: _known(metric_of(head[index])) for index in range(start + len(_DESIGN), len(head))}
+    metrics = {index: _known(column_metric(head[index])) for index in range(start + len(_DESIGN), len(head))}
     if len({metric.name for metric in metrics.values()}) < len(metrics):
         raise RequestError("two columns have the same metric; expected one", place=Place(file, 1))
     collector = Collector("Ajuste's trials", file)
@@ -115,7 +115,7 @@ def _trials(source: ResultSource) -> MeasuredTable:
                 f"found {len(row)} fields; expected {len(head)}, as in the first line", place=Place(file, line)
             )
         status = row[places["status"]]
-        block = runs.block_of(row[places["block"]], row[places["position"]], row[places["attempt"]])
+        block = runs.name_block(row[places["block"]], row[places["position"]], row[places["attempt"]])
         if status != "ok" or row[places["warm_up"]] == "yes":
             left_out["warm-up trials" if row[places["warm_up"]] == "yes" else f"{status[:40]} trials"] += 1
             continue
@@ -137,7 +137,7 @@ class _Runs:
     _number: int = 1
     _seen: set[tuple[str, str, str]] = field(default_factory=set)
 
-    def block_of(self, block: str, position: str, attempt: str) -> str:
+    def name_block(self, block: str, position: str, attempt: str) -> str:
         # How the block of the next row is called: a place that comes again is of another run.
         place = (block, position, attempt)
         if place in self._seen:

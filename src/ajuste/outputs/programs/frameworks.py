@@ -458,8 +458,8 @@ def read_pyperf(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     common = document.get("metadata")
     for number, benchmark in enumerate(document.need("benchmarks").items(), start=1):
         specific = benchmark.get("metadata")
-        title = _said(specific, "name") or _said(common, "name") or f"benchmark-{number}"
-        unit = _said(specific, "unit") or _said(common, "unit") or "second"
+        title = _metadata_text(specific, "name") or _metadata_text(common, "name") or f"benchmark-{number}"
+        unit = _metadata_text(specific, "unit") or _metadata_text(common, "unit") or "second"
         metric = Metric(name=title, title=title, unit=_PYPERF_UNITS.get(unit, unit), direction="lower")
         for process, run in enumerate(benchmark.need("runs").items(), 1):
             values = run.get("values")
@@ -468,7 +468,7 @@ def read_pyperf(document: DocumentNode, name: str, file: Path) -> MeasuredTable:
     return collector.table()
 
 
-def _said(metadata: DocumentNode | None, name: str) -> str:
+def _metadata_text(metadata: DocumentNode | None, name: str) -> str:
     node = metadata.get(name) if metadata else None
     return node.text() if node else ""
 

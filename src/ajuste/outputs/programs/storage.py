@@ -361,7 +361,7 @@ def _ios(part: DocumentNode) -> float:
 
 
 def _figures(direction: str, parts: list[DocumentNode]) -> Iterator[tuple[Metric, float]]:
-    yield _file_metric(f"{direction}.iops", "1/s", "higher"), sum(_number_of(part, "iops") for part in parts)
+    yield _file_metric(f"{direction}.iops", "1/s", "higher"), sum(_need_number(part, "iops") for part in parts)
     yield _file_metric(f"{direction}.bandwidth", "bytes/s", "higher"), sum(_bytes_per_second(part) for part in parts)
     latencies = [(latency, _ios(part)) for part in parts if (latency := part.get("lat_ns"))]
     if len(latencies) == len(parts):
@@ -374,13 +374,13 @@ def _figures(direction: str, parts: list[DocumentNode]) -> Iterator[tuple[Metric
             yield _file_metric(f"{direction}.latency-{word}", "s", "lower"), max(percentiles) / 1e9
 
 
-def _number_of(part: DocumentNode, name: str) -> float:
+def _need_number(part: DocumentNode, name: str) -> float:
     return part.need(name).number()
 
 
 def _bytes_per_second(part: DocumentNode) -> float:
     exact = part.get("bw_bytes")
-    return exact.number() if exact else 1024 * _number_of(part, "bw")
+    return exact.number() if exact else 1024 * _need_number(part, "bw")
 
 
 def _percentile(part: DocumentNode, key: str) -> DocumentNode | None:

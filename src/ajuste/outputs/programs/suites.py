@@ -34,7 +34,7 @@ from ajuste.outputs.printed import NUMBER, PrintedReport, PrintedRow, printed_me
 
 
 LKP_COMPARED: Final = "lkp's comparison"
-_LEAST_SHOWN: Final = 2.0
+_UNPRINTED: Final = 2.0
 """A standard deviation of up to so many per cent of the mean is not printed; others are cut to whole per cents."""
 _LKP_NUMBER: Final = r"-?\d{1,20}(?:\.\d{1,9})?(?:e[+-]\d{1,3})?"
 _CELL: Final = rf"({_LKP_NUMBER})(?: ±\s*(\d{{1,6}})%)?"
@@ -102,7 +102,7 @@ def _add_row(collector: Collector, line: str, commits: Sequence[str], runs: int 
                 place=place,
                 hint="give it with --runs N: the runs of each commit",
             )
-        most = float(deviation) + 1 if deviation else _LEAST_SHOWN
+        most = float(deviation) + 1 if deviation else _UNPRINTED
         sem = abs(value) * most / 100 / math.sqrt(runs)
         collector.add_summary(commit, metric, Summarised(runs, value, sem), place.line)
 

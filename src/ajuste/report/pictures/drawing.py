@@ -31,8 +31,9 @@ Frame = tuple[float, float, float, float]
 
 
 def write_pictures(report: Report, directory: Path, form: PictureFormat) -> tuple[Path, ...]:
-    """Draw every plot of the report into ``directory``, which is made if it is missing; the files in the report's
-    order. Raises RequestError where it cannot be written.
+    """Draw every plot into ``directory``, made if missing; return the files in the report's order.
+
+    Raises RequestError where it cannot be written.
     """
     written = []
     try:
@@ -54,20 +55,20 @@ def write_pictures(report: Report, directory: Path, form: PictureFormat) -> tupl
 
 
 def draw(plot: Plot, title: str) -> Figure:
-    """The picture of ``plot`` in the colours of the light theme, with ``title`` and legend."""
+    """Return the picture of ``plot`` in the colours of the light theme, with ``title`` and legend."""
     layout, traces = plot.figure["layout"], plot.figure["data"]
     width, height = _WIDTHS[plot.wide] / _INCH, plot.height / _INCH
     figure = Figure(figsize=(width, height), facecolor=role("card"))
     axes = _axes(figure, layout, traces)
     top = 1.0
     for order, trace in enumerate(traces):
-        own = axes[trace.get("xaxis", "x"), trace.get("yaxis", "y")]
-        if bar := draw_trace(own, trace, order):
-            _colour_bar(figure, own, *bar)
+        panel = axes[trace.get("xaxis", "x"), trace.get("yaxis", "y")]
+        if bar := draw_trace(panel, trace, order):
+            _colour_bar(figure, panel, *bar)
             top = 1 + _BAR_ROOM / plot.height
-    for key, own in axes.items():
-        _set_up(own, layout.get(_long(key[0]), {}), "x", alone=_lowest(key, layout, axes))
-        _set_up(own, layout.get(_long(key[1]), {}), "y", alone=True)
+    for key, panel in axes.items():
+        _set_up(panel, layout.get(_long(key[0]), {}), "x", alone=_lowest(key, layout, axes))
+        _set_up(panel, layout.get(_long(key[1]), {}), "y", alone=True)
     for shape in layout.get("shapes", ()):
         _draw_shape(figure, axes, shape)
     for note in layout.get("annotations", ()):
@@ -87,20 +88,20 @@ def _axes(figure: Figure, layout: dict[str, Any], traces: list[dict[str, Any]]) 
     pairs = dict.fromkeys((trace.get("xaxis", "x"), trace.get("yaxis", "y")) for trace in traces)
     made: dict[tuple[str, str], Any] = {}
     for x, y in pairs or {("x", "y"): None}:
-        own = figure.add_axes(_frame(layout, x, y))
+        panel = figure.add_axes(_frame(layout, x, y))
         for side in ("top", "right"):
-            own.spines[side].set_visible(False)
+            panel.spines[side].set_visible(False)
         for side in ("left", "bottom"):
-            own.spines[side].set_color(role("line"))
-        own.set_axisbelow(True)
-        own.set_facecolor("none")
+            panel.spines[side].set_color(role("line"))
+        panel.set_axisbelow(True)
+        panel.set_facecolor("none")
         same_x = next((other for (ox, _), other in made.items() if ox == x), None)
         same_y = next((other for (_, oy), other in made.items() if oy == y), None)
         if same_x is not None:
-            own.sharex(same_x)
+            panel.sharex(same_x)
         if same_y is not None:
-            own.sharey(same_y)
-        made[x, y] = own
+            panel.sharey(same_y)
+        made[x, y] = panel
     return made
 
 
@@ -111,13 +112,13 @@ def _frame(layout: dict[str, Any], x: str, y: str) -> Frame:
 
 def _lowest(key: tuple[str, str], layout: dict[str, Any], axes: dict[tuple[str, str], Any]) -> bool:
     """Whether no other axes of the same x axis are below."""
-    own = _frame(layout, *key)[1]
-    return all(_frame(layout, *other)[1] >= own for other in axes if other[0] == key[0])
+    bottom = _frame(layout, *key)[1]
+    return all(_frame(layout, *other)[1] >= bottom for other in axes if other[0] == key[0])
 
 
 def _set_up(axes: Any, axis: dict[str, Any], which: str, *, alone: bool) -> None:
     """Scale, range, ticks and title; without texts where another one below has them (not ``alone``)."""
-    own = axes.xaxis if which == "x" else axes.yaxis
+    drawn_axis = axes.xaxis if which == "x" else axes.yaxis
     logarithmic = axis.get("type") == "log"
     if logarithmic:
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
@@ -128,35 +129,35 @@ def _set_up(axes: Any, axis: dict[str, Any], which: str, *, alone: bool) -> None
     elif axis.get("rangemode") == "tozero" and not logarithmic:
         low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
         (axes.set_xlim if which == "x" else axes.set_ylim)(min(0, low), max(0, high))
-    _ticks(own, axis, logarithmic=logarithmic)
+    _ticks(drawn_axis, axis, logarithmic=logarithmic)
     bare = axis.get("ticks") == ""
     axes.tick_params(
         axis=which, colors=role("line"), labelcolor=role("muted"), labelsize=8.5, length=0 if bare else 3, which="both"
     )
-    shown = alone and axis.get("showticklabels", True)
-    axes.tick_params(axis=which, **{"labelbottom" if which == "x" else "labelleft": shown}, which="both")
+    labelled = alone and axis.get("showticklabels", True)
+    axes.tick_params(axis=which, **{"labelbottom" if which == "x" else "labelleft": labelled}, which="both")
     if axis.get("showgrid", True):
         axes.grid(axis=which, color=role("grid"), linewidth=0.7)
     if axis.get("showline") is False:
         axes.spines["bottom" if which == "x" else "left"].set_visible(False)
     if alone and (title := axis.get("title", {}).get("text")):
-        own.set_label_text(words(title), color=role("muted"), fontsize=9)
+        drawn_axis.set_label_text(words(title), color=role("muted"), fontsize=9)
 
 
-def _ticks(own: Any, axis: dict[str, Any], *, logarithmic: bool) -> None:
+def _ticks(drawn_axis: Any, axis: dict[str, Any], *, logarithmic: bool) -> None:
     if "tickvals" in axis:
-        own.set_ticks(list(axis["tickvals"]), [words(text) for text in axis["ticktext"]])
-        own.set_ticks([], minor=True)
+        drawn_axis.set_ticks(list(axis["tickvals"]), [words(text) for text in axis["ticktext"]])
+        drawn_axis.set_ticks([], minor=True)
         return
     before, after = axis.get("tickprefix", ""), axis.get("ticksuffix", "")
     if logarithmic:
-        own.set_major_locator(LogLocator(subs=(1.0,) if axis.get("dtick") == 1 else (1.0, 2.0, 5.0)))
-        own.set_minor_formatter(NullFormatter())
+        drawn_axis.set_major_locator(LogLocator(subs=(1.0,) if axis.get("dtick") == 1 else (1.0, 2.0, 5.0)))
+        drawn_axis.set_minor_formatter(NullFormatter())
     elif isinstance(axis.get("dtick"), int | float):
-        own.set_major_locator(MultipleLocator(axis["dtick"], offset=axis.get("tick0", 0)))
+        drawn_axis.set_major_locator(MultipleLocator(axis["dtick"], offset=axis.get("tick0", 0)))
     else:
-        own.set_major_locator(MaxNLocator(axis.get("nticks", 6)))
-    own.set_major_formatter(FuncFormatter(lambda value, _: f"{before}{_figure(value)}{after}"))
+        drawn_axis.set_major_locator(MaxNLocator(axis.get("nticks", 6)))
+    drawn_axis.set_major_formatter(FuncFormatter(lambda value, _: f"{before}{_figure(value)}{after}"))
 
 
 def _figure(value: float) -> str:
@@ -183,13 +184,14 @@ def _colour_bar(figure: Figure, axes: Any, mesh: Any, bar: dict[str, Any]) -> No
 def _draw_shape(figure: Figure, axes: dict[tuple[str, str], Any], shape: dict[str, Any]) -> None:
     refs = {which: shape.get(f"{which}ref", which) for which in "xy"}
     named = {which: ref.removesuffix(" domain") for which, ref in refs.items()}
-    own = next(
+    panel = next(
         (a for (x, y), a in axes.items() if named["x"] in (x, "paper") and named["y"] in (y, "paper")),
         next(iter(axes.values())),
     )
     whole = figure.transFigure
     parts = [
-        whole if refs[w] == "paper" else own.transAxes if refs[w].endswith("domain") else own.transData for w in "xy"
+        whole if refs[w] == "paper" else panel.transAxes if refs[w].endswith("domain") else panel.transData
+        for w in "xy"
     ]
     transform = blended_transform_factory(*parts)
     corners = [shape[key] for key in ("x0", "x1", "y0", "y1")]
@@ -200,13 +202,12 @@ def _draw_shape(figure: Figure, axes: dict[tuple[str, str], Any], shape: dict[st
         face = colour(shape.get("fillcolor", "none"))
         patch = Rectangle((x0, y0), x1 - x0, y1 - y0, facecolor=face, edgecolor=edge, linewidth=width, zorder=0.5)
         patch.set_transform(transform)
-        own.add_artist(patch)
+        panel.add_artist(patch)
     else:
-        own.add_artist(Line2D(corners[:2], corners[2:], color=edge, linewidth=width, transform=transform, zorder=0.6))
+        panel.add_artist(Line2D(corners[:2], corners[2:], color=edge, linewidth=width, transform=transform, zorder=0.6))
 
 
 def _head(figure: Figure, plot: Plot, title: str, top: float) -> None:
-    """Title and legend above all else, from the left."""
     gap = 8 / plot.height
     if plot.legend:
         entries = [_handle(entry) for entry in plot.legend]
@@ -230,12 +231,12 @@ def _head(figure: Figure, plot: Plot, title: str, top: float) -> None:
 
 
 def _handle(entry: LegendEntry) -> Line2D | Patch:
-    own = role(entry.role)
+    shade = role(entry.role)
     if entry.symbol in ("line", "dash"):
-        return Line2D([], [], color=own, linestyle="--" if entry.symbol == "dash" else "-")
+        return Line2D([], [], color=shade, linestyle="--" if entry.symbol == "dash" else "-")
     if entry.symbol in ("area", "band"):
-        return Patch(facecolor=own, edgecolor=role("line"))
+        return Patch(facecolor=shade, edgecolor=role("line"))
     shape, hollow = symbol(entry.symbol)
     return Line2D(
-        [], [], linestyle="none", marker=shape, color=own, markerfacecolor="none" if hollow else own, markersize=6
+        [], [], linestyle="none", marker=shape, color=shade, markerfacecolor="none" if hollow else shade, markersize=6
     )

@@ -46,38 +46,38 @@ RC: Final[dict[Any, Any]] = {
 
 
 def role(name: str) -> str:
-    """A colour of the light theme."""
+    """Return a colour of the light theme."""
     return ROLES[name][0]
 
 
 def colour(value: str) -> str:
-    """``var(--ink)`` as that colour."""
-    found = _VARIABLE.fullmatch(value)
-    return role(found[1]) if found else value
+    """Return the colour that ``var(--ink)`` names."""
+    match = _VARIABLE.fullmatch(value)
+    return role(match[1]) if match else value
 
 
 def words(text: str) -> str:
-    """Plotly's text without its tags."""
+    """Return Plotly's text without its tags."""
     return html.unescape(_TAG.sub("", text.replace("<br>", "\n")))
 
 
 def symbol(name: str) -> tuple[str, bool]:
-    """The marker, and whether it is hollow."""
+    """Return the marker, and whether it is hollow."""
     return _SYMBOLS.get(name.removesuffix("-open"), "o"), name.endswith("-open")
 
 
 def numbers(values: Iterable[float | None]) -> NDArray[np.float64]:
-    """What is missing as NaN."""
+    """Return an array, with NaN for what is missing."""
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
 def shades(scale: Sequence[tuple[float, str]]) -> LinearSegmentedColormap:
-    """A scale of colours, such as Plotly's, as matplotlib's."""
+    """Return a scale of colours, such as Plotly's, as matplotlib's."""
     return LinearSegmentedColormap.from_list("shades", [(place, colour(shade)) for place, shade in scale])
 
 
 def ink_on(rgba: Any) -> str:
-    """The colour of text that can be read on a ground."""
+    """Return the colour of text that can be read on a ground."""
     red, green, blue = rgba[:3]
     return role("ink") if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else "#ffffff"
 
@@ -90,7 +90,7 @@ _CELL_TEXT: Final = 7.5
 
 
 def draw_trace(axes: Any, trace: dict[str, Any], order: int) -> Any:
-    """Draw ``trace`` at the place ``order`` of its figure; what a colour bar needs, if it is to have one.
+    """Draw ``trace`` at the place ``order`` of its figure; return what a colour bar needs, if it is to have one.
 
     Raises KeyError for a kind of trace that no plot of the report has.
     """
@@ -101,18 +101,18 @@ def _scatter(axes: Any, trace: dict[str, Any], order: int) -> None:
     mode, marker, line = trace["mode"], trace.get("marker", {}), trace.get("line", {})
     x, y = numbers(trace["x"]), numbers(trace["y"])
     shape, hollow = symbol(marker.get("symbol", "circle"))
-    own = colour(marker["color"]) if "markers" in mode else colour(line["color"])
+    shade = colour(marker["color"]) if "markers" in mode else colour(line["color"])
     edge = marker.get("line", {})
     axes.plot(
         x,
         y,
         linestyle=_DASHES.get(line.get("dash", ""), "-") if "lines" in mode else "none",
         linewidth=line.get("width", 1) * POINTS,
-        color=colour(line.get("color", own)),
+        color=colour(line.get("color", shade)),
         marker=shape if "markers" in mode else "none",
         markersize=marker.get("size", 6) * POINTS,
-        markerfacecolor="none" if hollow else own,
-        markeredgecolor=own if hollow or shape in "x|_" else colour(edge.get("color", own)),
+        markerfacecolor="none" if hollow else shade,
+        markeredgecolor=shade if hollow or shape in "x|_" else colour(edge.get("color", shade)),
         markeredgewidth=edge.get("width", 1.4 if shape in "x|_" else 0) * POINTS,
         alpha=trace.get("opacity", marker.get("opacity", 1)),
         solid_capstyle="butt",
@@ -158,7 +158,7 @@ def _heatmap(axes: Any, trace: dict[str, Any], order: int) -> Any:
 
 
 def _cell_texts(axes: Any, trace: dict[str, Any], z: Any, mesh: Any, edges: tuple[Any, Any], order: int) -> None:
-    across, up = ((one[1:] + one[:-1]) / 2 for one in edges)
+    across, up = ((bounds[1:] + bounds[:-1]) / 2 for bounds in edges)
     shaded = mesh.cmap(mesh.norm(z))
     for row, column in np.ndindex(z.shape):
         if np.isfinite(z[row, column]):
@@ -175,11 +175,11 @@ def _cell_texts(axes: Any, trace: dict[str, Any], z: Any, mesh: Any, edges: tupl
 
 
 def _edges(values: list[float], cells: int) -> Any:
-    found = np.array(values, dtype=np.float64)
-    if len(found) == cells + 1:
-        return found
-    middles = (found[1:] + found[:-1]) / 2
-    return np.concatenate([[2 * found[0] - middles[0]], middles, [2 * found[-1] - middles[-1]]])
+    bounds = np.array(values, dtype=np.float64)
+    if len(bounds) == cells + 1:
+        return bounds
+    middles = (bounds[1:] + bounds[:-1]) / 2
+    return np.concatenate([[2 * bounds[0] - middles[0]], middles, [2 * bounds[-1] - middles[-1]]])
 
 
 def _contour(axes: Any, trace: dict[str, Any], order: int) -> None:
@@ -207,7 +207,7 @@ def _icicle(axes: Any, trace: dict[str, Any], order: int) -> None:
     whole = max([value for value, parent in zip(values, parents, strict=True) if parent is None], default=0) or 1
     starts, rows = [0.0] * len(values), [0] * len(values)
     used = [0.0] * len(values)
-    for place in sorted(range(len(values)), key=lambda place: (_row_of(place, parents), -values[place])):
+    for place in sorted(range(len(values)), key=lambda place: (_depth(place, parents), -values[place])):
         parent = parents[place]
         if parent is not None:
             rows[place] = rows[parent] + 1
@@ -219,7 +219,7 @@ def _icicle(axes: Any, trace: dict[str, Any], order: int) -> None:
     axes.set_axis_off()
 
 
-def _row_of(place: int, parents: Sequence[int | None]) -> int:
+def _depth(place: int, parents: Sequence[int | None]) -> int:
     row, at = 0, parents[place]
     while at is not None:
         row, at = row + 1, parents[at]
@@ -241,7 +241,6 @@ def _icicle_frame(axes: Any, trace: dict[str, Any], place: int, at: tuple[float,
 
 
 def _bar(axes: Any, trace: dict[str, Any], order: int) -> None:
-    """Bars from left to right, each from its base."""
     axes.barh(
         numbers(trace["y"]),
         numbers(trace["x"]),

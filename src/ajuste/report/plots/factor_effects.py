@@ -8,12 +8,12 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Results
 from ajuste.model.verdict import FactorCell, FactorEffect
 from ajuste.model.wording import visible_line
-from ajuste.report.format import Labels, ShownNumber, in_unit, shown_as
+from ajuste.report.format import Labels, NumberFormat, common_format, in_unit
 from ajuste.report.plots.forest import (
     SYMBOLS,
     EffectAxis,
-    axis_of,
     by_scale,
+    effect_axis,
     in_words,
     neutral,
     words_legend,
@@ -34,7 +34,7 @@ from ajuste.report.plots.plot import (
     scatter,
     variable,
 )
-from ajuste.report.verdicts import EffectStyle, effect_name, effects_of, known, verdict_text
+from ajuste.report.verdicts import EffectStyle, effect_name, known, metric_effects, verdict_text
 
 _MOST: Final = 30  # bars, of the largest effects
 _LABEL_WIDTH: Final = 34  # characters
@@ -43,18 +43,16 @@ _FEWEST: Final = 3
 
 
 def pareto_plots(results: Results, metric: Metric, labels: Labels, name: str) -> tuple[Plot, ...]:
-    """A chart for each scale among the effects on ``metric``; nothing for fewer than three effects."""
+    """Return a chart for each scale among the effects on ``metric``; empty for fewer than three effects."""
     return tuple(
-        _plot(
-            results, metric, sorted(effects, key=lambda one: one.size, reverse=True)[:_MOST], labels, f"{name}-{scale}"
-        )
-        for scale, effects in by_scale(effects_of(results, metric.name)).items()
+        _plot(results, metric, sorted(effects, key=lambda e: e.size, reverse=True)[:_MOST], labels, f"{name}-{scale}")
+        for scale, effects in by_scale(metric_effects(results, metric.name)).items()
         if len(effects) >= _FEWEST
     )
 
 
 def _plot(results: Results, metric: Metric, effects: list[FactorEffect], labels: Labels, name: str) -> Plot:
-    axis = axis_of(results, metric, effects)
+    axis = effect_axis(results, metric, effects)
     traces: list[dict[str, Any]] = []
     for place, effect in enumerate(effects):
         traces += _row(len(effects) - 1 - place, effect, axis, labels, results)
@@ -80,7 +78,7 @@ def _row(height: int, effect: FactorEffect, axis: EffectAxis, labels: Labels, re
     estimate = known(effect.estimate)
     if estimate is None:
         return []
-    text = axis.said(effect, effect_name(effect, labels), verdict_text(effect, results.smallest_effect))
+    text = axis.hover_text(effect, effect_name(effect, labels), verdict_text(effect, results.smallest_effect))
     at = axis.place(estimate)
     return [
         _line(axis.place(neutral(axis.style)), at, height, effect.verdict, 12, 0.35, text),
@@ -115,7 +113,7 @@ _APART: Final = 0.06  # of the distance of two levels, between lines, so that in
 
 
 def interaction_plots(results: Results, metric: Metric, labels: Labels, name: str) -> tuple[Plot, ...]:
-    """A plot for each pair of factors, of the most different lines first; not more than six."""
+    """Return a plot for each pair of factors, of the most different lines first; not more than six."""
     by_pair: dict[tuple[str, str], list[FactorCell]] = {}
     for cell in results.cells:
         if cell.metric == metric.name and known(cell.estimate) is not None:
@@ -136,26 +134,26 @@ def _interaction_plot(
     results: Results, metric: Metric, cells: list[FactorCell], labels: Labels, name: str
 ) -> Plot | None:
     """The factor with more levels along the axis, a line for each level of the other."""
-    one, two = (next(f for f in results.factors if f.name == name) for name in cells[0].factors)
-    along, lines = (0, 1) if len(one.levels) >= len(two.levels) else (1, 0)
-    across, of = (one, two) if along == 0 else (two, one)
-    if len(of.levels) > SERIES or len(across.levels) > _MOST_LEVELS:
+    first, second = (next(f for f in results.factors if f.name == name) for name in cells[0].factors)
+    along, lines = (0, 1) if len(first.levels) >= len(second.levels) else (1, 0)
+    across, other = (first, second) if along == 0 else (second, first)
+    if len(other.levels) > SERIES or len(across.levels) > _MOST_LEVELS:
         return None
+
+    def column(cell: FactorCell) -> int:
+        return across.levels.index(cell.levels[along])
+
     style = _style(cells, metric)
     traces = []
-    for place, level in enumerate(of.levels):
-        own = sorted((c for c in cells if c.levels[lines] == level), key=lambda c: across.levels.index(c.levels[along]))
-        shift = _APART * (place - (len(of.levels) - 1) / 2)
-        traces.append(
-            _interaction_line(
-                own, [across.levels.index(c.levels[along]) + shift for c in own], mark(place), style, labels
-            )
-        )
+    for place, level in enumerate(other.levels):
+        ordered = sorted((c for c in cells if c.levels[lines] == level), key=column)
+        shift = _APART * (place - (len(other.levels) - 1) / 2)
+        traces.append(_interaction_line(ordered, [column(c) + shift for c in ordered], mark(place), style, labels))
     return Plot(
         name=name,
-        title=f"{visible_line(across.name)} by {visible_line(of.name)}, against the baselines{in_unit(style.unit)}",
-        description=f"{metric.title} at the levels of {across.name}, a line for each level of {of.name}, against the "
-        f"baselines of both, with intervals; parallel lines mean that neither depends on the other.",
+        title=f"{visible_line(across.name)} by {visible_line(other.name)}, against the baselines{in_unit(style.unit)}",
+        description=f"{metric.title} at the levels of {across.name}, a line for each level of {other.name}, against "
+        f"the baselines of both, with intervals; parallel lines mean that neither depends on the other.",
         figure=figure(
             traces,
             xaxis=level_axis([labels.level(across.name, level) for level in across.levels]),
@@ -163,27 +161,27 @@ def _interaction_plot(
         ),
         height=320,
         legend=tuple(
-            LegendEntry(labels.level(of.name, level), mark(place).symbol, mark(place).role)
-            for place, level in enumerate(of.levels)
+            LegendEntry(labels.level(other.name, level), mark(place).symbol, mark(place).role)
+            for place, level in enumerate(other.levels)
         ),
-        legend_title=visible_line(of.name),
+        legend_title=visible_line(other.name),
     )
 
 
 def _style(cells: list[FactorCell], metric: Metric) -> EffectStyle:
     figures = [v for c in cells if (v := known(c.estimate)) is not None]
     if cells[0].scale == "difference":
-        return EffectStyle("difference", shown_as(figures, metric.unit))
+        return EffectStyle("difference", common_format(figures, metric.unit))
     percent = all(0.5 <= value <= 2 for value in figures)
-    return EffectStyle("percent", ShownNumber("%", decimals=1)) if percent else EffectStyle("factor", ShownNumber(""))
+    return EffectStyle("percent", NumberFormat("%", decimals=1)) if percent else EffectStyle("factor", NumberFormat(""))
 
 
 def _interaction_line(
-    cells: list[FactorCell], at: list[float], own: Mark, style: EffectStyle, labels: Labels
+    cells: list[FactorCell], at: list[float], series: Mark, style: EffectStyle, labels: Labels
 ) -> dict[str, Any]:
     means = [_place(cell.estimate, style) or 0.0 for cell in cells]
     ends = [(_place(cell.low, style), _place(cell.high, style)) for cell in cells]
-    said = [
+    hovers = [
         f"<b>{plain(', '.join(f'{n} {labels.level(n, x)}' for n, x in zip(c.factors, c.levels, strict=True)))}</b><br>"
         f"{plain(_words(c, style))}"
         for c in cells
@@ -192,13 +190,13 @@ def _interaction_line(
         "lines+markers",
         at,
         means,
-        said,
-        line={"color": own.colour, "width": 2},
-        marker={"symbol": own.symbol, "size": 9, "color": own.colour},
+        hovers,
+        line={"color": series.colour, "width": 2},
+        marker={"symbol": series.symbol, "size": 9, "color": series.colour},
         error_y=error_bars(
             [0.0 if high is None else high - mean for mean, (_, high) in zip(means, ends, strict=True)],
             [0.0 if low is None else mean - low for mean, (low, _) in zip(means, ends, strict=True)],
-            own.colour,
+            series.colour,
             thickness=1.5,
             width=4,
         ),
@@ -206,14 +204,14 @@ def _interaction_line(
 
 
 def _place(value: float | None, style: EffectStyle) -> float | None:
-    found = known(value)
-    if found is None or style.kind == "factor":
-        return found
-    return 100 * (found - 1) if style.kind == "percent" else style.shown.scaled(found)
+    finite = known(value)
+    if finite is None or style.kind == "factor":
+        return finite
+    return 100 * (finite - 1) if style.kind == "percent" else style.fmt.scaled(finite)
 
 
 def _words(cell: FactorCell, style: EffectStyle) -> str:
-    said = [
+    texts = [
         style.figure(v) if (v := known(value)) is not None else "?" for value in (cell.estimate, cell.low, cell.high)
     ]
-    return f"{said[0]} {style.unit}, interval {said[1]} … {said[2]}"
+    return f"{texts[0]} {style.unit}, interval {texts[1]} … {texts[2]}"

@@ -12,7 +12,7 @@ from ajuste.model.results import Measured, Results
 from ajuste.model.verdict import Finding, LineEffect, Verdict
 from ajuste.model.wording import visible_line
 from ajuste.report.format import Labels
-from ajuste.report.metric_table import verdicts_of
+from ajuste.report.metric_table import metric_verdicts
 from ajuste.report.plots.plot import LegendEntry, Plot, figure, level_axis, plain, plain_lines, scatter, variable
 from ajuste.report.plots.trials import MOST_MARKED, ROW_HEIGHT
 from ajuste.report.verdicts import (
@@ -20,7 +20,7 @@ from ajuste.report.verdicts import (
     effect_band,
     effect_style,
     known,
-    lines_on,
+    metric_lines,
     role_text,
     tally,
     verdict_text,
@@ -33,7 +33,7 @@ SYMBOLS: Final = {
     "equivalent": "square",
     "undecided": "circle-open",
 }
-Found = TypeVar("Found", bound=Finding)
+AnyFinding = TypeVar("AnyFinding", bound=Finding)
 BETTER: Final = {"lower": "← better", "higher": "better →"}
 _OPEN: Final = "dot"
 """How an interval is drawn towards a side on which nothing limits it yet."""
@@ -50,21 +50,21 @@ class EffectAxis:
     band: tuple[float, float]
 
     def place(self, value: float) -> float:
-        """Where a ratio or difference is on the axis (on a logarithmic one still the ratio itself)."""
+        """Return where a ratio or difference is on the axis (on a logarithmic one still the ratio itself)."""
         if self.style.kind == "percent":
             return 100 * (value - 1)
-        return value if self.style.kind == "factor" else self.style.shown.scaled(value)
+        return value if self.style.kind == "factor" else self.style.fmt.scaled(value)
 
     def interval(self, finding: Finding) -> tuple[float, float]:
-        """Where it begins and ends, cut where it reaches beyond the axis."""
+        """Return where it begins and ends, cut where it reaches beyond the axis."""
         low, high = known(finding.low), known(finding.high)
         return (
             self.low if low is None else max(self.low, self.place(low)),
             self.high if high is None else min(self.high, self.place(high)),
         )
 
-    def said(self, finding: Finding, name: str, word: str) -> str:
-        """What a finding says of itself: ``name``, estimate, interval, verdict and reason."""
+    def hover_text(self, finding: Finding, name: str, word: str) -> str:
+        """Return ``name``, estimate, interval, verdict and reason of a finding."""
         return (
             f"<b>{plain_lines(name, 40)}</b><br>{plain(self.style.estimate(finding))} "
             f"({plain(self.style.interval(finding))})<br>{plain(word)}<br>{plain_lines(finding.reason, 48)}"
@@ -72,24 +72,24 @@ class EffectAxis:
 
 
 def forest_plots(results: Results, metric: Metric, labels: Labels, name: str) -> tuple[Plot, ...]:
-    """A plot for each scale among the verdicts (some may have fallen back to differences) that has an estimate."""
+    """Return a plot for each scale among the verdicts (some may have fallen back to differences)."""
     return tuple(
         _plot(results, metric, verdicts, labels, f"{name}-{scale}")
-        for scale, verdicts in by_scale(verdicts_of(results, metric.name)).items()
+        for scale, verdicts in by_scale(metric_verdicts(results, metric.name)).items()
     )
 
 
-def by_scale(findings: Iterable[Found]) -> dict[Scale, list[Found]]:
-    """Those that have an estimate."""
-    found: dict[Scale, list[Found]] = {}
-    for one in findings:
-        if known(one.estimate) is not None:
-            found.setdefault(one.scale, []).append(one)
-    return found
+def by_scale(findings: Iterable[AnyFinding]) -> dict[Scale, list[AnyFinding]]:
+    """Return the findings that have an estimate, by their scale."""
+    groups: dict[Scale, list[AnyFinding]] = {}
+    for finding in findings:
+        if known(finding.estimate) is not None:
+            groups.setdefault(finding.scale, []).append(finding)
+    return groups
 
 
 def _plot(results: Results, metric: Metric, verdicts: list[Verdict], labels: Labels, name: str) -> Plot:
-    axis = axis_of(results, metric, verdicts)
+    axis = effect_axis(results, metric, verdicts)
     rows = _rows(results, verdicts)
     traces: list[dict[str, Any]] = []
     for place, (configuration, verdict) in enumerate(rows):
@@ -108,7 +108,7 @@ def _plot(results: Results, metric: Metric, verdicts: list[Verdict], labels: Lab
 
 
 def _open_legend(findings: Iterable[Finding]) -> tuple[LegendEntry, ...]:
-    unlimited = any(known(end) is None for one in findings for end in (one.low, one.high))
+    unlimited = any(known(end) is None for finding in findings for end in (finding.low, finding.high))
     return (LegendEntry("no limit yet on this side", "dash", "undecided"),) if unlimited else ()
 
 
@@ -123,7 +123,7 @@ def _row(
     if verdict is None:
         text = f"<b>{plain_lines(labels.short(configuration), 40)}</b><br>baseline"
         return [_point(axis.place(neutral(axis.style)), height, "circle", "series-0", text)]
-    text = axis.said(verdict, labels.short(configuration), verdict_text(verdict, results.smallest_effect))
+    text = axis.hover_text(verdict, labels.short(configuration), verdict_text(verdict, results.smallest_effect))
     low, high = axis.interval(verdict)
     estimate = known(verdict.estimate)
     middle = (low + high) / 2 if estimate is None else axis.place(estimate)
@@ -165,10 +165,8 @@ def _point(x: float, height: int, symbol: str, role: str, text: str) -> dict[str
     )
 
 
-def axis_of(results: Results, metric: Metric, findings: Sequence[Finding]) -> EffectAxis:
-    """For findings of one scale, wide enough for all estimates, and for intervals as far as they are not very much
-    wider.
-    """
+def effect_axis(results: Results, metric: Metric, findings: Sequence[Finding]) -> EffectAxis:
+    """Return an axis for findings of one scale: wide enough for estimates, and for intervals unless far wider."""
     style = effect_style(findings, metric.unit)[findings[0].scale]
     band = _band(results, metric, style)
     bare = EffectAxis(style, -math.inf, math.inf, band)
@@ -198,19 +196,19 @@ def _band(results: Results, metric: Metric, style: EffectStyle) -> tuple[float, 
     delta = results.smallest_effect
     if style.kind == "difference":
         baseline = next((c.metrics.get(metric.name) for c in results.configurations if c.baseline), None)
-        width = style.shown.scaled(delta * abs(baseline.mean)) if baseline else 0.0
+        width = style.fmt.scaled(delta * abs(baseline.mean)) if baseline else 0.0
         return -width, width
     place = EffectAxis(style, 0, 0, (0, 0)).place
     return place(1 / (1 + delta)), place(1 + delta)
 
 
 def neutral(style: EffectStyle) -> float:
-    """No effect: a ratio of 1 or a difference of 0."""
+    """Return no effect: a ratio of 1 or a difference of 0."""
     return 0.0 if style.kind == "difference" else 1.0
 
 
 def x_axis(axis: EffectAxis, metric: Metric) -> dict[str, Any]:
-    """``axis`` as plotly has it, with an arrow to where the metric is better."""
+    """Return ``axis`` as plotly has it, with an arrow to where the metric is better."""
     return {**_range(axis), **({"title": {"text": BETTER[metric.direction]}} if metric.direction in BETTER else {})}
 
 
@@ -229,7 +227,7 @@ def _widened(low: float, high: float) -> list[float]:
 
 
 def zone_shapes(axis: EffectAxis) -> list[dict[str, Any]]:
-    """The zone of effects that do not matter, and the line of no effect."""
+    """Return the zone of effects that do not matter, and the line of no effect."""
     nothing = axis.place(neutral(axis.style))
     common = {"xref": "x", "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
     return [
@@ -246,7 +244,7 @@ def zone_shapes(axis: EffectAxis) -> list[dict[str, Any]]:
 
 
 def in_words(style: EffectStyle) -> str:
-    """What the axis shows, to follow a title."""
+    """Return what the axis shows, to follow a title."""
     if style.kind == "percent":
         return ", in %"
     if style.kind == "factor":
@@ -255,9 +253,9 @@ def in_words(style: EffectStyle) -> str:
 
 
 def words_legend(findings: Iterable[Finding], smallest_effect: float) -> tuple[LegendEntry, ...]:
-    """The words of the findings, and the zone of what does not matter."""
-    said = tuple(LegendEntry(word, SYMBOLS[word], word) for word, _ in tally(findings))
-    return (*said, _zone_legend(smallest_effect))
+    """Return the verdicts of the findings, and the zone of what does not matter."""
+    entries = tuple(LegendEntry(word, SYMBOLS[word], word) for word, _ in tally(findings))
+    return (*entries, _zone_legend(smallest_effect))
 
 
 def _zone_legend(smallest_effect: float) -> LegendEntry:
@@ -273,15 +271,15 @@ _ROW: Final = 34
 
 
 def lines_plot(results: Results, metric: Metric, name: str) -> Plot | None:
-    """``None`` where no profile was taken apart, or nothing is known yet."""
-    found = [one for one in lines_on(results, metric.name) if known(one.estimate) is not None][: _MOST + 1]
-    if len(found) < 2:
+    """Return each line's share; ``None`` if no profile was taken apart, or nothing is known yet."""
+    lines = [line for line in metric_lines(results, metric.name) if known(line.estimate) is not None][: _MOST + 1]
+    if len(lines) < 2:
         return None
-    found = [one for one in found if one.scale == found[0].scale]
-    axis = axis_of(results, metric, found)
-    traces = [trace for place, one in enumerate(found) for trace in _bar(len(found) - 1 - place, one, axis)]
-    names = ["the whole profile" if one.kind == "whole" else visible_line(one.line) for one in reversed(found)]
-    roles = {one.role: LegendEntry(one.role, "square", one.verdict) for one in found if one.kind == "line"}
+    lines = [line for line in lines if line.scale == lines[0].scale]
+    axis = effect_axis(results, metric, lines)
+    traces = [trace for place, line in enumerate(lines) for trace in _bar(len(lines) - 1 - place, line, axis)]
+    names = ["the whole profile" if line.kind == "whole" else visible_line(line.line) for line in reversed(lines)]
+    roles = {line.role: LegendEntry(line.role, "square", line.verdict) for line in lines if line.kind == "line"}
     return Plot(
         name=name,
         title=f"Effect of the whole profile, divided among its lines{in_words(axis.style)}",
@@ -295,7 +293,7 @@ def lines_plot(results: Results, metric: Metric, name: str) -> Plot | None:
             shapes=zone_shapes(axis),
             bargap=0.35,
         ),
-        height=max(240, 80 + _ROW * len(found)),
+        height=max(240, 80 + _ROW * len(lines)),
         legend=(*roles.values(), LegendEntry("interval", "line", "ink"), _zone_legend(results.smallest_effect)),
         wide=True,
     )
@@ -305,7 +303,7 @@ def _bar(height: int, line: LineEffect, axis: EffectAxis) -> list[dict[str, Any]
     estimate = known(line.estimate)
     if estimate is None:
         return []
-    text = axis.said(line, line.line, role_text(line))
+    text = axis.hover_text(line, line.line, role_text(line))
     start, end = sorted((axis.place(neutral(axis.style)), axis.place(estimate)))
     below, above = height - 0.3, height + 0.3
     return [

@@ -10,34 +10,34 @@ from ajuste.model.results import Measured, Results
 from ajuste.model.surface import Correlation
 from ajuste.model.wording import visible_line
 from ajuste.report.format import Labels, in_unit, number
-from ajuste.report.metric_table import metric_shown
+from ajuste.report.metric_table import mean_format
 from ajuste.report.plots.plot import Plot, error_bars, figure, heat_scale, level_axis, line_at, plain, scatter, variable
 
 _MOST_WRITTEN: Final = 16  # columns or rows in which there is room for figures
 
 
 def heatmap_plot(results: Results, metric: Metric, labels: Labels, name: str) -> Plot | None:
-    """The mean of every combination; ``None`` unless there are exactly two factors with two levels or more."""
+    """Return the mean of every combination; ``None`` unless exactly two factors have two levels or more."""
     if len(labels.factors) != 2 or any(len(factor.levels) < 2 for factor in labels.factors):
         return None
     down, across = labels.factors
-    shown = metric_shown(results, metric)
+    fmt = mean_format(results, metric)
     cells = {(c.levels.get(down.name), c.levels.get(across.name)): c for c in results.configurations}
     grid = [[cells.get((d, a)) for a in across.levels] for d in reversed(down.levels)]
     means = [[_mean(cell, metric) for cell in line] for line in grid]
     if all(mean is None for line in means for mean in line):
         return None
-    texts = [["–" if mean is None else shown.text(mean) for mean in line] for line in means]
+    texts = [["–" if mean is None else fmt.text(mean) for mean in line] for line in means]
     hovers = [
         [
-            f"<b>{plain(labels.short(cell))}</b><br>{plain(shown.with_unit(mean))}" if cell and mean is not None else ""
+            f"<b>{plain(labels.short(cell))}</b><br>{plain(fmt.with_unit(mean))}" if cell and mean is not None else ""
             for cell, mean in zip(line, line_means, strict=True)
         ]
         for line, line_means in zip(grid, means, strict=True)
     ]
     trace = {
         "type": "heatmap",
-        "z": [[None if mean is None else shown.scaled(mean) for mean in line] for line in means],
+        "z": [[None if mean is None else fmt.scaled(mean) for mean in line] for line in means],
         "x": list(range(len(across.levels))),
         "y": list(range(len(down.levels))),
         "text": texts,
@@ -54,7 +54,7 @@ def heatmap_plot(results: Results, metric: Metric, labels: Labels, name: str) ->
     across_labels = [labels.level(across.name, level) for level in across.levels]
     return Plot(
         name=name,
-        title=f"Means over both factors{in_unit(shown.unit)}; stronger is {strong}",
+        title=f"Means over both factors{in_unit(fmt.unit)}; stronger is {strong}",
         description=f"{metric.title} for every combination of {down.name} (rows) and {across.name} (columns).",
         figure=figure(
             [trace],
@@ -90,22 +90,25 @@ _ROW: Final = 26
 
 
 def correlation_plot(results: Results, metric: Metric, name: str) -> Plot | None:
-    """The strongest of all; ``None`` where there are none."""
-    own = [one for one in results.correlations if one.metric == metric.name][:_MOST]
-    if not own:
+    """Return the strongest correlations; ``None`` where there are none."""
+    correlations = [correlation for correlation in results.correlations if correlation.metric == metric.name][:_MOST]
+    if not correlations:
         return None
     titles = {m.name: m.title for m in results.metrics}
-    own.reverse()
-    rows = list(range(len(own)))
+    correlations.reverse()
+    rows = list(range(len(correlations)))
     trace = scatter(
         "markers",
-        [one.rho for one in own],
+        [correlation.rho for correlation in correlations],
         rows,
-        [f"<b>{plain(titles[one.other])}</b><br>{plain(rho_of(one))}" for one in own],
+        [
+            f"<b>{plain(titles[correlation.other])}</b><br>{plain(correlation_text(correlation))}"
+            for correlation in correlations
+        ],
         marker={"symbol": "circle", "size": 9, "color": variable("series-1")},
         error_x=error_bars(
-            [one.high - one.rho for one in own],
-            [one.rho - one.low for one in own],
+            [correlation.high - correlation.rho for correlation in correlations],
+            [correlation.rho - correlation.low for correlation in correlations],
             variable("series-1"),
             thickness=1.5,
             width=4,
@@ -114,7 +117,7 @@ def correlation_plot(results: Results, metric: Metric, name: str) -> Plot | None
     return Plot(
         name=name,
         title=f"Correlation of other metrics with {visible_line(metric.title)} (Spearman's ρ)",
-        description=f"Rank correlations of {metric.title} with other metrics over {own[0].n} configurations.",
+        description=f"Rank correlations of {metric.title} with other metrics over {correlations[0].n} configurations.",
         figure=figure(
             [trace],
             xaxis={
@@ -122,28 +125,28 @@ def correlation_plot(results: Results, metric: Metric, name: str) -> Plot | None
                 "tickvals": [-1, -0.5, 0, 0.5, 1],
                 "ticktext": ["−1", "−0.5", "0", "0.5", "1"],
             },
-            yaxis=level_axis([visible_line(titles[one.other]) for one in own], width=26),
+            yaxis=level_axis([visible_line(titles[correlation.other]) for correlation in correlations], width=26),
             shapes=[line_at(x=0)],
         ),
-        height=max(170, 90 + _ROW * len(own)),
+        height=max(170, 90 + _ROW * len(correlations)),
         wide=True,
     )
 
 
-def rho_of(one: Correlation) -> str:
-    """``ρ = 0.93, 0.84 to 0.97``."""
-    return f"ρ = {number(one.rho, 2)}, {number(one.low, 2)} to {number(one.high, 2)}"
+def correlation_text(correlation: Correlation) -> str:
+    """Return ``ρ = 0.93, 0.84 to 0.97``."""
+    return f"ρ = {number(correlation.rho, 2)}, {number(correlation.low, 2)} to {number(correlation.high, 2)}"
 
 
 def strongest(results: Results, metric: Metric) -> Sequence[Correlation]:
-    """Those of ``metric`` that are certainly there, with metrics that do not say the same in other words: figures of
-    the same unit.
-    """
+    """Return the certain correlations of ``metric`` with metrics of another unit: those of the same say the same."""
     units = {m.name: m.unit for m in results.metrics}
     return [
-        one
-        for one in results.correlations
-        if one.metric == metric.name and (one.low > 0 or one.high < 0) and not _alike(units[one.other], metric.unit)
+        correlation
+        for correlation in results.correlations
+        if correlation.metric == metric.name
+        and (correlation.low > 0 or correlation.high < 0)
+        and not _alike(units[correlation.other], metric.unit)
     ]
 
 

@@ -12,7 +12,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import History, Results, VersionPoint
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.model.wording import change, visible_line
-from ajuste.report.format import Labels, ShownNumber, in_unit
+from ajuste.report.format import Labels, NumberFormat, in_unit
 from ajuste.report.plots.plot import (
     SERIES,
     LegendEntry,
@@ -34,19 +34,19 @@ _PAD: Final = 0.12  # of the axis, for the figures at change points
 
 
 def history_plot(results: Results, histories: Sequence[History], labels: Labels, name: str) -> Plot:
-    """``histories`` are those of one metric."""
+    """Return the lines of ``histories``, which are those of one metric."""
     metric = next(metric for metric in results.metrics if metric.name == histories[0].metric)
-    shown = exact(metric, [point.value for history in histories for point in history.points])
+    fmt = exact(metric, [point.value for history in histories for point in history.points])
     versions = _versions(histories)
     at = {version: place for place, version in enumerate(versions)}
     traces: list[dict[str, Any]] = []
     for place, history in enumerate(histories):
-        own = mark(place if len(histories) > 1 else 1)
-        traces += [_line(history, at, own, shown), *_changes(history, at, metric, shown)]
+        series = mark(place if len(histories) > 1 else 1)
+        traces += [_line(history, at, series, fmt), *_changes(history, at, metric, fmt)]
     border = _border(histories, at)
     return Plot(
         name=name,
-        title=f"{visible_line(metric.title)} through the versions{in_unit(shown.unit)}",
+        title=f"{visible_line(metric.title)} through the versions{in_unit(fmt.unit)}",
         description=f"{metric.title} for each version, with intervals, and where it changed.",
         figure=figure(
             traces,
@@ -57,7 +57,7 @@ def history_plot(results: Results, histories: Sequence[History], labels: Labels,
                 "range": [-0.4, len(versions) - 0.6],
                 "title": {"text": "Linux" if _of_kernels(histories) else "Commit"},
             },
-            yaxis=_y_axis(histories, shown),
+            yaxis=_y_axis(histories, fmt),
             shapes=[] if border is None else [line_at(x=border, role="muted", dash="dash")],
             annotations=[] if border is None else _schedulers(border),
         ),
@@ -68,7 +68,7 @@ def history_plot(results: Results, histories: Sequence[History], labels: Labels,
 
 
 def line_name(history: History, labels: Labels) -> str:
-    """What tells a history from others of its metric: the flavour of its kernels, and what other factors are."""
+    """Return what tells a history from others of its metric: flavour of the kernels, levels of other factors."""
     flavour = {"": "cloud", "rt": "PREEMPT_RT"}.get(history.flavour, history.flavour)
     fixed = [labels.level(name, level) for name, level in history.fixed.items()]
     return ", ".join([flavour, *fixed] if history.factor == KERNEL_FACTOR else fixed)
@@ -81,51 +81,51 @@ def _of_kernels(histories: Sequence[History]) -> bool:
 def _versions(histories: Sequence[History]) -> list[str]:
     if not _of_kernels(histories):
         return list(dict.fromkeys(point.version for history in histories for point in history.points))
-    found = {KernelVersion.parse(point.version) for history in histories for point in history.points}
-    return [str(version) for version in sorted(found)]
+    versions = {KernelVersion.parse(point.version) for history in histories for point in history.points}
+    return [str(version) for version in sorted(versions)]
 
 
-def _line(history: History, at: dict[str, int], own: Mark, shown: ShownNumber) -> dict[str, Any]:
+def _line(history: History, at: dict[str, int], series: Mark, fmt: NumberFormat) -> dict[str, Any]:
     points = history.points
     return scatter(
         "lines+markers",
         [at[point.version] for point in points],
-        [shown.scaled(point.value) for point in points],
-        [_hover(point, shown) for point in points],
-        line={"color": own.colour, "width": 2},
-        marker={"symbol": own.symbol, "size": 9, "color": own.colour},
+        [fmt.scaled(point.value) for point in points],
+        [_hover(point, fmt) for point in points],
+        line={"color": series.colour, "width": 2},
+        marker={"symbol": series.symbol, "size": 9, "color": series.colour},
         error_y=error_bars(
-            [0.0 if p.high is None else shown.scaled(p.high - p.value) for p in points],
-            [0.0 if p.low is None else shown.scaled(p.value - p.low) for p in points],
-            own.colour,
+            [0.0 if p.high is None else fmt.scaled(p.high - p.value) for p in points],
+            [0.0 if p.low is None else fmt.scaled(p.value - p.low) for p in points],
+            series.colour,
             thickness=1.2,
             width=4,
         ),
     )
 
 
-def _hover(point: VersionPoint, shown: ShownNumber) -> str:
+def _hover(point: VersionPoint, fmt: NumberFormat) -> str:
     bounds = ""
     if point.low is not None and point.high is not None:
-        bounds = f"<br>{plain(shown.text(point.low))} … {plain(shown.with_unit(point.high))}"
+        bounds = f"<br>{plain(fmt.text(point.low))} … {plain(fmt.with_unit(point.high))}"
     named = ", ".join(filter(None, (f"<b>{plain(point.level)}</b>", plain(point.scheduler))))
-    return f"{named}<br>{plain(shown.with_unit(point.value))}{bounds}"
+    return f"{named}<br>{plain(fmt.with_unit(point.value))}{bounds}"
 
 
-def _changes(history: History, at: dict[str, int], metric: Metric, shown: ShownNumber) -> list[dict[str, Any]]:
+def _changes(history: History, at: dict[str, int], metric: Metric, fmt: NumberFormat) -> list[dict[str, Any]]:
     """A diamond half way between the versions, with the change beside the line."""
     if not history.changes:
         return []
-    values = {point.version: shown.scaled(point.value) for point in history.points}
+    values = {point.version: fmt.scaled(point.value) for point in history.points}
     return [
         scatter(
             "markers+text",
-            [(at[one.before] + at[one.after]) / 2 for one in history.changes],
-            [(values[one.before] + values[one.after]) / 2 for one in history.changes],
+            [(at[step.before] + at[step.after]) / 2 for step in history.changes],
+            [(values[step.before] + values[step.after]) / 2 for step in history.changes],
             marker={"symbol": "diamond", "size": 9, "color": variable("ink")},
-            text=[plain(change(one.change, history.scale, metric.unit)) for one in history.changes],
+            text=[plain(change(step.change, history.scale, metric.unit)) for step in history.changes],
             textposition=[
-                "top left" if values[one.after] > values[one.before] else "top right" for one in history.changes
+                "top left" if values[step.after] > values[step.before] else "top right" for step in history.changes
             ],
             textfont={"size": 12, "color": variable("ink")},
             cliponaxis=False,
@@ -136,7 +136,9 @@ def _changes(history: History, at: dict[str, int], metric: Metric, shown: ShownN
 def _border(histories: Sequence[History], at: dict[str, int]) -> float | None:
     """Half way between the last version with CFS and the first with EEVDF."""
     scheduler = {at[point.version]: point.scheduler for history in histories for point in history.points}
-    return next((one + 0.5 for one, two in pairwise(sorted(scheduler)) if scheduler[one] != scheduler[two]), None)
+    return next(
+        (before + 0.5 for before, after in pairwise(sorted(scheduler)) if scheduler[before] != scheduler[after]), None
+    )
 
 
 def _schedulers(border: float) -> list[dict[str, Any]]:
@@ -148,16 +150,16 @@ def _schedulers(border: float) -> list[dict[str, Any]]:
     ]
 
 
-def _y_axis(histories: Sequence[History], shown: ShownNumber) -> dict[str, Any]:
+def _y_axis(histories: Sequence[History], fmt: NumberFormat) -> dict[str, Any]:
     """With room for all points, and for intervals as far as these lie apart."""
     points = [point for history in histories for point in history.points]
-    values = [shown.scaled(point.value) for point in points]
+    values = [fmt.scaled(point.value) for point in points]
     axis = figure_axis(values)
     if axis.get("type") == "log":
         low, high = math.log10(min(values)), math.log10(max(values))
         return {**axis, "range": [low - _PAD * (high - low), high + 2 * _PAD * (high - low)]}
     reach = _REACH * (max(values) - min(values)) or abs(values[0]) / 10 or 1.0
-    ends = [shown.scaled(end) for point in points for end in (point.low, point.high) if end is not None]
+    ends = [fmt.scaled(end) for point in points for end in (point.low, point.high) if end is not None]
     near = [*values, *(min(max(values) + reach, max(min(values) - reach, end)) for end in ends)]
     pad = _PAD * (max(near) - min(near) or reach)
     return {**axis, "range": [min(near) - pad, max(near) + 2 * pad]}

@@ -79,14 +79,14 @@ SYMBOLS: Final = (
 
 
 def variable(role: str) -> str:
-    """How a figure or a style names a colour: the page's script puts the theme's own in its place."""
+    """Return how a figure or a style names a colour: the page's script puts the theme's own in its place."""
     if role not in ROLES:
         raise KeyError(role)
     return f"var(--{role})"
 
 
 def declarations(theme: Theme) -> str:
-    """The roles as CSS custom properties, one a line."""
+    """Return the roles as CSS custom properties, one a line."""
     column = 0 if theme == "light" else 1
     return "\n".join(f"  --{role}: {colours[column]};" for role, colours in ROLES.items())
 
@@ -137,23 +137,23 @@ class Mark:
 
 
 def mark(place: int) -> Mark:
-    """The mark of the series at ``place``; they repeat after ``SERIES``."""
+    """Return the mark of the series at ``place``; they repeat after ``SERIES``."""
     return Mark(f"series-{place % SERIES}", SYMBOLS[place % len(SYMBOLS)])
 
 
 def plain(text: str) -> str:
-    """Text as plotly shows it unchanged: plotly reads some HTML in every text."""
+    """Return text as plotly shows it unchanged: plotly reads some HTML in every text."""
     return html.escape(visible_line(text), quote=False)
 
 
 def plain_lines(text: str, width: int) -> str:
-    """As ``plain``, broken into lines of at most ``width`` characters."""
+    """Return ``plain`` text, broken into lines of at most ``width`` characters."""
     lines = textwrap.wrap(visible_line(text), width, break_long_words=True, break_on_hyphens=False)
     return "<br>".join(html.escape(line, quote=False) for line in lines)
 
 
 def figure(traces: list[dict[str, Any]], **layout: Any) -> Figure:
-    """A figure in the look of the report. ``layout`` is plotly's."""
+    """Return a figure in the look of the report. ``layout`` is plotly's."""
     return {"data": traces, "layout": {**layout, "template": _template()}}
 
 
@@ -166,20 +166,18 @@ def scatter(
     hoverinfo: str = "text",
     **look: Any,
 ) -> dict[str, Any]:
-    """A trace of marks or lines. ``hover`` is what each point, or all of them, say of themselves; ``look`` is
-    plotly's.
-    """
-    said = {"hoverinfo": "skip"} if hover is None else {"hoverinfo": hoverinfo, "hovertext": hover}
-    return {"type": "scatter", "mode": mode, "x": x, "y": y, **look, **said}
+    """Return marks or lines. ``hover`` is the text of each point, or of all; ``look`` is plotly's."""
+    hover_keys = {"hoverinfo": "skip"} if hover is None else {"hoverinfo": hoverinfo, "hovertext": hover}
+    return {"type": "scatter", "mode": mode, "x": x, "y": y, **look, **hover_keys}
 
 
 def error_bars(above: Sequence[float], below: Sequence[float], colour: str, **look: Any) -> dict[str, Any]:
-    """From each point so far up and down, or to the right and the left."""
+    """Return bars from each point so far up and down, or to the right and the left."""
     return {"type": "data", "symmetric": False, "array": above, "arrayminus": below, "color": colour, **look}
 
 
 def line_at(x: float | None = None, y: float | None = None, *, role: str = "line", **look: Any) -> dict[str, Any]:
-    """A shape: a line through the whole plot at ``x`` or at ``y``, behind all else."""
+    """Return a shape: a line through the whole plot at ``x`` or at ``y``, behind all else."""
     along = {"x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1}
     if x is None:
         along = {"xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y}
@@ -187,13 +185,13 @@ def line_at(x: float | None = None, y: float | None = None, *, role: str = "line
 
 
 def heat_scale(*, strong_below: bool) -> list[list[Any]]:
-    """Colours from the least figure to the largest, the stronger ones where it is better."""
+    """Return colours from the least figure to the largest, the stronger ones where it is better."""
     shades = [variable(f"heat-{place}") for place in range(HEATS)]
     return [[place / (HEATS - 1), shade] for place, shade in enumerate(reversed(shades) if strong_below else shades)]
 
 
 def figure_json(drawn: Figure) -> str:
-    """As JSON, where what is no number is ``null``: plotly draws nothing there. Figures have twelve digits."""
+    """Return JSON with ``null`` for what is no number: plotly draws nothing there. Figures have twelve digits."""
     return json.dumps(_numbers(drawn), allow_nan=False, separators=(",", ":"))
 
 
@@ -201,14 +199,14 @@ def _numbers(value: Any) -> Any:
     if isinstance(value, float):  # Most of it is.
         return float(f"{value:.12g}") if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _numbers(one) for key, one in value.items()}
+        return {key: _numbers(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_numbers(one) for one in value]
+        return [_numbers(item) for item in value]
     return value
 
 
 def level_axis(labels: list[str], width: int = 18) -> dict[str, Any]:
-    """An axis whose ticks at 0, 1, 2 … are ``labels``, in full."""
+    """Return an axis whose ticks at 0, 1, 2 … are ``labels``, in full."""
     return {
         "tickmode": "array",
         "tickvals": list(range(len(labels))),
@@ -218,12 +216,12 @@ def level_axis(labels: list[str], width: int = 18) -> dict[str, Any]:
 
 
 def spaced(places: Sequence[float], apart: float) -> frozenset[float]:
-    """Those of the ascending ``places`` that can have a label: at least ``apart`` from each other, the last always."""
-    found: list[float] = []
+    """Return the ascending ``places`` that can have a label: at least ``apart`` from each other, the last always."""
+    kept: list[float] = []
     for place in places[:-1]:
-        if (not found or place - found[-1] >= apart) and places[-1] - place >= apart:
-            found.append(place)
-    return frozenset((*found, *places[-1:]))
+        if (not kept or place - kept[-1] >= apart) and places[-1] - place >= apart:
+            kept.append(place)
+    return frozenset((*kept, *places[-1:]))
 
 
 @cache

@@ -26,27 +26,27 @@ from ajuste.report.plots.plot import (
 
 
 def importance_plot(tuning: Tuning, metric: Metric) -> Plot | None:
-    """``None`` where nothing is known of it."""
+    """Return each factor's share of the variation; ``None`` if it is not known."""
     if not tuning.importance:
         return None
-    own = list(reversed(tuning.importance))
+    importances = list(reversed(tuning.importance))
     trace = {
         "type": "bar",
         "orientation": "h",
-        "x": [100 * one.share for one in own],
-        "y": list(range(len(own))),
+        "x": [100 * importance.share for importance in importances],
+        "y": list(range(len(importances))),
         "width": 0.5,
         "marker": {"color": variable("series-1")},
         "error_x": error_bars(
-            [100 * (one.high - one.share) for one in own],
-            [100 * (one.share - one.low) for one in own],
+            [100 * (importance.high - importance.share) for importance in importances],
+            [100 * (importance.share - importance.low) for importance in importances],
             variable("ink"),
             thickness=1.5,
         ),
         "hoverinfo": "text",
         "hovertext": [
-            f"<b>{plain(one.factor)}</b><br>{100 * one.share:.0f} % ({100 * one.low:.0f} to {100 * one.high:.0f} %)"
-            for one in own
+            f"<b>{plain(i.factor)}</b><br>{100 * i.share:.0f} % ({100 * i.low:.0f} to {100 * i.high:.0f} %)"
+            for i in importances
         ],
     }
     return Plot(
@@ -57,9 +57,9 @@ def importance_plot(tuning: Tuning, metric: Metric) -> Plot | None:
         figure=figure(
             [trace],
             xaxis={"range": [0, 105], "title": {"text": "share of the variation"}},
-            yaxis=level_axis([one.factor for one in own], width=32),
+            yaxis=level_axis([importance.factor for importance in importances], width=32),
         ),
-        height=90 + 46 * len(own),
+        height=90 + 46 * len(importances),
         wide=True,
     )
 
@@ -68,20 +68,20 @@ def importance_plot(tuning: Tuning, metric: Metric) -> Plot | None:
 
 
 def front_plot(results: Results, tuning: Tuning, metrics: tuple[Metric, ...]) -> Plot | None:
-    """Changes against the baseline on the first two objectives; ``None`` with only one."""
+    """Return changes against the baseline on the first two objectives; ``None`` with only one."""
     if len(metrics) < 2 or not tuning.steps:
         return None
     ratios = [scale == "ratio" for scale in tuning.scales]
     traces: list[dict[str, Any]] = [
         scatter(
             "markers",
-            [shown(step.changes[0], ratios[0]) for step in tuning.steps],
-            [shown(step.changes[1], ratios[1]) for step in tuning.steps],
+            [drawn_value(step.changes[0], ratios[0]) for step in tuning.steps],
+            [drawn_value(step.changes[1], ratios[1]) for step in tuning.steps],
             [f"{plain(step.configuration)}, block {step.block}" for step in tuning.steps],
             marker={"symbol": "circle-open", "size": 7, "color": variable("muted")},
         )
     ]
-    checked = [found for one in tuning.chosen if (found := _checked(results, one, metrics, tuning.scales))]
+    checked = [verdicts for name in tuning.chosen if (verdicts := _checked(results, name, metrics, tuning.scales))]
     if checked:
         traces.append(_marks(checked, ratios, metrics))
     units = ["%" if ratio else metric.unit for ratio, metric in zip(ratios, metrics, strict=False)]
@@ -104,8 +104,8 @@ def front_plot(results: Results, tuning: Tuning, metrics: tuple[Metric, ...]) ->
 def _checked(
     results: Results, configuration: str, metrics: tuple[Metric, ...], scales: tuple[Scale, ...]
 ) -> tuple[Verdict, Verdict] | None:
-    own = {one.metric: one for one in results.verdicts if one.configuration == configuration}
-    pair = [own.get(metric.name) for metric in metrics[:2]]
+    verdicts = {verdict.metric: verdict for verdict in results.verdicts if verdict.configuration == configuration}
+    pair = [verdicts.get(metric.name) for metric in metrics[:2]]
     first, second = pair
     if first is None or second is None or (first.scale, second.scale) != scales[:2]:
         return None
@@ -119,16 +119,16 @@ def _marks(checked: list[tuple[Verdict, Verdict]], ratios: list[bool], metrics: 
         "marker": {"symbol": "diamond", "size": 11, "color": variable("improves")},
         "hoverinfo": "text",
         "hovertext": [
-            f"<b>{plain(one.configuration)}</b><br>{plain(change(one.estimate, one.scale, metrics[0].unit))}, "
-            f"{plain(change(two.estimate, two.scale, metrics[1].unit))}"
-            for one, two in checked
+            f"<b>{plain(first.configuration)}</b><br>{plain(change(first.estimate, first.scale, metrics[0].unit))}, "
+            f"{plain(change(second.estimate, second.scale, metrics[1].unit))}"
+            for first, second in checked
         ],
     }
     for axis, place in (("x", 0), ("y", 1)):
-        own = [pair[place] for pair in checked]
-        middles = [shown(one.estimate or 0.0, ratios[place]) for one in own]
-        highs = [_far(one.high, middle, ratios[place]) for one, middle in zip(own, middles, strict=True)]
-        lows = [-_far(one.low, middle, ratios[place]) for one, middle in zip(own, middles, strict=True)]
+        verdicts = [pair[place] for pair in checked]
+        middles = [drawn_value(verdict.estimate or 0.0, ratios[place]) for verdict in verdicts]
+        highs = [_far(verdict.high, middle, ratios[place]) for verdict, middle in zip(verdicts, middles, strict=True)]
+        lows = [-_far(verdict.low, middle, ratios[place]) for verdict, middle in zip(verdicts, middles, strict=True)]
         trace[axis] = middles
         trace[f"error_{axis}"] = error_bars(highs, lows, variable("improves"), thickness=1.5)
     return trace
@@ -136,7 +136,7 @@ def _marks(checked: list[tuple[Verdict, Verdict]], ratios: list[bool], metrics: 
 
 def _far(bound: float | None, middle: float, ratio: bool) -> float:
     """From the estimate to a bound; nothing where it is not known."""
-    return 0.0 if bound is None else shown(bound, ratio) - middle
+    return 0.0 if bound is None else drawn_value(bound, ratio) - middle
 
 
 # The trials of a search in the order in which they were made, and the best so far.
@@ -151,7 +151,7 @@ LOOKS: Final[dict[Phase, tuple[str, str, str]]] = {
 
 
 def search_history_plot(tuning: Tuning, metric: Metric) -> Plot | None:
-    """Changes of the first objective against the baseline of the same block; ``None`` without any trial."""
+    """Return changes of the first objective against the block's baseline; ``None`` without any trial."""
     if not tuning.steps:
         return None
     ratio = tuning.scales[0] == "ratio"
@@ -170,15 +170,15 @@ def search_history_plot(tuning: Tuning, metric: Metric) -> Plot | None:
         ),
         height=300,
         legend=(
-            *(LegendEntry(said, symbol, role) for phase, (said, symbol, role) in LOOKS.items() if places[phase]),
+            *(LegendEntry(text, symbol, role) for phase, (text, symbol, role) in LOOKS.items() if places[phase]),
             LegendEntry("best single trial so far", "line", "muted"),
         ),
         wide=True,
     )
 
 
-def shown(value: float, ratio: bool) -> float:
-    """As it is drawn: a ratio in percent of change."""
+def drawn_value(value: float, ratio: bool) -> float:
+    """Return a ratio in percent of change, or the difference itself."""
     return 100 * (value - 1) if ratio else value
 
 
@@ -186,14 +186,14 @@ def _search_history_marks(
     tuning: Tuning, metric: Metric, phase: Phase, places: list[int], ratio: bool
 ) -> dict[str, Any]:
     _, symbol, role = LOOKS[phase]
-    own = [tuning.steps[place] for place in places]
+    steps = [tuning.steps[place] for place in places]
     return scatter(
         "markers",
         [place + 1 for place in places],
-        [shown(step.changes[0], ratio) for step in own],
-        [_hover(tuning, step, metric) for step in own],
+        [drawn_value(step.changes[0], ratio) for step in steps],
+        [_hover(tuning, step, metric) for step in steps],
         marker={
-            "symbol": [symbol if step.allowed else f"{symbol}-open" for step in own],
+            "symbol": [symbol if step.allowed else f"{symbol}-open" for step in steps],
             "size": 7,
             "color": variable(role),
         },
@@ -201,9 +201,9 @@ def _search_history_marks(
 
 
 def _hover(tuning: Tuning, step: SearchStep, metric: Metric) -> str:
-    said = change(step.changes[0], tuning.scales[0], metric.unit)
+    effect = change(step.changes[0], tuning.scales[0], metric.unit)
     breaks = "" if step.allowed else "<br>breaks a constraint"
-    return f"<b>{plain(step.configuration)}</b><br>block {step.block}: {plain(said)}{breaks}"
+    return f"<b>{plain(step.configuration)}</b><br>block {step.block}: {plain(effect)}{breaks}"
 
 
 def _best(tuning: Tuning, metric: Metric, ratio: bool) -> dict[str, Any]:
@@ -217,7 +217,7 @@ def _best(tuning: Tuning, metric: Metric, ratio: bool) -> dict[str, Any]:
     return scatter(
         "lines",
         list(range(1, len(best) + 1)),
-        [None if value is None else shown(value, ratio) for value in best],
+        [None if value is None else drawn_value(value, ratio) for value in best],
         line={"color": variable("muted"), "width": 1.5, "shape": "hv"},
     )
 
@@ -242,8 +242,9 @@ _CHOSEN: Final = Marker("diamond", 13, "series-2", "card")
 
 
 def search_map(results: Results, tuning: Tuning, metric: Metric, labels: Labels) -> Plot | None:
-    """``None`` where no two factors have an order. A point with other levels of further factors lies where its two
-    levels are.
+    """Return what the model expects over two factors; ``None`` where no two have an order.
+
+    A point with other levels of further factors lies where its two levels are.
     """
     expected = tuning.expected
     if expected is None:
@@ -252,7 +253,7 @@ def search_map(results: Results, tuning: Tuning, metric: Metric, labels: Labels)
     traces: list[dict[str, Any]] = [
         {
             "type": "heatmap",
-            "z": [[shown(value, ratio) for value in line] for line in expected.expected],
+            "z": [[drawn_value(value, ratio) for value in line] for line in expected.expected],
             "hoverinfo": "text",
             "hovertext": _hovers(expected, tuning, metric, labels),
             "colorscale": heat_scale(strong_below=metric.direction != "higher"),
@@ -303,13 +304,13 @@ def _hovers(expected: ExpectedMap, tuning: Tuning, metric: Metric, labels: Label
 
 def _places(results: Results, expected: ExpectedMap, names: set[str]) -> list[tuple[int, int, str]]:
     """Column and row of those of ``names`` whose levels are on the map."""
-    found = []
-    for one in results.configurations:
-        down, across = one.levels.get(expected.down), one.levels.get(expected.across)
-        if one.name in names and down in expected.down_levels and across in expected.across_levels:
+    places = []
+    for configuration in results.configurations:
+        down, across = configuration.levels.get(expected.down), configuration.levels.get(expected.across)
+        if configuration.name in names and down in expected.down_levels and across in expected.across_levels:
             place = (expected.across_levels.index(across), expected.down_levels.index(down))
-            found.append((*place, one.name))
-    return found
+            places.append((*place, configuration.name))
+    return places
 
 
 def _markers(places: Sequence[tuple[int, int, str]], marker: Marker, name: str) -> dict[str, Any]:

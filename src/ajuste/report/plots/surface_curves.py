@@ -12,7 +12,7 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results
 from ajuste.model.surface import Curve, Region, Shape, Surface, SurfaceAxis, SurfacePoint
 from ajuste.model.wording import change, visible_line
-from ajuste.report.format import Labels, ShownNumber, in_unit
+from ajuste.report.format import Labels, NumberFormat, in_unit
 from ajuste.report.plots.plot import (
     SERIES,
     LegendEntry,
@@ -43,7 +43,7 @@ class View:
     surface: Surface
     metric: Metric
     labels: Labels
-    shown: ShownNumber
+    fmt: NumberFormat
     cells: dict[tuple[str, ...], SurfacePoint]
     configurations: dict[str, Measured]
     names: Mapping[str, str]
@@ -53,22 +53,22 @@ class View:
 
     @property
     def unit(self) -> str:
-        return in_unit(self.shown.unit)
+        return in_unit(self.fmt.unit)
 
     def name(self, configuration: str) -> str:
-        """The levels of a configuration along the axes."""
+        """Return the levels of a configuration along the axes."""
         levels = self.configurations[configuration].levels
         return ", ".join(self.labels.level(axis.factor, levels[axis.factor]) for axis in self.surface.axes)
 
     def bounds(self, point: SurfacePoint) -> str:
-        """The point's interval in words."""
+        """Return the point's interval in words."""
         if point.low is None or point.high is None:
             return "no interval yet"
-        return f"{self.shown.text(point.low)} … {self.shown.with_unit(point.high)}"
+        return f"{self.fmt.text(point.low)} … {self.fmt.with_unit(point.high)}"
 
 
-def view_of(results: Results, surface: Surface, labels: Labels, names: Mapping[str, str]) -> View:
-    """``surface``, of ``results``, made ready to be drawn."""
+def surface_view(results: Results, surface: Surface, labels: Labels, names: Mapping[str, str]) -> View:
+    """Return ``surface``, of ``results``, made ready to be drawn."""
     configurations = {c.name: c for c in results.configurations}
     metric = next(metric for metric in results.metrics if metric.name == surface.metric)
     cells = {
@@ -80,7 +80,7 @@ def view_of(results: Results, surface: Surface, labels: Labels, names: Mapping[s
         surface=surface,
         metric=metric,
         labels=labels,
-        shown=exact(metric, [point.value for point in surface.points]),
+        fmt=exact(metric, [point.value for point in surface.points]),
         cells=cells,
         configurations=configurations,
         names=names,
@@ -88,20 +88,21 @@ def view_of(results: Results, surface: Surface, labels: Labels, names: Mapping[s
 
 
 def places(axis: SurfaceAxis) -> list[float]:
-    """Where the levels stand: plotly's own logarithmic axes know no cells of unequal width."""
+    """Return where the levels stand: plotly's own logarithmic axes know no cells of unequal width."""
     return [math.log10(value) for value in axis.values] if axis.scale == "log" else list(axis.values)
 
 
 def edges(axis: SurfaceAxis) -> list[float]:
-    """The bounds of the levels' cells: half way to the neighbours, and as far at the ends."""
+    """Return the bounds of the levels' cells: half way to the neighbours, and as far at the ends."""
     at = places(axis)
-    middles = [(one + two) / 2 for one, two in pairwise(at)]
+    middles = [(left + right) / 2 for left, right in pairwise(at)]
     return [2 * at[0] - middles[0], *middles, 2 * at[-1] - middles[-1]]
 
 
 def level_ticks(axis: SurfaceAxis, labels: Labels, *, upright: bool = False) -> dict[str, Any]:
-    """Ticks at all levels; a label only where it does not run into the one before or into the last, on a screen as
-    narrow as a telephone's. A unit that all levels have stands in the title.
+    """Return ticks at all levels, with labels where there is room on a telephone, the last one always.
+
+    A unit that all levels have stands in the title.
     """
     at = places(axis)
     texts, unit = _without_unit([labels.level(axis.factor, level) for level in axis.levels])
@@ -150,25 +151,26 @@ Line = tuple[dict[str, str], list[tuple[float, SurfacePoint]]]
 
 
 def surface_curves(view: View, along: int, name: str) -> Plot | None:
-    """Along the axis at place ``along``; of more lines than can be distinguished some at even distances, with those of
-    the baseline and the best. ``None`` for fewer than three points on every line.
+    """Return the curves along axis ``along``; ``None`` for fewer than three points on every line.
+
+    Of more lines than can be distinguished some at even distances are shown, with those of the baseline and the best.
     """
     axis = view.surface.axes[along]
     lines = _chosen(view, [line for line in _lines(view, axis) if len(line[1]) > 2])
     if not lines:
         return None
-    own = [_mark(place, len(lines)) for place in range(len(lines))]
+    series = [mark(place if len(lines) > 1 else 1) for place in range(len(lines))]
     curves = [next((c for c in view.surface.curves if (c.along, c.fixed) == (axis.factor, f)), None) for f, _ in lines]
     divided = [place for place, curve in enumerate(curves) if curve and curve.regions]
-    traces = [_line(view, line, own[place], _shift(axis, place, len(lines))) for place, line in enumerate(lines)]
+    traces = [_line(view, line, series[place], _shift(axis, place, len(lines))) for place, line in enumerate(lines)]
     for row, place in enumerate(reversed(divided)):
         curve = curves[place]
         traces += _strip(view, axis, curve, row) if curve else []
     alone = len(view.surface.axes) == 1
     traces += _marked(view, lines[0]) if alone else []
     height = _HEIGHT + _AROUND + _ROW * len(divided)
-    other = next((one for one in view.surface.axes if one.factor != axis.factor), None)
-    said = [_said_fixed(view, lines[place][0]) for place in reversed(divided)]
+    other = next((candidate for candidate in view.surface.axes if candidate.factor != axis.factor), None)
+    strip_labels = [_fixed_levels(view, lines[place][0]) for place in reversed(divided)]
     return Plot(
         name=name,
         title=f"{visible_line(view.metric.title)} against {visible_line(axis.factor)}{view.unit}",
@@ -179,12 +181,12 @@ def surface_curves(view: View, along: int, name: str) -> Plot | None:
             traces,
             xaxis={**level_ticks(axis, view.labels), "anchor": "y2" if divided else "y"},
             yaxis={**_y_axis(view), "domain": _upper(height, divided)},
-            **({"yaxis2": _strip_axis(said, height)} if divided else {}),
+            **({"yaxis2": _strip_axis(strip_labels, height)} if divided else {}),
         ),
         height=height,
         legend=(
             *(_best_legend(view) if alone else ()),
-            *_legend(view, lines, own, [curve for curve in curves if curve]),
+            *_legend(view, lines, series, [curve for curve in curves if curve]),
         ),
         legend_title=visible_line(other.factor) if other else "",
         wide=alone and view.surface.deciding,
@@ -193,31 +195,27 @@ def surface_curves(view: View, along: int, name: str) -> Plot | None:
 
 def _lines(view: View, axis: SurfaceAxis) -> list[Line]:
     at = dict(zip(axis.levels, places(axis), strict=True))
-    other = next((one for one in view.surface.axes if one.factor != axis.factor), None)
-    found: list[Line] = []
+    other = next((candidate for candidate in view.surface.axes if candidate.factor != axis.factor), None)
+    lines: list[Line] = []
     for level in other.levels if other else ("",):
-        own = []
+        points = []
         for point in view.cells.values():
             levels = view.configurations[point.configuration].levels
             if other is None or levels[other.factor] == level:
-                own.append((at[levels[axis.factor]], point))
-        found.append(({other.factor: level} if other else {}, sorted(own, key=lambda one: one[0])))
-    return found
+                points.append((at[levels[axis.factor]], point))
+        lines.append(({other.factor: level} if other else {}, sorted(points, key=lambda pair: pair[0])))
+    return lines
 
 
 def _chosen(view: View, lines: list[Line]) -> list[Line]:
     if len(lines) <= SERIES:
         return lines
     wanted = [c for c in (view.surface.best, *(c.name for c in view.configurations.values() if c.baseline)) if c]
-    kept = {place for place, (_, own) in enumerate(lines) if any(p.configuration in wanted for _, p in own)}
+    kept = {place for place, (_, points) in enumerate(lines) if any(p.configuration in wanted for _, p in points)}
     step = (len(lines) - 1) / (SERIES - 1)
-    for place in (round(step * one) for one in range(SERIES)):
+    for place in (round(step * index) for index in range(SERIES)):
         kept |= {place} if len(kept) < SERIES else set()
     return [lines[place] for place in sorted(kept)]
-
-
-def _mark(place: int, count: int) -> Mark:
-    return mark(place if count > 1 else 1)
 
 
 def _shift(axis: SurfaceAxis, place: int, count: int) -> float:
@@ -225,23 +223,23 @@ def _shift(axis: SurfaceAxis, place: int, count: int) -> float:
     return _APART * (at[-1] - at[0]) * (place - (count - 1) / 2)
 
 
-def _line(view: View, line: Line, own: Mark, shift: float) -> dict[str, Any]:
+def _line(view: View, line: Line, series: Mark, shift: float) -> dict[str, Any]:
     points = line[1]
-    values = [view.shown.scaled(point.value) for _, point in points]
-    above = [0.0 if p.high is None else view.shown.scaled(p.high - p.value) for _, p in points]
-    below = [0.0 if p.low is None else view.shown.scaled(p.value - p.low) for _, p in points]
+    values = [view.fmt.scaled(point.value) for _, point in points]
+    above = [0.0 if p.high is None else view.fmt.scaled(p.high - p.value) for _, p in points]
+    below = [0.0 if p.low is None else view.fmt.scaled(p.value - p.low) for _, p in points]
     return scatter(
         "lines+markers",
         [x + shift for x, _ in points],
         values,
         [
-            f"<b>{plain(view.name(p.configuration))}</b><br>{plain(view.shown.with_unit(p.value))}"
+            f"<b>{plain(view.name(p.configuration))}</b><br>{plain(view.fmt.with_unit(p.value))}"
             f"<br>{plain(view.bounds(p))}"
             for _, p in points
         ],
-        line={"color": own.colour, "width": 2},
-        marker={"symbol": own.symbol, "size": 8, "color": own.colour},
-        error_y=error_bars(above, below, own.colour, thickness=1.2, width=3),
+        line={"color": series.colour, "width": 2},
+        marker={"symbol": series.symbol, "size": 8, "color": series.colour},
+        error_y=error_bars(above, below, series.colour, thickness=1.2, width=3),
     )
 
 
@@ -250,13 +248,13 @@ def _marked(view: View, line: Line) -> list[dict[str, Any]]:
     kinds: dict[str, tuple[str | None, ...]] = {"star": (view.surface.best,), "circle-open": _others(view)}
     made = []
     for symbol, names in kinds.items():
-        own = [(x, view.shown.scaled(p.value)) for x, p in line[1] if p.configuration in names]
+        points = [(x, view.fmt.scaled(p.value)) for x, p in line[1] if p.configuration in names]
         edge = {"width": 1 if symbol == "star" else 2, "color": variable("card" if symbol == "star" else "series-2")}
         made.append(
             scatter(
                 "markers",
-                [x for x, _ in own],
-                [y for _, y in own],
+                [x for x, _ in points],
+                [y for _, y in points],
                 marker={"symbol": symbol, "size": 15, "color": variable("series-2"), "line": edge},
             )
         )
@@ -272,20 +270,20 @@ def _others(view: View) -> tuple[str, ...]:
 def _best_legend(view: View) -> tuple[LegendEntry, ...]:
     if view.surface.best is None:
         return ()
-    told = LegendEntry("not distinguishable from the best", "circle-open", "series-2")
+    alike = LegendEntry("not distinguishable from the best", "circle-open", "series-2")
     return (
         LegendEntry(f"best: {view.name(view.surface.best)}", "star", "series-2"),
-        *((told,) if len(_others(view)) > 1 else ()),
+        *((alike,) if len(_others(view)) > 1 else ()),
     )
 
 
 def _y_axis(view: View) -> dict[str, Any]:
     """Wide enough for all points, and for intervals as far as they are not wider than these lie apart."""
     points = list(view.cells.values())
-    values = [view.shown.scaled(point.value) for point in points]
+    values = [view.fmt.scaled(point.value) for point in points]
     axis = figure_axis(values)
     place: Callable[[float], float] = math.log10 if axis.get("type") == "log" else float
-    ends = [view.shown.scaled(end) for point in points for end in (point.low, point.high) if end is not None]
+    ends = [view.fmt.scaled(end) for point in points for end in (point.low, point.high) if end is not None]
     at = [place(value) for value in values]
     reach = max(max(at) - min(at), _LEAST_REACH * max(abs(value) for value in at)) or 1.0
     least, most = min(at) - reach, max(at) + reach
@@ -324,13 +322,13 @@ def _upper(height: int, divided: Sequence[int]) -> list[float]:
     return [(_ROW * len(divided) + 14) / (height - _AROUND), 1] if divided else [0, 1]
 
 
-def _strip_axis(said: list[str], height: int) -> dict[str, Any]:
+def _strip_axis(labels: list[str], height: int) -> dict[str, Any]:
     return {
-        "domain": [0, _ROW * len(said) / (height - _AROUND)],
-        "range": [-0.6, len(said) - 0.4],
+        "domain": [0, _ROW * len(labels) / (height - _AROUND)],
+        "range": [-0.6, len(labels) - 0.4],
         "tickmode": "array",
-        "tickvals": list(range(len(said))),
-        "ticktext": [plain(text) for text in said],
+        "tickvals": list(range(len(labels))),
+        "ticktext": [plain(text) for text in labels],
         "tickfont": {"size": 11},
         "showgrid": False,
         "ticks": "",
@@ -338,13 +336,13 @@ def _strip_axis(said: list[str], height: int) -> dict[str, Any]:
     }
 
 
-def _said_fixed(view: View, fixed: dict[str, str]) -> str:
+def _fixed_levels(view: View, fixed: dict[str, str]) -> str:
     return ", ".join(view.labels.level(factor, level) for factor, level in fixed.items())
 
 
-def _legend(view: View, lines: list[Line], own: list[Mark], curves: Sequence[Curve]) -> tuple[LegendEntry, ...]:
+def _legend(view: View, lines: list[Line], series: list[Mark], curves: Sequence[Curve]) -> tuple[LegendEntry, ...]:
     several = [
-        LegendEntry(_said_fixed(view, fixed), own[place].symbol, own[place].role)
+        LegendEntry(_fixed_levels(view, fixed), series[place].symbol, series[place].role)
         for place, (fixed, _) in enumerate(lines)
         if len(lines) > 1
     ]

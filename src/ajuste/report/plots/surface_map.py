@@ -23,7 +23,7 @@ _CONTOURS: Final = 8
 
 
 def surface_map(view: View, name: str, *, wide: bool = False) -> Plot | None:
-    """``None`` unless there are two axes, and more than one level of each was tried with others of the other."""
+    """Return the map; ``None`` unless there are two axes whose levels were tried in several combinations."""
     axes = view.surface.axes
     if len(axes) != 2 or len(view.cells) < len(axes[0].levels) + len(axes[1].levels):
         return None
@@ -34,9 +34,11 @@ def surface_map(view: View, name: str, *, wide: bool = False) -> Plot | None:
     limits = float(np.nanmin(filled)), float(np.nanmax(filled))
     traces = [_cells(view, scaled, limits, wide=wide), *_contours(view, filled, limits)]
     if np.any(np.isfinite(guessed)):
-        traces += [_guessed(view, guessed, limits), _measured_dots(view)]
+        measured_names = [point.configuration for point in view.cells.values()]
+        traces += [_guessed(view, guessed, limits), _marks(view, measured_names, "circle", 5, "muted")]
     baseline = [c.name for c in view.configurations.values() if c.baseline]
-    traces += _outline(view, view.surface.best_set, "solid") + _outline(view, baseline, "dash") + _best(view)
+    traces += _outline(view, view.surface.best_set, "solid") + _outline(view, baseline, "dash")
+    traces += [_marks(view, [view.surface.best], "star", 13, "series-2")] if view.surface.best else []
     strong = "larger" if view.metric.direction == "none" else "better"
     across, up = axes
     return Plot(
@@ -65,7 +67,7 @@ def _grid(view: View) -> Array:
     """Figures in the unit that is shown: a row for each level upwards, NaN where nothing was measured."""
     across, up = view.surface.axes
     points = ((view.cells.get((a, u)) for a in across.levels) for u in up.levels)
-    return np.array([[view.shown.scaled(p.value) if p else np.nan for p in row] for row in points])
+    return np.array([[view.fmt.scaled(p.value) if p else np.nan for p in row] for row in points])
 
 
 def _interpolated(grid: Array) -> Array:
@@ -109,11 +111,11 @@ def _cells(view: View, z: Array, limits: tuple[float, float], *, wide: bool) -> 
     across, up = view.surface.axes
     written = wide and all(_narrowest(edges(axis)) >= _NARROWEST_WRITTEN for axis in (across, up))
     texts = [
-        [view.shown.text(p.value) if (p := view.cells.get((a, u))) else "" for a in across.levels] for u in up.levels
+        [view.fmt.text(p.value) if (p := view.cells.get((a, u))) else "" for a in across.levels] for u in up.levels
     ]
     return {
         **_heat(view, z, limits),
-        "hovertext": [[_said(view, (a, u)) for a in across.levels] for u in up.levels],
+        "hovertext": [[_hover(view, (a, u)) for a in across.levels] for u in up.levels],
         **({"text": texts, "texttemplate": "%{text}"} if written else {}),
         "showscale": True,
         "colorbar": _bar(view, limits),
@@ -124,13 +126,13 @@ def _narrowest(bounds: list[float]) -> float:
     return float(np.min(np.diff(bounds))) / (bounds[-1] - bounds[0])
 
 
-def _said(view: View, levels: tuple[str, ...]) -> str:
+def _hover(view: View, levels: tuple[str, ...]) -> str:
     point = view.cells.get(levels)
     if point is None:
         return ""
     lines = [
         f"<b>{plain(view.name(point.configuration))}</b>",
-        plain(f"{visible_line(view.metric.title)}: {view.shown.with_unit(point.value)}"),
+        plain(f"{visible_line(view.metric.title)}: {view.fmt.with_unit(point.value)}"),
         plain(view.bounds(point)),
     ]
     if point.configuration == view.surface.best:
@@ -155,7 +157,7 @@ def _bar(view: View, limits: tuple[float, float]) -> dict[str, Any]:
         "nticks": 6,
         "tickformat": ",~g",
     }
-    if axis_type([view.shown.scaled(point.value) for point in view.cells.values()]) == "log":
+    if axis_type([view.fmt.scaled(point.value) for point in view.cells.values()]) == "log":
         ends = [math.ceil(limits[0]), math.floor(limits[1])]
         at = [float(power) for power in range(ends[0], ends[1] + 1)] or list(limits)
         made |= {
@@ -189,24 +191,13 @@ def _contours(view: View, z: Array, limits: tuple[float, float]) -> list[dict[st
 
 
 def _guessed(view: View, z: Array, limits: tuple[float, float]) -> dict[str, Any]:
-    return {**_heat(view, z, limits), "opacity": _FADED, "hovertext": _not_measured(z)}
-
-
-def _not_measured(z: Array) -> list[list[str]]:
-    return [["interpolated, not measured" if math.isfinite(value) else "" for value in row] for row in z]
-
-
-def _measured_dots(view: View) -> dict[str, Any]:
-    return _marks(view, [point.configuration for point in view.cells.values()], "circle", 5, "muted")
-
-
-def _best(view: View) -> list[dict[str, Any]]:
-    return [_marks(view, [view.surface.best], "star", 13, "series-2")] if view.surface.best else []
+    hovers = [["interpolated, not measured" if math.isfinite(value) else "" for value in row] for row in z]
+    return {**_heat(view, z, limits), "opacity": _FADED, "hovertext": hovers}
 
 
 def _marks(view: View, names: list[str], symbol: str, size: int, role: str) -> dict[str, Any]:
     across, up = view.surface.axes
-    at = [(level_of(view, name, 0), level_of(view, name, 1)) for name in names]
+    at = [(level_index(view, name, 0), level_index(view, name, 1)) for name in names]
     high = np.diff(edges(up)) / 3 if symbol == "star" else np.zeros(len(up.levels))
     return scatter(
         "markers",
@@ -221,16 +212,16 @@ def _marks(view: View, names: list[str], symbol: str, size: int, role: str) -> d
     )
 
 
-def level_of(view: View, configuration: str, axis: int) -> int:
-    """The place of a configuration's level along one of the surface's axes."""
-    own = view.surface.axes[axis]
-    return own.levels.index(view.configurations[configuration].levels[own.factor])
+def level_index(view: View, configuration: str, axis: int) -> int:
+    """Return the place of a configuration's level along one of the surface's axes."""
+    surface_axis = view.surface.axes[axis]
+    return surface_axis.levels.index(view.configurations[configuration].levels[surface_axis.factor])
 
 
 def _outline(view: View, names: tuple[str, ...] | list[str], dash: str) -> list[dict[str, Any]]:
     """The border around the cells of ``names``; nothing around none or all of them."""
     on = {point.configuration for point in view.cells.values()}
-    cells = {(level_of(view, name, 0), level_of(view, name, 1)) for name in names if name in on}
+    cells = {(level_index(view, name, 0), level_index(view, name, 1)) for name in names if name in on}
     if not cells or len(cells) == len(on):
         return []
     x, y = (edges(axis) for axis in view.surface.axes)
@@ -251,8 +242,8 @@ def _legend(view: View, *, guessed: bool) -> tuple[LegendEntry, ...]:
     if surface.best:
         entries.append(LegendEntry(f"best: {view.name(surface.best)}", "star", "series-2"))
     if 0 < len(surface.best_set) < len(surface.points):
-        told = f"not distinguishable from the best ({len(surface.best_set)} of {len(surface.points)})"
-        entries.append(LegendEntry(told, "line", "series-2"))
+        text = f"not distinguishable from the best ({len(surface.best_set)} of {len(surface.points)})"
+        entries.append(LegendEntry(text, "line", "series-2"))
     if any(view.configurations[point.configuration].baseline for point in surface.points):
         entries.append(LegendEntry("baseline", "dash", "ink"))
     if guessed:

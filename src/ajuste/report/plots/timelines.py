@@ -6,7 +6,7 @@ from bisect import bisect_left
 from typing import Any, Final
 
 from ajuste.model.results import Results, SampledFigure, SampledLine
-from ajuste.report.format import Labels, ShownNumber, shown_as
+from ajuste.report.format import Labels, NumberFormat, common_format
 from ajuste.report.plots.plot import LegendEntry, Mark, Plot, figure, plain, scatter, variable
 from ajuste.report.plots.trials import configuration_marks
 
@@ -18,7 +18,7 @@ _WORDS: Final = {"growth": "growth since the workload's start", "rate": "rate", 
 
 
 def timelines_plot(results: Results, labels: Labels) -> Plot | None:
-    """All figures aligned; ``None`` if nothing was sampled.
+    """Return all figures aligned; ``None`` if nothing was sampled.
 
     A bold line for the trial in the middle of each configuration, thin ones for others; the band is the workload's
     time, a diamond a delay.
@@ -30,32 +30,32 @@ def timelines_plot(results: Results, labels: Labels) -> Plot | None:
     inner = rows * _ROW + (rows - 1) * _GAP
     marks = configuration_marks(results)
     short = labels.by_name(results)
-    seen = dict.fromkeys(line.configuration for one in figures for line in one.lines)
+    seen = dict.fromkeys(line.configuration for sampled in figures for line in sampled.lines)
     layout: dict[str, Any] = {"margin": {"t": 40, "b": 36}, "shapes": [], "annotations": []}
     traces: list[dict[str, Any]] = []
-    for row, one in enumerate(figures):
+    for row, sampled in enumerate(figures):
         top = 1 - row * (_ROW + _GAP) / inner
         axis = "y" if row == 0 else f"y{row + 1}"
-        shown = shown_as((value for line in one.lines for value in line.values), one.unit)
-        traces += _traces(one, axis, marks, short, shown, results)
+        fmt = common_format((value for line in sampled.lines for value in line.values), sampled.unit)
+        traces += _traces(sampled, axis, marks, short, fmt, results)
         layout["yaxis" if row == 0 else f"yaxis{row + 1}"] = {
             "domain": [max(0.0, top - _ROW / inner), top],
             "anchor": "x",
             "nticks": 5,
             "rangemode": "tozero",
         }
-        layout["shapes"] += _band(one, axis)
-        layout["annotations"].append(_title(one, top, shown))
+        layout["shapes"] += _band(sampled, axis)
+        layout["annotations"].append(_title(sampled, top, fmt))
     layout["xaxis"] = {
         "anchor": "y" if rows == 1 else f"y{rows}",
         "title": {"text": "seconds since the workload's start"},
-        "range": [0, _last(figures)],
+        "range": [0, max((line.at_s[-1] for sampled in figures for line in sampled.lines), default=1.0) or 1.0],
     }
     return Plot(
         name="timelines",
         title="By seconds since the workload's start",
         description=f"{rows} figures over time, of {len(seen)} configurations: "
-        + ", ".join(f"{one.source} {one.key}" for one in figures)
+        + ", ".join(f"{sampled.source} {sampled.key}" for sampled in figures)
         + ".",
         figure=figure(traces, **layout),
         height=inner + _FRAME,
@@ -64,32 +64,33 @@ def timelines_plot(results: Results, labels: Labels) -> Plot | None:
     )
 
 
-def _last(figures: tuple[SampledFigure, ...]) -> float:
-    return max((line.at_s[-1] for one in figures for line in one.lines), default=1.0) or 1.0
-
-
 def _traces(
-    one: SampledFigure, axis: str, marks: dict[str, Mark], short: dict[str, str], shown: ShownNumber, results: Results
+    sampled: SampledFigure,
+    axis: str,
+    marks: dict[str, Mark],
+    short: dict[str, str],
+    fmt: NumberFormat,
+    results: Results,
 ) -> list[dict[str, Any]]:
     """Thin lines first, so that the bold ones lie on them."""
-    ordered = sorted(one.lines, key=lambda line: line.representative)
-    traces = [_trace(line, axis, marks[line.configuration], short, shown) for line in ordered]
-    bold = {line.configuration: line for line in one.lines if line.representative}
+    ordered = sorted(sampled.lines, key=lambda line: line.representative)
+    traces = [_trace(line, axis, marks[line.configuration], short, fmt) for line in ordered]
+    bold = {line.configuration: line for line in sampled.lines if line.representative}
     titles = {metric.name: metric.title for metric in results.metrics}
-    for found in one.marks:
-        if line := bold.get(found.configuration):
-            title = plain(titles.get(found.metric, found.metric))
+    for mark in sampled.marks:
+        if line := bold.get(mark.configuration):
+            title = plain(titles.get(mark.metric, mark.metric))
             traces.append(
                 scatter(
                     "markers",
-                    [found.at_s],
-                    [shown.scaled(_value_at(line, found.at_s))],
-                    f"<b>{plain(short[found.configuration])}</b><br>{title}",
+                    [mark.at_s],
+                    [fmt.scaled(_value_at(line, mark.at_s))],
+                    f"<b>{plain(short[mark.configuration])}</b><br>{title}",
                     yaxis=axis,
                     marker={
                         "symbol": "diamond",
                         "size": 12,
-                        "color": marks[found.configuration].colour,
+                        "color": marks[mark.configuration].colour,
                         "line": {"width": 1.5, "color": variable("card")},
                     },
                     hoverinfo="x+text",
@@ -98,14 +99,14 @@ def _traces(
     return traces
 
 
-def _trace(line: SampledLine, axis: str, own: Mark, short: dict[str, str], shown: ShownNumber) -> dict[str, Any]:
+def _trace(line: SampledLine, axis: str, mark: Mark, short: dict[str, str], fmt: NumberFormat) -> dict[str, Any]:
     return scatter(
         "lines",
         list(line.at_s),
-        [shown.scaled(value) for value in line.values],
+        [fmt.scaled(value) for value in line.values],
         f"<b>{plain(short[line.configuration])}</b><br>block {line.block}",
         yaxis=axis,
-        line={"color": own.colour, "width": 2.4 if line.representative else 1},
+        line={"color": mark.colour, "width": 2.4 if line.representative else 1},
         opacity=1 if line.representative else 0.4,
         hoverinfo="x+y+text",
     )
@@ -120,9 +121,9 @@ def _value_at(line: SampledLine, at_s: float) -> float:
     return line.values[before] + min(1.0, max(0.0, part)) * (line.values[after] - line.values[before])
 
 
-def _band(one: SampledFigure, axis: str) -> list[dict[str, Any]]:
+def _band(sampled: SampledFigure, axis: str) -> list[dict[str, Any]]:
     """From the workload's start to its end: the last one where they differ."""
-    end_s = max((line.end_s for line in one.lines if line.representative), default=0.0)
+    end_s = max((line.end_s for line in sampled.lines if line.representative), default=0.0)
     return [
         {
             "type": "rect",
@@ -139,11 +140,11 @@ def _band(one: SampledFigure, axis: str) -> list[dict[str, Any]]:
     ]
 
 
-def _title(one: SampledFigure, top: float, shown: ShownNumber) -> dict[str, Any]:
-    unit = "1/s" if shown.unit == "/s" else shown.unit
-    words = [_WORDS[one.shown], f"in {unit}" if unit else ""]
+def _title(sampled: SampledFigure, top: float, fmt: NumberFormat) -> dict[str, Any]:
+    unit = "1/s" if fmt.unit == "/s" else fmt.unit
+    words = [_WORDS[sampled.shown], f"in {unit}" if unit else ""]
     about = ", ".join(filter(None, words))
-    text = f"<b>{plain(one.source)} {plain(one.key)}</b>"
+    text = f"<b>{plain(sampled.source)} {plain(sampled.key)}</b>"
     return {
         "text": f"{text}<br>{plain(about)}" if about else text,
         "xref": "paper",
@@ -169,5 +170,5 @@ def _legend(results: Results, seen: dict[str, None], marks: dict[str, Mark], lab
 
 
 def _marked(results: Results) -> str:
-    names = {found.metric for one in results.timelines for found in one.marks}
+    names = {mark.metric for sampled in results.timelines for mark in sampled.marks}
     return ", ".join(metric.title for metric in results.metrics if metric.name in names)

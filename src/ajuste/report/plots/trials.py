@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results
 from ajuste.model.wording import visible_line
-from ajuste.report.format import Labels, ShownNumber, in_unit, shown_as
+from ajuste.report.format import Labels, NumberFormat, common_format, in_unit
 from ajuste.report.plots.plot import (
     SERIES,
     LegendEntry,
@@ -36,8 +36,8 @@ _LEGEND: Final[dict[Kind, tuple[str, str]]] = {
 _LOG_SPAN: Final = 30.0  # figures that span more than this are drawn on a logarithmic axis
 
 
-def kind_of(trial: Point) -> Kind:
-    """How a trial is drawn."""
+def trial_kind(trial: Point) -> Kind:
+    """Return how a trial is drawn."""
     if trial.status == "failed":
         return "failed"
     if trial.status != "ok":
@@ -46,35 +46,35 @@ def kind_of(trial: Point) -> Kind:
 
 
 def clean_trials(results: Results, metric: Metric) -> list[Point]:
-    """Those that count and have a value of ``metric``."""
-    return [trial for trial in results.trials if kind_of(trial) == "clean" and metric.name in trial.metrics]
+    """Return the trials that count and have a value of ``metric``."""
+    return [trial for trial in results.trials if trial_kind(trial) == "clean" and metric.name in trial.metrics]
 
 
-def symbol_of(kind: Kind, own: str) -> str:
-    """The symbol of a trial whose configuration has the symbol ``own``."""
-    return own if kind == "clean" else f"{own}-open" if kind == "warm-up" else _LEGEND[kind][1]
+def trial_symbol(kind: Kind, symbol: str) -> str:
+    """Return the symbol of a trial whose configuration has ``symbol``."""
+    return symbol if kind == "clean" else f"{symbol}-open" if kind == "warm-up" else _LEGEND[kind][1]
 
 
 def kind_legend(trials: Iterable[Point]) -> tuple[LegendEntry, ...]:
-    """Entries for those kinds other than clean that occur."""
-    present = {kind_of(trial) for trial in trials}
+    """Return entries for the kinds other than clean that occur."""
+    present = {trial_kind(trial) for trial in trials}
     return tuple(LegendEntry(*_LEGEND[kind], "muted") for kind in KINDS if kind != "clean" and kind in present)
 
 
 def place_word(results: Results) -> str:
-    """What a trial's ``block`` counts: blocks, or where results of elsewhere have none the values of a file."""
+    """Return what a trial's ``block`` counts: blocks, or values of a file measured elsewhere without any."""
     return "place in the file" if results.elsewhere is not None and not results.blocks else "block"
 
 
-def hover_text(trial: Point, label: str, metric: Metric, shown: ShownNumber, place: str = "block") -> str:
-    """What a trial says of itself: configuration, block (``place``), seed, figure, and what was wrong with it."""
+def hover_text(trial: Point, label: str, metric: Metric, fmt: NumberFormat, place: str = "block") -> str:
+    """Return configuration, block (``place``), seed, figure, and what was wrong with a trial."""
     value = trial.metrics.get(metric.name)
     lines = [
         f"<b>{plain_lines(label, 40)}</b>",
         f"{place} {trial.block}"
         + (f", place {trial.position}, seed {trial.seed}" if trial.seed is not None else "")
         + (f", attempt {trial.attempt}" if trial.attempt else ""),
-        f"{plain(metric.title)}: {plain(shown.with_unit(value)) if value is not None else 'no figure'}",
+        f"{plain(metric.title)}: {plain(fmt.with_unit(value)) if value is not None else 'no figure'}",
     ]
     if trial.warm_up:
         lines.append("warm-up: left out of every figure")
@@ -83,23 +83,21 @@ def hover_text(trial: Point, label: str, metric: Metric, shown: ShownNumber, pla
     return "<br>".join(lines)
 
 
-def exact(metric: Metric, values: Iterable[float]) -> ShownNumber:
-    """Unit for an axis and for single figures, which show more digits than means do."""
-    shown = shown_as(values, metric.unit)
-    return ShownNumber(shown.unit, shown.divisor, shown.decimals if shown.decimals == 0 else min(9, shown.decimals + 2))
+def exact(metric: Metric, values: Iterable[float]) -> NumberFormat:
+    """Return the format for an axis and for single figures, which show more digits than means do."""
+    fmt = common_format(values, metric.unit)
+    return NumberFormat(fmt.unit, fmt.divisor, fmt.decimals if fmt.decimals == 0 else min(9, fmt.decimals + 2))
 
 
 def axis_type(values: Iterable[float]) -> Literal["log", "linear"]:
-    """Logarithmic where all figures are positive and span more than a decade and a half."""
-    found = list(values)
-    spans = bool(found) and min(found) > 0 and max(found) / min(found) > _LOG_SPAN
+    """Return ``log`` where all figures are positive and span more than a decade and a half."""
+    figures = list(values)
+    spans = bool(figures) and min(figures) > 0 and max(figures) / min(figures) > _LOG_SPAN
     return "log" if spans else "linear"
 
 
 def figure_axis(values: Sequence[float]) -> dict[str, Any]:
-    """An axis for figures: logarithmic where ``axis_type`` says so, then with labels at powers of ten if they span
-    enough of them; room around figures that are all alike.
-    """
+    """Return an axis for figures, logarithmic where ``axis_type`` says so, with room around equal ones."""
     if axis_type(values) == "log":
         powers = math.log10(max(values) / min(values))
         return {"type": "log", "dtick": 1 if powers > 1.9 else "D2", "minor": {"ticks": "outside", "ticklen": 2}}
@@ -118,16 +116,16 @@ _NO_FIGURE: Final = {"range": [-1, 1], "tickvals": [0], "ticktext": ["no figure"
 
 
 def trials_plot(results: Results, metric: Metric, labels: Labels, name: str) -> Plot:
-    """A mark for every trial, also for those that have no figure: they stand on a line of their own."""
+    """Return a mark for every trial; those without a figure stand on a line of their own."""
     values = [t.metrics[metric.name] for t in results.trials if metric.name in t.metrics]
-    shown = exact(metric, values)
+    fmt = exact(metric, values)
     by_block = len(results.configurations) <= MOST_MARKED
     draw = _by_block if by_block else _by_configuration
-    made = draw(results, metric, labels, shown)
+    made = draw(results, metric, labels, fmt)
     scale = ", logarithmic" if by_block and axis_type(values) == "log" else ""
     return Plot(
         name=name,
-        title=f"Every {'value' if results.elsewhere else 'trial'}{in_unit(shown.unit)}{scale}",
+        title=f"Every {'value' if results.elsewhere else 'trial'}{in_unit(fmt.unit)}{scale}",
         description=f"{metric.title}: {len(results.trials)} trials of {len(results.configurations)} configurations, "
         + (
             f"by {place_word(results)}."
@@ -141,22 +139,24 @@ def trials_plot(results: Results, metric: Metric, labels: Labels, name: str) -> 
 
 
 def configuration_marks(results: Results) -> dict[str, Mark]:
-    """A mark for every configuration; the baseline's is in the colour of text."""
+    """Return a mark for every configuration; the baseline's is in the colour of text."""
     others = (c.name for c in results.configurations if not c.baseline)
     marks = {name: mark(1 + place % (SERIES - 1)) for place, name in enumerate(others)}
     return {c.name: marks.get(c.name, mark(0)) for c in results.configurations}
 
 
 def configuration_legend(results: Results, labels: Labels, symbol: str = "") -> tuple[LegendEntry, ...]:
-    """An entry for every configuration; ``symbol`` where it is not that of its mark."""
+    """Return an entry for every configuration; ``symbol`` where it is not that of its mark."""
     marks = configuration_marks(results)
     return tuple(
-        LegendEntry(labels.named(one), symbol or marks[one.name].symbol, marks[one.name].role)
-        for one in results.configurations
+        LegendEntry(
+            labels.named(configuration), symbol or marks[configuration.name].symbol, marks[configuration.name].role
+        )
+        for configuration in results.configurations
     )
 
 
-def _by_block(results: Results, metric: Metric, labels: Labels, shown: ShownNumber) -> Any:
+def _by_block(results: Results, metric: Metric, labels: Labels, fmt: NumberFormat) -> Any:
     marks = configuration_marks(results)
     traces: list[dict[str, Any]] = []
     count = len(results.configurations)
@@ -165,20 +165,20 @@ def _by_block(results: Results, metric: Metric, labels: Labels, shown: ShownNumb
         for trials in _groups(results, configuration, metric):
             measured = metric.name in trials[0].metrics
             trace = _trace(
-                trials, marks[configuration.name], labels.short(configuration), metric, shown, place_word(results)
+                trials, marks[configuration.name], labels.short(configuration), metric, fmt, place_word(results)
             )
             trace["x"] = [trial.block + offset for trial in trials]
-            trace["y"] = [shown.scaled(trial.metrics[metric.name]) if measured else 0 for trial in trials]
+            trace["y"] = [fmt.scaled(trial.metrics[metric.name]) if measured else 0 for trial in trials]
             if not measured:
                 trace["yaxis"] = "y2"
-            elif kind_of(trials[0]) == "clean":
+            elif trial_kind(trials[0]) == "clean":
                 trace["mode"] = "lines+markers"
                 trace["line"] = {"width": 1, "color": marks[configuration.name].colour}
             traces.append(trace)
     values = [t.metrics[metric.name] for t in results.trials if metric.name in t.metrics]
     layout: dict[str, Any] = {
         "xaxis": {"title": {"text": place_word(results)}, "rangemode": "tozero", **_block_ticks(results)},
-        "yaxis": {**figure_axis([shown.scaled(v) for v in values]), "domain": [0, 1]},
+        "yaxis": {**figure_axis([fmt.scaled(v) for v in values]), "domain": [0, 1]},
     }
     if any("yaxis" in trace for trace in traces):
         layout["yaxis"]["domain"] = [0.16, 1]
@@ -187,7 +187,7 @@ def _by_block(results: Results, metric: Metric, labels: Labels, shown: ShownNumb
     return figure(traces, **layout)
 
 
-def _by_configuration(results: Results, metric: Metric, labels: Labels, shown: ShownNumber) -> Any:
+def _by_configuration(results: Results, metric: Metric, labels: Labels, fmt: NumberFormat) -> Any:
     blocks = sorted({trial.block for trial in results.trials})
     height = {block: 0.3 * (1 - 2 * place / max(1, len(blocks) - 1)) for place, block in enumerate(blocks)}
     count = len(results.configurations)
@@ -196,19 +196,17 @@ def _by_configuration(results: Results, metric: Metric, labels: Labels, shown: S
     for place, configuration in enumerate(results.configurations):
         role = "series-0" if configuration.baseline else "series-1"
         for trials in _groups(results, configuration, metric):
-            trace = _trace(
-                trials, Mark(role, "circle"), labels.short(configuration), metric, shown, place_word(results)
-            )
+            trace = _trace(trials, Mark(role, "circle"), labels.short(configuration), metric, fmt, place_word(results))
             trace["marker"]["size"] = 6
             measured = metric.name in trials[0].metrics
-            trace["x"] = [shown.scaled(t.metrics[metric.name]) if measured else 0 for t in trials]
+            trace["x"] = [fmt.scaled(t.metrics[metric.name]) if measured else 0 for t in trials]
             if not measured:
                 trace["xaxis"] = "x2"
             trace["y"] = [count - 1 - place + height[trial.block] for trial in trials]
             traces.append(trace)
     rows = [labels.named(configuration) for configuration in reversed(results.configurations)]
     layout: dict[str, Any] = {
-        "xaxis": figure_axis([shown.scaled(v) for v in values]),
+        "xaxis": figure_axis([fmt.scaled(v) for v in values]),
         "yaxis": level_axis(rows, width=24),
     }
     if any("xaxis" in trace for trace in traces):
@@ -225,7 +223,7 @@ def _groups(results: Results, configuration: Measured, metric: Metric) -> list[l
         key=lambda trial: (trial.block, trial.attempt),
     )
     groups = [
-        [trial for trial in mine if kind_of(trial) == kind and (metric.name in trial.metrics) == measured]
+        [trial for trial in mine if trial_kind(trial) == kind and (metric.name in trial.metrics) == measured]
         for kind in KINDS
         for measured in (True, False)
     ]
@@ -233,22 +231,22 @@ def _groups(results: Results, configuration: Measured, metric: Metric) -> list[l
 
 
 def _trace(
-    trials: list[Point], own: Mark, label: str, metric: Metric, shown: ShownNumber, place: str
+    trials: list[Point], series: Mark, label: str, metric: Metric, fmt: NumberFormat, place: str
 ) -> dict[str, Any]:
-    kind = kind_of(trials[0])
-    symbol = symbol_of(kind, own.symbol)
+    kind = trial_kind(trials[0])
+    symbol = trial_symbol(kind, series.symbol)
     open_symbol = symbol.endswith("-open")
     return {
         "type": "scatter",
         "mode": "markers",
         "marker": {
             "symbol": symbol,
-            "color": own.colour,
+            "color": series.colour,
             "size": 9 if open_symbol else 8,
-            "line": {"width": 1.6 if open_symbol else 0.8, "color": own.colour if open_symbol else variable("card")},
+            "line": {"width": 1.6 if open_symbol else 0.8, "color": series.colour if open_symbol else variable("card")},
         },
         "hoverinfo": "text",
-        "hovertext": [hover_text(trial, label, metric, shown, place) for trial in trials],
+        "hovertext": [hover_text(trial, label, metric, fmt, place) for trial in trials],
     }
 
 
@@ -261,15 +259,15 @@ def _block_ticks(results: Results) -> dict[str, Any]:
 
 
 def course_plot(results: Results, metric: Metric, name: str) -> Plot | None:
-    """The mean of every block against that of all; ``None`` where nothing is known of it."""
+    """Return the mean of every block against that of all; ``None`` where nothing is known of it."""
     courses = results.diagnostics.courses if results.diagnostics is not None else ()
-    course = next((one for one in courses if one.metric == metric.name), None)
+    course = next((candidate for candidate in courses if candidate.metric == metric.name), None)
     if course is None:
         return None
     ratio = course.scale == "ratio"
-    shown = exact(metric, course.values)
-    values = [100 * (value - 1) if ratio else shown.scaled(value) for value in course.values]
-    unit = "%" if ratio else shown.unit
+    fmt = exact(metric, course.values)
+    values = [100 * (value - 1) if ratio else fmt.scaled(value) for value in course.values]
+    unit = "%" if ratio else fmt.unit
     trace = scatter(
         "lines+markers",
         list(course.blocks),
@@ -302,12 +300,12 @@ _JITTER: Final = 0.28
 
 
 def small_plot(results: Results, metric: Metric, labels: Labels, name: str) -> Plot | None:
-    """Clean trials in order of blocks from left to right, and a bar at their mean; ``None`` if there are none."""
+    """Return clean trials in order of blocks, and a bar at their mean; ``None`` if there are none."""
     clean = clean_trials(results, metric)
     if not clean:
         return None
-    shown = exact(metric, [t.metrics[metric.name] for t in clean])
-    counted = plain(shown.unit)
+    fmt = exact(metric, [t.metrics[metric.name] for t in clean])
+    counted = plain(fmt.unit)
     marks = configuration_marks(results)
     last = max(1, *(t.block for t in clean))
     word = place_word(results)
@@ -321,18 +319,19 @@ def small_plot(results: Results, metric: Metric, labels: Labels, name: str) -> P
             scatter(
                 "markers",
                 [round(place + _JITTER * (2 * t.block / last - 1), 4) for t in mine],
-                [shown.scaled(t.metrics[metric.name]) for t in mine],
-                [f"{called} {t.block}: {shown.text(t.metrics[metric.name])} {counted}".rstrip() for t in mine],
+                [fmt.scaled(t.metrics[metric.name]) for t in mine],
+                [f"{called} {t.block}: {fmt.text(t.metrics[metric.name])} {counted}".rstrip() for t in mine],
                 marker={"symbol": marks[configuration.name].symbol if few else "circle", "size": 6, "color": role},
             )
         )
         if summary := configuration.metrics.get(metric.name):
-            traces.append(_bar(place, shown.scaled(summary.mean)))
+            mean, look = fmt.scaled(summary.mean), {"color": variable("muted"), "width": 2}
+            traces.append(scatter("lines", [place - 0.36, place + 0.36], [mean, mean], line=look))
     ticks = [labels.short(configuration) for configuration in results.configurations]
     axis = level_axis(ticks, width=12)
     if not few:
         axis |= {"showticklabels": False, "ticks": "", "title": {"text": "configurations in their order"}}
-    unit = f", {shown.unit}" if shown.unit else ""
+    unit = f", {fmt.unit}" if fmt.unit else ""
     scale = axis_type(t.metrics[metric.name] for t in clean)
     return Plot(
         name=name,
@@ -341,12 +340,8 @@ def small_plot(results: Results, metric: Metric, labels: Labels, name: str) -> P
         figure=figure(
             traces,
             xaxis={**axis, "showgrid": False},
-            yaxis={"nticks": 5, **figure_axis([shown.scaled(t.metrics[metric.name]) for t in clean])},
+            yaxis={"nticks": 5, **figure_axis([fmt.scaled(t.metrics[metric.name]) for t in clean])},
             margin={"t": 6, "b": 8},
         ),
         height=210,
     )
-
-
-def _bar(place: int, mean: float) -> dict[str, Any]:
-    return scatter("lines", [place - 0.36, place + 0.36], [mean, mean], line={"color": variable("muted"), "width": 2})

@@ -18,7 +18,7 @@ from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of
 from ajuste.report.format import duration
 from ajuste.report.html import write_report
-from ajuste.report.results import report_of
+from ajuste.report.results import results_report
 from ajuste.run.experiment import measured
 from ajuste.run.testbed import RunOptions
 from ajuste.study.measures import deciding_metrics
@@ -387,7 +387,7 @@ class Measuring:
         if verdict is None and not failed:
             raise RunError(f"nothing could be said of {metric.name}: {run.stopped_because}")
         report = self.means.home.reports / f"{run.id}.html"
-        write_report(report_of(results), report)
+        write_report(results_report(results), report)
         return StepMeasurement(verdict, run.id, str(report), good, candidate)
 
 

@@ -23,7 +23,7 @@ from ajuste.model.plan import Command, Plan
 from ajuste.model.trial import Observation, Slot, Trial
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import Ongoing, Say, amount, block_name, visible_line
-from ajuste.report.format import settings_of
+from ajuste.report.format import study_settings
 from ajuste.run.live.guards import GuardWatch, beyond_load, longest_silence
 from ajuste.run.live.monitor import LOOK_SECONDS, SILENCE_SECONDS, Heart, LiveMonitor, slice_trial, why_no_watch
 from ajuste.run.live.prediction import Known, SlicesPrediction, longest, predictions
@@ -170,7 +170,7 @@ class Conductor:
         self._begin_s = so_far_s - monotonic_s
         for trial in self.trials:
             self._note_silences(trial)
-        self._names = settings_of(self.study)
+        self._names = study_settings(self.study)
         self._guards = GuardWatch(self._live, {name: source.fold for name, source in self.sources.items()})
 
     @property

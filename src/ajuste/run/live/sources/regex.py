@@ -11,7 +11,7 @@ from typing import Final
 from ajuste.model.error import RequestError
 from ajuste.model.metric import split_percentile
 from ajuste.outputs.base import ParseError
-from ajuste.outputs.pattern import check_pattern, found_in
+from ajuste.outputs.pattern import check_pattern, first_groups
 from ajuste.run.live.reading import (
     READ_SECONDS,
     FollowedLog,
@@ -41,7 +41,7 @@ def _events(log: FollowedLog, pattern: str) -> Shown:
     """The searching is elsewhere: who writes the log could keep this process busy."""
     lines = log.lines()
     try:
-        matches = found_in(lines, pattern, READ_SECONDS) if lines else []
+        matches = first_groups(lines, pattern, READ_SECONDS) if lines else []
     except ParseError as failure:
         raise NothingShownError(failure.message) from None
     return tuple(value for text in matches if (value := _number(text)) is not None)
