@@ -24,7 +24,7 @@ from ajuste.analysis.elsewhere import (
 )
 from ajuste.analysis.record import points, thinned
 from ajuste.analysis.summary import summarise
-from ajuste.analysis.three_sigma import compared, fixed_chance, row_of
+from ajuste.analysis.three_sigma import compare_row, fixed_chance, uncompared_row
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric
@@ -309,10 +309,10 @@ def _three_sigma(
             sample = table.samples.get((name, metric.name))
             if sample is None:
                 continue
-            row = row_of(name, metric, _summary(sample))
+            row = uncompared_row(name, metric, _summary(sample))
             found = comparisons.get((name, metric.name))
             if first is not None and found is not None:
-                row = compared(
+                row = compare_row(
                     row,
                     _summary(first),
                     _summary(sample),

@@ -39,7 +39,7 @@ class AtlasQuestion(BaseModel):
 
 
 class Atlas(BaseModel):
-    """All questions that were asked in both."""
+    """All questions that were measured in both."""
 
     schema_version: int = 1
     questions: tuple[AtlasQuestion, ...] = ()
@@ -86,18 +86,25 @@ def atlas_questions(
     )
 
 
-def joined(*atlases: Atlas) -> Atlas:
+def merge_atlases(*atlases: Atlas) -> Atlas:
     """Return all questions once; of the same question on the same machine and kernels the last answer counts."""
-    every = {
-        (one.machine, one.host_kernel, one.guest_kernel, one.question, one.row.configuration, one.row.metric): one
+    latest = {
+        (
+            question.machine,
+            question.host_kernel,
+            question.guest_kernel,
+            question.question,
+            question.row.configuration,
+            question.row.metric,
+        ): question
         for atlas in atlases
-        for one in atlas.questions
+        for question in atlas.questions
     }
-    return Atlas(questions=tuple(every.values()))
+    return Atlas(questions=tuple(latest.values()))
 
 
 def question_kind(factors: Sequence[Factor], catalogue: Catalogue) -> str:
-    """Return what kind of thing ``factors`` vary, in plain words: ``priority``, ``memory hugepages``."""
+    """Return what kind of thing ``factors`` vary in plain words: ``priority``, ``memory hugepages``."""
     return " and ".join(dict.fromkeys(_kind(factor.name, catalogue) for factor in factors))
 
 
@@ -140,7 +147,6 @@ def _guest_kernel(environment: dict[str, Any]) -> str:
 
 
 def _logarithm(row: TransferRow, side: TransferSide) -> float | None:
-    """The effect as a logarithm of a ratio; None where it has none."""
     if side.estimate is None or row.scale != "ratio" or side.estimate <= 0:
         return None
     return math.log(side.estimate)

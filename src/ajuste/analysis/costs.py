@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ajuste.analysis.modelled import MOST_NAMED, compared_modelled
+from ajuste.analysis.modelled import MOST_NAMED, compare_modelled
 from ajuste.model.cost import (
     KINDS,
     ROLES,
@@ -180,7 +180,7 @@ def compared(baseline: NamedCosts, own: NamedCosts) -> CostComparison:
         graph=_graph(_laid_over(baseline, own)),
         kernel_graph=_graph(_laid_over(baseline, own, of_kernel=True)),
         notes=tuple(dict.fromkeys((*baseline.notes, *own.notes))),
-        modelled=compared_modelled(baseline, own),
+        modelled=compare_modelled(baseline, own),
     )
 
 

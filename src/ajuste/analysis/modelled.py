@@ -12,7 +12,6 @@ from ajuste.model.wording import amount, listed, number, percent, signed
 MOST_FUNCTIONS: Final = 25
 
 MOST_NAMED: Final = 3
-"""So many functions are named in a sentence."""
 
 Key = TypeVar("Key")
 
@@ -21,14 +20,14 @@ _Done = tuple[int, Missed]
 _NOTHING: Final[_Done] = (0, Missed())
 
 
-def compared_modelled(baseline: NamedCosts, own: NamedCosts) -> ModelledComparison | None:
-    """Both trials on the machine that they were modelled on; ``None`` if that is not one."""
-    machine = own.machine
+def compare_modelled(baseline: NamedCosts, other: NamedCosts) -> ModelledComparison | None:
+    """Return both trials on the machine they were modelled on; ``None`` if the machines differ."""
+    machine = other.machine
     if machine is None or baseline.machine != machine:
         return None
-    parts = tuple(_part_rows(baseline, own))
-    both = (_by_function(baseline), _by_function(own))
-    rows = [_row(one.name, one.file, one, both) for one in dict.fromkeys((*both[0], *both[1]))]
+    parts = tuple(_part_rows(baseline, other))
+    both = (_by_function(baseline), _by_function(other))
+    rows = [_row(function.name, function.file, function, both) for function in dict.fromkeys((*both[0], *both[1]))]
 
     def most(row: ModelledRow) -> tuple[float, str, str]:
         return -abs(row.difference(machine)), row.name, row.file
@@ -38,14 +37,14 @@ def compared_modelled(baseline: NamedCosts, own: NamedCosts) -> ModelledComparis
     return ModelledComparison(machine=machine, sentences=sentences, parts=parts, functions=functions)
 
 
-def _part_rows(baseline: NamedCosts, own: NamedCosts) -> Iterator[ModelledRow]:
-    both = [{part.role: (part.user + part.kernel, part.missed) for part in one.parts} for one in (baseline, own)]
+def _part_rows(baseline: NamedCosts, other: NamedCosts) -> Iterator[ModelledRow]:
+    both = [{part.role: (part.user + part.kernel, part.missed) for part in costs.parts} for costs in (baseline, other)]
     for role in sorted({*both[0], *both[1]}, key=list(ROLES).index):
         yield _row(role, "", role, (both[0], both[1]))
 
 
 def _row(name: str, file: str, key: Key, both: tuple[Mapping[Key, _Done], Mapping[Key, _Done]]) -> ModelledRow:
-    before, after = (found.get(key, _NOTHING) for found in both)
+    before, after = (side.get(key, _NOTHING) for side in both)
     return ModelledRow(
         name=name,
         file=file,
@@ -57,19 +56,18 @@ def _row(name: str, file: str, key: Key, both: tuple[Mapping[Key, _Done], Mappin
 
 
 def _by_function(costs: NamedCosts) -> dict[CostFunction, _Done]:
-    """What each did itself."""
-    found: dict[CostFunction, _Done] = {}
+    totals: dict[CostFunction, _Done] = {}
     for part in costs.parts:
         for place, which in enumerate(part.functions):
             function = costs.functions[which]
-            instructions, missed = found.get(function, _NOTHING)
+            instructions, missed = totals.get(function, _NOTHING)
             more = part.misses.get(place)
-            found[function] = (instructions + part.instructions[place], missed.plus(more) if more else missed)
-    return found
+            totals[function] = (instructions + part.instructions[place], missed.plus(more) if more else missed)
+    return totals
 
 
 def _sentences(machine: ModelledMachine, parts: tuple[ModelledRow, ...]) -> Iterator[str]:
-    """Of the workload, which the metrics are of, too."""
+    """On the workload only, which the metrics measure too."""
     row = next((part for part in parts if part.name == "workload"), None)
     if row is None:
         return
@@ -88,7 +86,7 @@ def _sentences(machine: ModelledMachine, parts: tuple[ModelledRow, ...]) -> Iter
         "LLC": (row.own.llc, row.baseline.llc),
         "TLBs": (row.own.walks, row.baseline.walks),
     }
-    misses = [f"its {level} {number(own)} instead of {number(before)}" for level, (own, before) in levels.items()]
+    misses = [f"its {level} {number(after)} instead of {number(before)}" for level, (after, before) in levels.items()]
     yield f"Misses of the model: {', '.join(misses)}."
     if row.own.lost or row.baseline.lost:
         yield (
@@ -103,7 +101,6 @@ def _sentences(machine: ModelledMachine, parts: tuple[ModelledRow, ...]) -> Iter
 
 
 def _of_functions(machine: ModelledMachine, functions: tuple[ModelledRow, ...]) -> Iterator[str]:
-    """Those that stand first, if any of them differs."""
     differing = [(row, row.difference(machine)) for row in functions if row.difference(machine)][:MOST_NAMED]
     if differing:
         names = [
@@ -114,7 +111,7 @@ def _of_functions(machine: ModelledMachine, functions: tuple[ModelledRow, ...]) 
 
 
 def _waits(machine: ModelledMachine, instructions: int, missed: Missed) -> float:
-    """Of the modelled time, what is not that of the instructions themselves."""
+    """Return the share of the modelled time that is not the instructions' own."""
     parts = machine.parts(instructions, missed)
     whole = sum(part.seconds for part in parts)
     return round(1 - parts[0].seconds / whole, 3) if whole else 0.0

@@ -23,7 +23,7 @@ SizeAgreement = Literal["alike", "larger on the host", "smaller on the host"]
 
 
 class TransferSide(BaseModel):
-    """What one run says, as in ``Finding``."""
+    """The verdict of one run, as in ``Verdict``."""
 
     verdict: Word
     estimate: float | None
@@ -75,17 +75,19 @@ class Transfer(BaseModel):
 
 
 MOST_NAMED: Final = 3
-"""So many questions with different answers are named in the answer."""
+"""Questions with different answers that the answer names."""
 
 
 def transfer(guest: Results, host: Results) -> Transfer:
-    """Compare what both runs say of the same configurations and metrics.
+    """Compare the verdicts of both runs on the same configurations and metrics.
 
     RequestError if they have no question in common, or another baseline.
     """
     if guest.run == host.run:
         raise RequestError(f"{guest.run}: both runs are the same; expected two", hint="name the run on the host second")
-    mine, theirs = ({(one.configuration, one.metric): one for one in run.verdicts} for run in (guest, host))
+    mine, theirs = (
+        {(verdict.configuration, verdict.metric): verdict for verdict in run.verdicts} for run in (guest, host)
+    )
     common = [key for key in mine if key in theirs]
     if not common:
         raise RequestError(
@@ -98,8 +100,8 @@ def transfer(guest: Results, host: Results) -> Transfer:
         guest=_run(guest),
         host=_run(host),
         rows=rows,
-        only_guest=tuple(_question(one) for key, one in mine.items() if key not in theirs),
-        only_host=tuple(_question(one) for key, one in theirs.items() if key not in mine),
+        only_guest=tuple(_question(verdict) for key, verdict in mine.items() if key not in theirs),
+        only_host=tuple(_question(verdict) for key, verdict in theirs.items() if key not in mine),
         notes=tuple(_notes(guest, host)),
     )
 
@@ -158,17 +160,17 @@ def _effect(verdict: Verdict) -> float:
 
 
 def _size(guest: Verdict, host: Verdict) -> SizeAgreement | None:
-    """How the effects compare; ``None`` where they are on different scales, or unbounded."""
+    """Compare the sizes of the effects; ``None`` where the scales differ or an interval is unbounded."""
     if guest.scale != host.scale or None in (guest.low, guest.high, host.low, host.high):
         return None
-    bounds = [(one.low or 0.0, one.high or 0.0) for one in (guest, host)]
+    bounds = [(verdict.low or 0.0, verdict.high or 0.0) for verdict in (guest, host)]
     if bounds[0][0] <= bounds[1][1] and bounds[1][0] <= bounds[0][1]:
         return "alike"
     return "larger on the host" if abs(_effect(host)) > abs(_effect(guest)) else "smaller on the host"
 
 
 def _answer(rows: Sequence[TransferRow]) -> str:
-    """How many of the questions that decide were answered alike; of all, where none decides."""
+    """Count the deciding questions that were answered alike; all questions where none decides."""
     asked = [row for row in rows if row.deciding] or list(rows)
     counts = Counter(row.agreement for row in asked)
     known = len(asked) - counts["undecided"]
@@ -176,10 +178,10 @@ def _answer(rows: Sequence[TransferRow]) -> str:
         return f"Nothing is known yet: at least one run is undecided on {_questions(len(asked), 'each of ')}."
     parts = [f"The guest answered {counts['same']} of {_questions(known)} as the host did"]
     for agreement, words in (("opposite", "the opposite"), ("different", "an effect in only one of them")):
-        own = [f"{row.configuration} on {row.metric}" for row in asked if row.agreement == agreement]
-        if own:
-            more = [f"{len(own) - MOST_NAMED} more"] if len(own) > MOST_NAMED else []
-            parts.append(f"{words} for {listed([*own[:MOST_NAMED], *more])}")
+        differing = [f"{row.configuration} on {row.metric}" for row in asked if row.agreement == agreement]
+        if differing:
+            more = [f"{len(differing) - MOST_NAMED} more"] if len(differing) > MOST_NAMED else []
+            parts.append(f"{words} for {listed([*differing[:MOST_NAMED], *more])}")
     text = "; ".join(parts) + "."
     if counts["undecided"]:
         text += f" On {_questions(counts['undecided'])} at least one run is undecided."

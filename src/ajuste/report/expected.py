@@ -26,7 +26,7 @@ def as_tests(form: Form, study: str, found: Sequence[Expectation]) -> str:
         what = visible_line(one.what).replace("#", "\\#")
         lines.append(f"{'ok' if one.holds else 'not ok'} {number}{' - ' if form == 'tap' else ' '}{what}")
         if not one.holds:
-            lines.append(f"# found {visible_line(one.found)}")
+            lines.append(f"# found {visible_line(one.actual)}")
     return "\n".join(lines) + "\n"
 
 
@@ -36,5 +36,5 @@ def _junit(study: str, found: Sequence[Expectation]) -> str:
     for one in found:
         case = SubElement(suite, "testcase", classname=visible_line(study), name=visible_line(one.what))
         if not one.holds:
-            SubElement(case, "failure", message=visible_line(f"found {one.found}"))
+            SubElement(case, "failure", message=visible_line(f"found {one.actual}"))
     return junit_text(suite)

@@ -125,7 +125,7 @@ class RevisionGate:
                 metric=one.subject,
                 verdict="pass" if one.holds else "regression",
                 expected=one.what,
-                found=one.found,
+                found=one.actual,
                 blocks=results.blocks,
                 clock=results.clock,
                 run=results.run,
