@@ -194,7 +194,7 @@ def evidence(clean: Clean, baseline: str, other: str, metric: Metric, *, order_m
     """
     both = pairs(clean, baseline, other, metric.column, order_matters=order_matters)
     found = effect(both, metric, 0.05)
-    if found is None or found.one_order or found.means_disagree:
+    if found is None or found.same_order or found.means_disagree:
         return 0.0
     return improvement_value(found.interval, metric.direction)
 

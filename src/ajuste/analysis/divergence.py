@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ajuste.analysis.pairing import IDLE, Key, Pairing, TaskNames, common_blocks, decided
+from ajuste.analysis.pairing import IDLE, Key, Pairing, TaskNames, common_blocks, decision_places
 from ajuste.model.cost import ROLES
 from ajuste.model.decision import (
     KINDS,
@@ -48,7 +48,7 @@ _INTERRUPTS: Final = ("asm_sysvec_", "asm_common_interrupt", "irq_entries_start"
 
 def divergence(baseline: NamedDecisions, own: NamedDecisions) -> Divergence:
     """Where the decisions of ``own`` part from those of the ``baseline``."""
-    places = [decided(one) for one in (baseline, own)]
+    places = [decision_places(one) for one in (baseline, own)]
     pairing = Pairing(baseline, own)
     alike = pairing.alike_until(*places)
     is_cut = any(one.left_out and alike == len(at) for one, at in zip((baseline, own), places, strict=True))
@@ -75,7 +75,7 @@ def divergence(baseline: NamedDecisions, own: NamedDecisions) -> Divergence:
         baseline=lanes[0],
         own=lanes[1],
         spread=spread,
-        tasks=names.told({called for lane in lanes for called in _called(lane)}),
+        tasks=names.describe({called for lane in lanes for called in _called(lane)}),
         notes=tuple(_notes((baseline, own), sides, parts)),
     )
 

@@ -133,7 +133,7 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
     if wider > 1:
         low, high = (interval.mean + wider * (bound - interval.mean) for bound in (interval.low, interval.high))
         interval = interval_between(interval.n, interval.mean, low, high, interval.variance)
-    if pairs.one_order:
+    if pairs.same_order:
         interval = interval_between(interval.n, interval.mean, -math.inf, math.inf, interval.variance)
     return Effect(
         scale="ratio" if as_ratio else "difference",
@@ -145,7 +145,7 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
         step=metric.resolution,
         same=same,
         fell_back=metric.scale == "ratio" and not as_ratio,
-        one_order=pairs.one_order,
+        one_order=pairs.same_order,
         wider=wider,
         trials=(pairs.baseline, pairs.other),
     )
@@ -185,7 +185,7 @@ def _quantile_effect(pairs: Pairs, metric: Metric, quantile: float, alpha: float
         found = (low - step / 2, float(np.quantile(values, quantile)), high + step / 2)
         sides.append([_log(point) for point in found] if as_ratio else found)
     (low, middle, high), (other_low, other_middle, other_high) = sides
-    unknown = pairs.one_order
+    unknown = pairs.same_order
     return Effect(
         scale="ratio" if as_ratio else "difference",
         interval=interval_between(

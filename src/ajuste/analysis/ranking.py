@@ -189,7 +189,7 @@ def _ranked(name: str, effect: Effect, metric: Metric, *, confidence: float, sma
 
 
 def _reason(effect: Effect) -> str:
-    if effect.one_order:
+    if effect.same_order:
         return "the same of the two ran first in every block, so a drift would look like an effect"
     if effect.low is None and effect.high is None:
         return "too few blocks for an interval"

@@ -15,7 +15,7 @@ from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.diagnostics.residuals import outlier_notes
 from ajuste.analysis.effects import Trend, trend
 from ajuste.analysis.factor_effects import Effects, factor_effects
-from ajuste.analysis.machines import Machines, across_machines, names_of, right_for_all, undisputed
+from ajuste.analysis.machines import Machines, across_machines, machine_names, right_for_all, undisputed
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, counted_blocks, units
 from ajuste.analysis.prediction import agreement, predictions
 from ajuste.analysis.ranking import rankings
@@ -85,7 +85,7 @@ def verdicts(resolved: ResolvedStudy, trials: Trials, across: Sequence[AcrossMac
 
 def compared_machines(resolved: ResolvedStudy, trials: Trials, machines: Machines) -> tuple[AcrossMachines, ...]:
     """What each machine says, where several have measured; nothing otherwise."""
-    if len(names_of(machines)) < 2:
+    if len(machine_names(machines)) < 2:
         return ()
     return across_machines(
         configurations(resolved),

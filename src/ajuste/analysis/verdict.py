@@ -288,7 +288,7 @@ def _so_far(found: Effect, metric: Metric, alpha: float) -> str:
     least = fewest_blocks(alpha) if metric.quantile is None else fewest_for(metric.quantile, alpha / 2)
     if least is None:
         return f"this percentile needs more than {number(MOST_VALUES)} blocks"
-    if found.one_order and found.interval.n >= least:
+    if found.same_order and found.interval.n >= least:
         return (
             f"the same configuration ran first in each of {count_of(found.interval.n, 'block')}, so a drift would look "
             f"like an effect; a block in the other order is needed"

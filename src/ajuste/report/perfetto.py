@@ -17,7 +17,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 
 from ajuste.analysis.divergence import decision_point, in_words
-from ajuste.analysis.pairing import Pairing, TaskNames, decided
+from ajuste.analysis.pairing import Pairing, TaskNames, decision_places
 from ajuste.machine.files import open_named
 from ajuste.model.cost import CostFunction
 from ajuste.model.decision import KINDS, DecisionTask, Divergence, NamedDecisions
@@ -62,7 +62,7 @@ def trace_packets(baseline: Followed, own: Followed, found: Divergence) -> Itera
     """The trace, packet by packet (``perfetto.protos.TracePacket``)."""
     streams = (baseline.decisions, own.decisions)
     pairing = Pairing(*streams)
-    pairing.alike_until(*map(decided, streams))
+    pairing.alike_until(*map(decision_places, streams))
     names = TaskNames(*streams, pairing)
     tasks = names.all()
     free = count(_FIRST_TASK)
@@ -97,7 +97,7 @@ def _moments(found: Divergence, streams: Sequence[NamedDecisions]) -> tuple[int,
     place = found.alike if both else found.alike - 1
     if found.spread is None or place < 0:
         return 0, 0
-    baseline, own = (one.time_ns(decided(one)[place]) for one in streams)
+    baseline, own = (one.time_ns(decision_places(one)[place]) for one in streams)
     return baseline, own
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from itertools import product, takewhile
 
-from ajuste.analysis.search.ledger import Ledger, Suggestion, kept_limits, ledger_of, tried
+from ajuste.analysis.search.ledger import Ledger, Suggestion, build_ledger, kept_limits, tried
 from ajuste.analysis.search.phases import AT_ONCE, ROUNDS, allotment, finalists, promising, survivors
 from ajuste.analysis.verdict import family, judge
 from ajuste.design.search.goal import Goal, Search, Standing, goal_of
@@ -209,7 +209,7 @@ class SearchSchedule(Schedule):
 
     def _ledger(self, number: int) -> Ledger:
         """Of the blocks before ``number``."""
-        return ledger_of(self.history.trials(number - 1), self._asked, self.study.baseline, self._name_of)
+        return build_ledger(self.history.trials(number - 1), self._asked, self.study.baseline, self._name_of)
 
     def _name_of(self, levels: Mapping[str, str]) -> str | None:
         point = self._space.point_of(levels)

@@ -14,7 +14,7 @@ from ajuste.analysis.pairs import clean_trials, counted_blocks
 from ajuste.analysis.ranking import rankings
 from ajuste.analysis.record import Record
 from ajuste.analysis.results import assemble
-from ajuste.analysis.search.ledger import Ledger, Suggestion, kept_limits, ledger_of, tried
+from ajuste.analysis.search.ledger import Ledger, Suggestion, build_ledger, kept_limits, tried
 from ajuste.analysis.search.phases import expected_map, finalists, importances
 from ajuste.analysis.sequence import with_quantile_columns, with_quantiles
 from ajuste.analysis.summary import measured
@@ -72,7 +72,7 @@ class SearchState:
 
     @cached_property
     def ledger(self) -> Ledger:
-        return ledger_of(self.trials, self.asked, self.resolved.baseline, self._name_of)
+        return build_ledger(self.trials, self.asked, self.resolved.baseline, self._name_of)
 
     def _name_of(self, levels: Mapping[str, str]) -> str | None:
         """Of a configuration that was asked for, in whatever phase."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.analysis.sequence import mixture_half_width
 from ajuste.analysis.surface.blocks import FEWEST_BLOCKS, Array, Blocks, believed, blocks_of, moderated
-from ajuste.analysis.surface.regions import FEWEST_POINTS, GridLine, Stretch, axes_of, regions
+from ajuste.analysis.surface.regions import FEWEST_POINTS, GridLine, Stretch, regions, surface_axes
 from ajuste.model.metric import Direction, Metric
 from ajuste.model.surface import Curve, Region, Surface, SurfaceAxis, SurfacePoint
 from ajuste.model.trial import Configuration, Factor
@@ -126,7 +126,7 @@ def surfaces(
     """A surface of each metric for each combination of the levels of the factors that are no axis; nothing where the
     factors span none. Only means have surfaces.
     """
-    axes = axes_of(factors)
+    axes = surface_axes(factors)
     slices = list(_slices(axes, configurations)) if axes else []
     if not 0 < len(slices) <= MOST_SLICES:
         return ()
