@@ -129,7 +129,7 @@ def block_sums(values: Weights, blocks: Sequence[int], lines: int) -> Mapping[Ki
 
 @dataclass(frozen=True)
 class _Table:
-    """The values of one metric by subset and block, as logarithms where ``scale`` is ``ratio``. ``rounding`` is the
+    """The values of one metric by subset and block, as logarithms where ``scale`` is *ratio*. ``rounding`` is the
     variance that a value has from its resolution alone.
     """
 

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import fdtri
 
 from ajuste.analysis.pairs import Clean
-from ajuste.analysis.surface.blocks import Array, Blocks, believed, blocks_of
+from ajuste.analysis.surface.blocks import Array, Blocks, believed, tabulate_blocks
 from ajuste.analysis.surface.regions import partition
 from ajuste.analysis.surface.surfaces import Promise, margin_of, measured_points
 from ajuste.model.kernel import KernelVersion
@@ -104,7 +104,7 @@ def _lines(factor: str, named: Mapping[str, _Named], configurations: Sequence[Co
 def _history(
     line: _Line, named: Mapping[str, _Named], clean: Clean, metric: Metric, promise: Promise, alpha: float
 ) -> History | None:
-    blocks = blocks_of(clean, [c.name for c in line.configurations], metric, order_matters=promise.order_matters)
+    blocks = tabulate_blocks(clean, [c.name for c in line.configurations], metric, order_matters=promise.order_matters)
     if blocks is None or len(blocks.names) < FEWEST_VERSIONS:
         return None
     level_by_name = {c.name: c.levels[line.factor] for c in line.configurations}

@@ -9,7 +9,7 @@ from statistics import fmean, median, stdev
 from typing import Any, Final
 
 from ajuste.analysis.answer import answer
-from ajuste.analysis.record import Record, record_of
+from ajuste.analysis.record import Record, sort_trials
 from ajuste.analysis.switchback.judge import SwitchbackJudgement, judge_slices
 from ajuste.design.stopping import Why
 from ajuste.model.live import (
@@ -159,7 +159,7 @@ def assemble_live(
 ) -> Results:
     """The results of the slices that ``trials`` are."""
     study, live = resolved.study, resolved.live_design
-    record = record_of(trials) if isinstance(trials, Sequence) else trials
+    record = sort_trials(trials) if isinstance(trials, Sequence) else trials
     slices = record.whole(range(len(record.measurements)))
     judged = judge_live(resolved, slices)
     verdicts = tuple(verdict for one in judged for verdict in one.verdicts)

@@ -19,7 +19,7 @@ from ajuste.analysis.machines import Machines, across_machines, machine_names, r
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, counted_blocks, units
 from ajuste.analysis.prediction import agreement, predictions
 from ajuste.analysis.ranking import rankings
-from ajuste.analysis.record import Record, points_of, record_of, tally
+from ajuste.analysis.record import Record, select_points, sort_trials, tally
 from ajuste.analysis.relevance import reasons, unrefuted, without_more_blocks
 from ajuste.analysis.sequence import with_quantile_columns, with_quantiles
 from ajuste.analysis.summary import AsRun, Precision, as_run, measured, precisions, with_intervals
@@ -146,7 +146,7 @@ def findings(resolved: ResolvedStudy, trials: Trials, machines: Machines = ONE_M
     if _is_ablation(resolved):
         return _lines(resolved, clean_trials(trials), machines)
     if resolved.study.design.combine == "screening":
-        return _effects(resolved, clean_trials(trials), machines).found
+        return _effects(resolved, clean_trials(trials), machines).findings
     return verdicts(resolved, trials, compared_machines(resolved, trials, machines))
 
 
@@ -156,7 +156,9 @@ def _lines(resolved: ResolvedStudy, clean: Clean, machines: Machines) -> tuple[L
 
 def _effects(resolved: ResolvedStudy, clean: Clean, machines: Machines) -> Effects:
     found = effects(resolved, clean)
-    return replace(found, found=undisputed(found.found, clean, machines, lambda own: effects(resolved, own).found))
+    return replace(
+        found, findings=undisputed(found.findings, clean, machines, lambda own: effects(resolved, own).findings)
+    )
 
 
 def means(resolved: ResolvedStudy, trials: Trials) -> tuple[Precision, ...]:
@@ -191,7 +193,7 @@ def assemble(
     of the blocks, where there are several; ``no_chance`` is what had no chance to matter.
     """
     study = resolved.study
-    record = record_of(trials) if isinstance(trials, Sequence) else trials
+    record = sort_trials(trials) if isinstance(trials, Sequence) else trials
     all_metrics = (*resolved.deciding, *resolved.described)
     columns = with_quantile_columns(record.measurements, all_metrics)
     clean, every = units(resolved, columns), clean_trials(columns)
@@ -211,10 +213,10 @@ def assemble(
         summaries,
         _trends(resolved, made, clean, group.alpha),
         smallest_effect=study.analysis.smallest_effect,
-        means=known,
+        precisions=known,
     )
     worked = _effects(resolved, clean, machines)
-    of_factors = factor_answer(_means_of(resolved.deciding), worked.found, study.analysis.smallest_effect)
+    of_factors = factor_answer(_means_of(resolved.deciding), worked.findings, study.analysis.smallest_effect)
     run_as = as_run(resolved.factors, made, summaries)
     shapes = _surfaces(resolved, run_as, clean, found)
     apart = _lines(resolved, clean, machines)
@@ -245,10 +247,10 @@ def assemble(
         configurations=tuple(c for c in summaries if c.metrics) if study.allocation == "refine" else summaries,
         factors=resolved.factors,
         metrics=(*resolved.deciding, *(m for m in resolved.described if m.name in seen)),
-        trials=points_of(columns, machines),
+        trials=select_points(columns, machines),
         machines=across,
         tally=tally(columns),
-        effects=worked.found,
+        effects=worked.findings,
         effects_correction=correction,
         cells=worked.cells,
         surfaces=shapes,
@@ -270,7 +272,7 @@ def assemble(
             dict.fromkeys(
                 (
                     *_notes(resolved, every, idle),
-                    *_unseen((*found, *worked.found, *apart)),
+                    *_unseen((*found, *worked.findings, *apart)),
                     *_not_precise(resolved, found),
                     *_first(run_as.notes),
                     *notes,

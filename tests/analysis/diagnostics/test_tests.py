@@ -65,7 +65,7 @@ def test_the_first_blocks_are_predicted_by_the_line_through_the_others(residuals
 
     made = residuals(cold, 6, blocks=20)
     found = warm_up(made)
-    places, means = np.arange(20.0), made.block_means
+    places, means = np.arange(20.0), made.block_averages
     line = stats.linregress(places[1:], means[1:])
     left = means[1:] - line.intercept - line.slope * places[1:]
     error = np.sqrt(np.sum(left**2) / 17 * (1 + 1 / 19 + (places[1:].mean()) ** 2 / np.sum((places[1:] - 10) ** 2)))

@@ -75,7 +75,7 @@ def drift(residuals: Residuals) -> DiagnosticFinding | None:
     """The drift; ``None`` with too few blocks to tell."""
     if residuals.blocks < FEWEST_BLOCKS_FOR_DRIFT:
         return None
-    means, places = _grouped(residuals.block_means)
+    means, places = _grouped(residuals.block_averages)
     p_value, slope = trend_test(means, places)
     total = slope * (residuals.blocks - 1)
     left = residuals.values - slope * residuals.block
@@ -175,7 +175,7 @@ def _of_pairs(residuals: Residuals) -> tuple[float, float]:
     """The same for the residuals within the blocks, of all configurations together, and how many standard errors it is
     above none.
     """
-    within = residuals.values - residuals.block_means[residuals.block]
+    within = residuals.values - residuals.block_averages[residuals.block]
     order = np.argsort(residuals.configuration, kind="stable")
     own, values = residuals.configuration[order], within[order]
     next_to = own[1:] == own[:-1]
@@ -264,7 +264,7 @@ def warm_up(residuals: Residuals) -> DiagnosticFinding | None:
     """The warm-up that shows most; ``None`` with too few blocks to tell."""
     if residuals.blocks < FEWEST_BLOCKS_FOR_WARM_UP:
         return None
-    means = residuals.block_means
+    means = residuals.block_averages
     lengths = [length for length in LENGTHS if length <= residuals.blocks // 4]
     tested = [(*_first_against_rest(means, length), length) for length in lengths]
     p_value, off, length = min(tested)

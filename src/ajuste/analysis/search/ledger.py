@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.analysis.pairs import Trials, clean_trials
-from ajuste.analysis.summary import interval_of
+from ajuste.analysis.summary import estimate_interval
 from ajuste.design.search.goal import Constraint, Goal
 from ajuste.design.search.sampler import Point, Space, Tried
 from ajuste.model.metric import Metric
@@ -225,7 +225,7 @@ def _absolute(
 ) -> tuple[float | None, float | None, float | None]:
     if not len(values):
         return None, None, None
-    interval = interval_of(values, limit.metric, alpha)
+    interval = estimate_interval(values, limit.metric, alpha)
     finite = [point if math.isfinite(point) else None for point in (interval.low, interval.high)]
     return interval.mean, finite[0], finite[1]
 

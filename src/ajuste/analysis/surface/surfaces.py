@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.analysis.sequence import mixture_half_width
-from ajuste.analysis.surface.blocks import FEWEST_BLOCKS, Array, Blocks, believed, blocks_of, moderated
+from ajuste.analysis.surface.blocks import FEWEST_BLOCKS, Array, Blocks, believed, moderated, tabulate_blocks
 from ajuste.analysis.surface.regions import FEWEST_POINTS, GridLine, Stretch, regions, surface_axes
 from ajuste.model.metric import Direction, Metric
 from ajuste.model.surface import Curve, Region, Surface, SurfaceAxis, SurfacePoint
@@ -156,7 +156,7 @@ def _surface(
     part: _Slice, clean: Clean, metric: Metric, verdicts: Sequence[Verdict] | None, promise: Promise, alpha: float
 ) -> Surface | None:
     """``verdicts`` are those on ``metric``, if it decides."""
-    blocks = blocks_of(clean, [c.name for c in part.configurations], metric, order_matters=promise.order_matters)
+    blocks = tabulate_blocks(clean, [c.name for c in part.configurations], metric, order_matters=promise.order_matters)
     if blocks is None:
         return None
     by_name = {c.name: c for c in part.configurations}
@@ -285,7 +285,7 @@ def contenders(resolved: ResolvedStudy, trials: Trials) -> tuple[str, ...]:
     """The configurations that may have the best mean of the first deciding metric; all while nothing can be said."""
     metric, analysis = resolved.deciding[0], resolved.study.analysis
     order_matters = resolved.study.target.clock == "wall"
-    blocks = blocks_of(clean_trials(trials), resolved.names, metric, order_matters=order_matters)
+    blocks = tabulate_blocks(clean_trials(trials), resolved.names, metric, order_matters=order_matters)
     if blocks is None:
         return resolved.names
     found = best_set(blocks, metric.direction, (1 - analysis.confidence) / len(resolved.deciding))
