@@ -9,7 +9,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from ajuste.analysis.ablation import Lines, Rates, ablation, block_sums, of_values
+from ajuste.analysis.ablation import Lines, Rates, ablation, block_sums, effects_from_values
 from ajuste.analysis.answer import lines_answer
 from ajuste.analysis.sequence import mean_interval
 from ajuste.design.combinations import Subset, name_of, of_block, order_of, subsets
@@ -51,7 +51,7 @@ def values(game: Game, lines: int, blocks: int, noise: float = 0.0, seed: int = 
 def found(
     game: Game, lines: int, blocks: int = 12, noise: float = 0.002, metric: Metric = ELAPSED
 ) -> dict[str, LineEffect]:
-    of = of_values(
+    of = effects_from_values(
         profile(lines), np.exp(values(game, lines, blocks, noise)), range(blocks), metric, Rates(lines, 1, 0.95), 0.02
     )
     return {one.line: one for one in of}
@@ -159,7 +159,9 @@ def test_every_interval_has_the_width_that_its_share_of_the_error_gives() -> Non
     measured = values(additive(), 4, 9, noise=0.01)
     rates = Rates(4, 1, 0.95)
     (of,) = [
-        one for one in of_values(profile(4), np.exp(measured), range(9), ELAPSED, rates, 0.02) if one.line == "line-2"
+        one
+        for one in effects_from_values(profile(4), np.exp(measured), range(9), ELAPSED, rates, 0.02)
+        if one.line == "line-2"
     ]
     own = mean_interval(block_sums(measured, range(9), 4)["share"][2], alpha=0.05 / 2 / 4)
     assert (of.low, of.high) == pytest.approx((math.exp(own.low), math.exp(own.high)))
@@ -194,7 +196,7 @@ def test_trials_say_the_same_as_their_values(metrics: Sequence[Metric]) -> None:
     lines = profile(7)
     said = ablation(lines, trials(measured, lines, ELAPSED), metrics, confidence=0.95, smallest_effect=0.02)
     of_elapsed = [one for one in said if one.metric == "elapsed"]
-    direct = of_values(lines, measured, range(6), ELAPSED, Rates(7, len(metrics), 0.95), 0.02)
+    direct = effects_from_values(lines, measured, range(6), ELAPSED, Rates(7, len(metrics), 0.95), 0.02)
     assert [one.estimate for one in of_elapsed] == pytest.approx([one.estimate for one in direct])
     assert all(one.verdict == "undecided" and one.blocks == 0 for one in said if one.metric == "rate")
 
@@ -202,7 +204,7 @@ def test_trials_say_the_same_as_their_values(metrics: Sequence[Metric]) -> None:
 def test_figures_that_are_zero_are_compared_by_differences() -> None:
     measured = np.where(np.isnan(values(additive(), 4, 6)), np.nan, 0.0)
     measured[1:] += 3.0
-    said = of_values(profile(4), measured, range(6), ELAPSED, Rates(4, 1, 0.95), 0.02)
+    said = effects_from_values(profile(4), measured, range(6), ELAPSED, Rates(4, 1, 0.95), 0.02)
     assert {one.scale for one in said} == {"difference"}
 
 

@@ -19,7 +19,7 @@ from scipy.special import fdtri
 from ajuste.analysis.pairs import Clean
 from ajuste.analysis.surface.blocks import Array, Blocks, believed, tabulate_blocks
 from ajuste.analysis.surface.regions import partition
-from ajuste.analysis.surface.surfaces import Promise, margin_of, measured_points
+from ajuste.analysis.surface.surfaces import Promise, measured_points, surface_margin
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric
 from ajuste.model.results import History, VersionChange, VersionPoint
@@ -123,7 +123,7 @@ def _history(
         )
         for point in measured_points(blocks, place, reference, alpha)
     )
-    starts = _stretches(blocks, alpha, margin_of(blocks, reference, promise))
+    starts = _stretches(blocks, alpha, surface_margin(blocks, reference, promise))
     return History(
         metric=metric.name,
         scale=blocks.scale,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ajuste.analysis.live import slices_of
+from ajuste.analysis.live import trial_slices
 from ajuste.analysis.switchback.judge import ALPHA_OF_CONTROL
 from ajuste.analysis.switchback.plan import (
     FEWEST_BLOCKS,
@@ -143,7 +143,7 @@ def _predicted(
     analysis = resolved.study.analysis
     length = slices_a_block(len(names), design.order)
     prediction = SlicesPrediction(metric, analysis.smallest_effect, design, length)
-    observed = noise_of_blocks(slices_of(trials, metric.name), metric, resolved.baseline, _others(resolved))
+    observed = noise_of_blocks(trial_slices(trials, metric.name), metric, resolved.baseline, _others(resolved))
     if observed is not None and observed.blocks >= (FEWEST_BLOCKS if known is None else OWN_BLOCKS):
         known = Known(observed, f"the first {observed.blocks} blocks")
     if known is None:
@@ -216,7 +216,9 @@ def _from_runs(metric: LiveMetric, runs: Sequence[tuple[ResolvedStudy, list[Tria
         noise
         for then, trials in runs
         if (
-            noise := noise_of_blocks(slices_of(trials, metric.metric.name), metric.metric, then.baseline, _others(then))
+            noise := noise_of_blocks(
+                trial_slices(trials, metric.metric.name), metric.metric, then.baseline, _others(then)
+            )
         )
     ]
     comparable = [noise for noise in noises if noise.scale == noises[0].scale]
