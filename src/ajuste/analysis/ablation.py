@@ -21,7 +21,7 @@ from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.analysis.sequence import fewest, mean_interval
 from ajuste.analysis.signs import blind_spot
-from ajuste.analysis.verdict import figures_of, more_blocks, reason_of, word_of
+from ajuste.analysis.verdict import effect_fields, more_blocks, verdict_reason, verdict_word
 from ajuste.design.combinations import ORDERS, Subset, is_exact, of_block, order_of, subsets, way
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.verdict import Bounds, LineEffect, Role, Word
@@ -263,7 +263,7 @@ def _of_line(
 
 
 def _word(effect: Effect | None, metric: Metric, smallest_effect: float) -> Word:
-    return word_of(effect, metric, margin(effect, smallest_effect)) if effect else "undecided"
+    return verdict_word(effect, metric, margin(effect, smallest_effect)) if effect else "undecided"
 
 
 def _finding(
@@ -281,13 +281,13 @@ def _finding(
         reason = "no block has a clean trial of every configuration that it needs"
     else:
         too_few = f"{effect.interval.n} of the {fewest(alpha)} complete blocks that an interval requires"
-        reason = reason_of(word, effect, metric, smallest_effect, too_few)
+        reason = verdict_reason(word, effect, metric, smallest_effect, too_few)
     return LineEffect(
         kind=kind,
         line=name,
         role=_ROLES[word],
         verdict=word,
-        **figures_of(effect, metric),
+        **effect_fields(effect, metric),
         level=rates.confidence,
         blocks=effect.interval.n if effect else 0,
         more_blocks=more_blocks(effect, zone, alpha) if effect and word == "undecided" else None,

@@ -194,7 +194,7 @@ def evidence(clean: Clean, baseline: str, other: str, metric: Metric, *, order_m
     """
     both = pairs(clean, baseline, other, metric.column, order_matters=order_matters)
     improvement = effect(both, metric, 0.05)
-    if improvement is None or improvement.same_order or improvement.means_disagree:
+    if improvement is None or improvement.same_order or improvement.averages_disagree:
         return 0.0
     return improvement_value(improvement.interval, metric.direction)
 

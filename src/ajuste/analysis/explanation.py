@@ -318,10 +318,10 @@ def _notes(other: Recorded, baseline: Recorded, timed_ns: Mapping[str, float]) -
     for recorded in (baseline, other):
         recording = recorded.recording
         if recording is not None and _incomplete(recording):
+            seen, whole = _time(recording.covered_ns), _time(recording.span_ns)
             yield (
-                f"{recorded.configuration}: only the first {_time(recording.covered_ns)} of {_time(recording.span_ns)} were "
-                f"recorded; the buffer had no room for {number(recording.lost)} later events. Counts are compared per "
-                "second."
+                f"{recorded.configuration}: only the first {seen} of {whole} were recorded; the buffer had no room for "
+                f"{number(recording.lost)} later events. Counts are compared per second."
             )
     if other.kernel != baseline.kernel:
         yield f"The kernels differ: {other.kernel}, and {baseline.kernel} for the baseline."

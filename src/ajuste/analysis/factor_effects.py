@@ -14,7 +14,7 @@ from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.analysis.sequence import fewest, mean_interval
 from ajuste.analysis.signs import blind_spot
-from ajuste.analysis.verdict import Family, figures_of, more_blocks, reason_of, word_of
+from ajuste.analysis.verdict import Family, effect_fields, more_blocks, verdict_reason, verdict_word
 from ajuste.design.combinations import low_and_high
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.trial import Configuration, Factor
@@ -111,14 +111,14 @@ def _finding(
 ) -> FactorEffect:
     judged = metric if contrast.kind == "main" else metric.model_copy(update={"direction": "none"})
     zone = margin(effect, smallest_effect) if effect else 0.0
-    word = word_of(effect, judged, zone) if effect else "undecided"
+    word = verdict_word(effect, judged, zone) if effect else "undecided"
     return FactorEffect(
         kind=contrast.kind,
         factors=contrast.factors,
         levels=contrast.levels,
         against=contrast.against,
         verdict=word,
-        **figures_of(effect, judged),
+        **effect_fields(effect, judged),
         level=family.confidence,
         blocks=effect.interval.n if effect else 0,
         more_blocks=more_blocks(effect, zone, family.alpha) if effect and word == "undecided" else None,
@@ -131,11 +131,11 @@ def _finding(
 def _reason(effect: Effect | None, contrast: Contrast, metric: Metric, smallest_effect: float, family: Family) -> str:
     if effect is None:
         return "no block has a clean trial of every configuration with this metric"
-    word = word_of(effect, metric, margin(effect, smallest_effect))
+    word = verdict_word(effect, metric, margin(effect, smallest_effect))
     blocks = count_of(effect.interval.n, "complete block")
     too_few = f"{blocks} of the {fewest(family.alpha)} that an interval requires"
     if contrast.kind == "main" or word == "undecided":
-        return reason_of(word, effect, metric, smallest_effect, too_few)
+        return verdict_reason(word, effect, metric, smallest_effect, too_few)
     (first, second), (_, there), (_, here) = contrast.factors, contrast.levels, contrast.against
     if word == "equivalent":
         same = f"{first} does the same with {second} = {there} as with {second} = {here}"

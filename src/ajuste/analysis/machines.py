@@ -19,7 +19,7 @@ from scipy.special import chdtrc
 
 from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, Pairs, pairs
-from ajuste.analysis.verdict import family, word_of
+from ajuste.analysis.verdict import family, verdict_word
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.trial import Configuration
 from ajuste.model.verdict import AcrossMachines, Agreement, Finding, MachineEffect, Verdict, Word
@@ -97,7 +97,7 @@ def _across(
         MachineEffect(
             machine=part.machine,
             blocks=part.effect.interval.n,
-            verdict=word_of(part.effect, metric, margin(part.effect, smallest_effect)),
+            verdict=verdict_word(part.effect, metric, margin(part.effect, smallest_effect)),
             estimate=part.effect.estimate,
             low=part.effect.low,
             high=part.effect.high,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, pairs
-from ajuste.analysis.verdict import figures_of, word_of
+from ajuste.analysis.verdict import effect_fields, verdict_word
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration
 from ajuste.model.verdict import AcrossMachines, Ranked, Ranking
@@ -176,11 +176,11 @@ def _is_worse(effect: Effect, toward: float) -> bool:
 
 
 def _ranked(name: str, effect: Effect, metric: Metric, *, confidence: float, smallest_effect: float) -> Ranked:
-    word = word_of(effect, metric, margin(effect, smallest_effect))
+    word = verdict_word(effect, metric, margin(effect, smallest_effect))
     return Ranked(
         configuration=name,
         verdict=word,
-        **figures_of(effect, metric),
+        **effect_fields(effect, metric),
         level=confidence,
         blocks=effect.interval.n,
         deciding=False,

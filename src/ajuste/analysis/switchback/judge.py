@@ -24,7 +24,7 @@ from ajuste.analysis.switchback.evidence import (
     carry_over,
     sequence_interval,
 )
-from ajuste.analysis.verdict import deciding_width, of_effect, reason_of, unmeasured, word_of
+from ajuste.analysis.verdict import build_verdict, deciding_width, unmeasured, verdict_reason, verdict_word
 from ajuste.model.live import Slice
 from ajuste.model.measurements import Gathering
 from ajuste.model.metric import Metric
@@ -239,7 +239,7 @@ def _judged(
         baseline_level=differences.baseline_mean,
     )
     zone = margin(effect, smallest_effect)
-    word = word_of(effect, metric, zone)
+    word = verdict_word(effect, metric, zone)
     carried = carry_over(differences, control)
     withheld = "" if word == "undecided" else _withheld(carried, effect, configuration, metric, zone)
     more = None
@@ -275,7 +275,7 @@ def _judged(
         more = None if needed is None else max(1, needed - interval.n)
     too_few = f"{count_of(interval.n, 'block')} of the {fewest_blocks(alpha, 'long')} that an interval requires"
     return _Judged(
-        of_effect(
+        build_verdict(
             effect,
             configuration,
             metric,
@@ -283,7 +283,7 @@ def _judged(
             level=confidence,
             blocks=interval.n,
             more_blocks=more,
-            reason=withheld or reason_of(word, effect, metric, smallest_effect, too_few),
+            reason=withheld or verdict_reason(word, effect, metric, smallest_effect, too_few),
         ),
         adjusted=helps,
         findings=tuple(findings),
