@@ -181,7 +181,7 @@ def _spread(
         return known, 1.0
     measured = np.array([sample.value for sample in values])
     table = np.log(measured) if scale == "ratio" else measured
-    _, groups = np.unique([one.boot for one in values], return_inverse=True)
+    _, groups = np.unique([sample.boot for sample in values], return_inverse=True)
     within, between = random_effects(table, groups.astype(np.int64))
     p_value, _ = variance_between(table, groups.astype(np.int64))
     share = between / (within + between) if within + between > 0 else 0.0

@@ -1,5 +1,6 @@
-"""What costs what, and in which functions the costs of two trials differ. Pure, and exact: every sum is that of
-integers.
+"""Costs of the functions of a trial, and where those of two trials differ.
+
+Pure, and exact: every sum is that of integers.
 """
 
 from __future__ import annotations
@@ -29,21 +30,27 @@ from ajuste.model.modelled import Missed
 from ajuste.model.wording import listed, number, percent, signed
 
 MOST_ROWS: Final = 25
-"""So many functions are told by name; the others are told together."""
+"""Functions that are listed by name; the others are summed up."""
 MOST_CHANGED: Final = 10
 MOST_FRAMES: Final = 1_500
-"""So many frames a graph has at most."""
+"""Of a graph."""
 
 _INTERRUPT: Final = KINDS.index("interrupt")
+_MOSTLY: Final = 0.5
+"""The least share of a difference that is named."""
+_FINEST: Final = 2_000
+"""Smaller fractions of a graph are hardly visible."""
+_REST: Final = ("", "")
 
 Namer = Callable[[Space, int], CostFunction]
-"""Which function is at an address of a space."""
+"""Returns the function at an address of a space."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one function: how often it was entered, what it carried out ``itself``, and what it ``caused``: that, and all
-    that it called. A function that calls itself is counted once, and interrupts are nobody's.
+    """The cost of one function: how often it was entered, what it carried out ``itself``, and what it ``caused``.
+
+    That is itself and all that it called. A function that calls itself is counted once, and interrupts are nobody's.
     """
 
     calls: int
@@ -56,30 +63,31 @@ _Key = tuple[int, int, int]
 """A frame by its parent, its function and how it was entered."""
 
 
-def named_costs(costs: Costs, namer_of: Callable[[CostTask], Namer]) -> NamedCosts:
-    """The call trees of the tasks of each role, merged into one by the names of the functions. Tasks of one program
-    have the same namer.
+def named_costs(costs: Costs, find_namer: Callable[[CostTask], Namer]) -> NamedCosts:
+    """Merge the call trees of the tasks of each role into one by the names of the functions.
+
+    Tasks of one program have the same namer.
     """
     functions = _Functions()
     merging: dict[Role, _Merging] = {}
     for task in costs.tasks:
-        merging.setdefault(task.role, _Merging()).add(task, namer_of(task), functions)
-    parts = tuple(one.part(role) for role, one in sorted(merging.items()))
+        merging.setdefault(task.role, _Merging()).add(task, find_namer(task), functions)
+    parts = tuple(merged.part(role) for role, merged in sorted(merging.items()))
     return NamedCosts(faulted=costs.faulted, functions=tuple(functions.all), parts=parts, machine=costs.machine)
 
 
 @dataclass
 class _Functions:
-    """All functions, and where each is among them; ``known`` are those that were looked up."""
+    """All functions and their places; ``known`` are those that were looked up."""
 
     all: dict[CostFunction, int] = field(default_factory=dict)
     known: dict[tuple[Namer, Space, int], int] = field(default_factory=dict)
 
     def place(self, namer: Namer, space: Space, address: int) -> int:
         key = (namer, space, address)
-        if (found := self.known.get(key)) is None:
-            found = self.known[key] = self.all.setdefault(namer(space, address), len(self.all))
-        return found
+        if (number := self.known.get(key)) is None:
+            number = self.known[key] = self.all.setdefault(namer(space, address), len(self.all))
+        return number
 
 
 @dataclass
@@ -125,8 +133,8 @@ class _Merging:
         )
 
 
-def costs_of_functions(costs: NamedCosts) -> dict[CostFunction, Cost]:
-    """Of every function; what they carried out themselves adds up to the whole."""
+def function_costs(costs: NamedCosts) -> dict[CostFunction, Cost]:
+    """Return the costs of every function; what they carried out themselves adds up to the whole."""
     calls, itself, caused = ([0] * len(costs.functions) for _ in range(3))
     for part in costs.parts:
         with_calls = _caused(part)
@@ -138,7 +146,7 @@ def costs_of_functions(costs: NamedCosts) -> dict[CostFunction, Cost]:
 
 
 def _caused(part: CostPart) -> list[int]:
-    """What each frame and those that it called carried out, without interrupts that came meanwhile."""
+    """Return what each frame and those that it called carried out, without interrupts that came meanwhile."""
     totals = list(part.instructions)
     for place in range(len(totals) - 1, -1, -1):
         if part.parents[place] >= 0 and part.kinds[place] != _INTERRUPT:
@@ -147,94 +155,96 @@ def _caused(part: CostPart) -> list[int]:
 
 
 def _is_within_itself(part: CostPart, place: int) -> bool:
-    """Whether the same function called it, perhaps through others."""
-    own, at = part.functions[place], place
+    """Return whether the same function called it, perhaps through others."""
+    function, at = part.functions[place], place
     while part.parents[at] >= 0 and part.kinds[at] != _INTERRUPT:
         at = part.parents[at]
-        if part.functions[at] == own:
+        if part.functions[at] == function:
             return True
     return False
 
 
-def compared(baseline: NamedCosts, own: NamedCosts) -> CostComparison:
-    """Two trials of one study, to the instruction."""
-    both = (costs_of_functions(baseline), costs_of_functions(own))
+def compare_costs(baseline: NamedCosts, other: NamedCosts) -> CostComparison:
+    """Compare two trials of one study, to the instruction."""
+    both = (function_costs(baseline), function_costs(other))
     rows = [
-        _row(function.name, function.file, (found.get(function, NO_COST) for found in both), "itself")
+        _row(function.name, function.file, (side.get(function, NO_COST) for side in both), "itself")
         for function in dict.fromkeys((*both[0], *both[1]))
     ]
     ranked = sorted(rows, key=lambda row: (-abs(row.difference), -max(row.own, row.baseline), row.name, row.file))
-    shown = [row for row in ranked[:MOST_ROWS] if row.difference]
+    top = [row for row in ranked[:MOST_ROWS] if row.difference]
     greatest = sorted(rows, key=lambda row: (-row.own, -row.baseline, row.name, row.file))[:MOST_ROWS]
     by_each = sorted(rows, key=lambda row: (-_change(row), row.name, row.file))[:MOST_CHANGED]
     changed = tuple(row for row in by_each if abs(row.by_each) >= 1)
-    parts, entries = tuple(_part_rows(baseline, own)), _entry_rows(baseline, own)
+    parts, entries = tuple(_part_rows(baseline, other)), _entry_rows(baseline, other)
     return CostComparison(
-        sentences=tuple(_sentences(parts, shown, changed, entries)),
+        sentences=tuple(_sentences(parts, top, changed, entries)),
         parts=parts,
-        functions=tuple(shown),
-        others=_together(ranked[len(shown) :]),
+        functions=tuple(top),
+        others=_together(ranked[len(top) :]),
         most=tuple(greatest),
         changed=changed,
         entries=tuple(entries),
-        graph=_graph(_laid_over(baseline, own)),
-        kernel_graph=_graph(_laid_over(baseline, own, of_kernel=True)),
-        notes=tuple(dict.fromkeys((*baseline.notes, *own.notes))),
-        modelled=compare_modelled(baseline, own),
+        graph=_graph(_laid_over(baseline, other)),
+        kernel_graph=_graph(_laid_over(baseline, other, of_kernel=True)),
+        notes=tuple(dict.fromkeys((*baseline.notes, *other.notes))),
+        modelled=compare_modelled(baseline, other),
     )
 
 
 def _change(row: CostRow) -> float:
-    """How much a call of it changed: what that makes in all, squared, by what was to be expected (Pearson's statistic).
+    """Return the total change of its calls, squared, by what was to be expected (Pearson's statistic).
+
     Loops of which each round depends on the data vary a little; new code stands out.
     """
     return row.by_each**2 / max(1.0, row.own - row.by_each)
 
 
 def _row(name: str, file: str, both: Iterable[Cost], what: str) -> CostRow:
-    before, own = both
+    before, after = both
     return CostRow(
         name=name,
         file=file,
         baseline_calls=before.calls,
-        own_calls=own.calls,
+        own_calls=after.calls,
         baseline=getattr(before, what),
-        own=getattr(own, what),
+        own=getattr(after, what),
     )
 
 
 def _together(rows: Iterable[CostRow]) -> CostRow:
-    found = list(rows)
+    every = list(rows)
     return CostRow(
-        name=str(len(found)),
-        baseline_calls=sum(row.baseline_calls for row in found),
-        own_calls=sum(row.own_calls for row in found),
-        baseline=sum(row.baseline for row in found),
-        own=sum(row.own for row in found),
+        name=str(len(every)),
+        baseline_calls=sum(row.baseline_calls for row in every),
+        own_calls=sum(row.own_calls for row in every),
+        baseline=sum(row.baseline for row in every),
+        own=sum(row.own for row in every),
     )
 
 
-def _part_rows(baseline: NamedCosts, own: NamedCosts) -> Iterator[CostRow]:
-    """Of each role; it was entered as often as its tasks were switched to."""
+def _part_rows(baseline: NamedCosts, other: NamedCosts) -> Iterator[CostRow]:
+    """Yield a row for each role; it was entered as often as its tasks were switched to."""
     both = [
-        {part.role: Cost(part.switches_in, part.user + part.kernel, 0) for part in one.parts} for one in (baseline, own)
+        {part.role: Cost(part.switches_in, part.user + part.kernel, 0) for part in costs.parts}
+        for costs in (baseline, other)
     ]
     for role in sorted({*both[0], *both[1]}, key=list(ROLES).index):
-        yield _row(role, "", (found.get(role, NO_COST) for found in both), "itself")
+        yield _row(role, "", (side.get(role, NO_COST) for side in both), "itself")
 
 
-def costs_of_entries(costs: NamedCosts) -> dict[str, Cost]:
-    """Of every system call, exception and interrupt by name."""
-    found: dict[str, Cost] = {}
+def entry_costs(costs: NamedCosts) -> dict[str, Cost]:
+    """Return the costs of every system call, exception and interrupt by name."""
+    entries: dict[str, Cost] = {}
     for part in costs.parts:
         caused = _caused(part)
         for place, (which, kind, calls) in enumerate(zip(part.functions, part.kinds, part.calls, strict=True)):
             name = _entry_name(costs.functions[which], KINDS[kind])
             if name:
-                before = found.get(name, NO_COST)
-                own = part.instructions[place]
-                found[name] = Cost(before.calls + calls, before.itself + own, before.caused + caused[place])
-    return found
+                before = entries.get(name, NO_COST)
+                itself = part.instructions[place]
+                entries[name] = Cost(before.calls + calls, before.itself + itself, before.caused + caused[place])
+    return entries
 
 
 def _entry_name(function: CostFunction, kind: Kind) -> str:
@@ -245,36 +255,33 @@ def _entry_name(function: CostFunction, kind: Kind) -> str:
     return function.system_call
 
 
-def _entry_rows(baseline: NamedCosts, own: NamedCosts) -> list[CostRow]:
-    """Those that cost most in either trial."""
-    both = [costs_of_entries(one) for one in (baseline, own)]
+def _entry_rows(baseline: NamedCosts, other: NamedCosts) -> list[CostRow]:
+    """Return those that cost most in either trial."""
+    both = [entry_costs(costs) for costs in (baseline, other)]
     rows = [
-        _row(name, "", (found.get(name, NO_COST) for found in both), "caused")
+        _row(name, "", (side.get(name, NO_COST) for side in both), "caused")
         for name in dict.fromkeys((*both[0], *both[1]))
     ]
     return sorted(rows, key=lambda row: (-max(row.baseline, row.own), row.name))[:MOST_ROWS]
 
 
-# The same in words.
-
-
 def _sentences(
     parts: Sequence[CostRow], functions: Sequence[CostRow], changed: Sequence[CostRow], entries: Sequence[CostRow]
 ) -> Iterator[str]:
-    baseline, own = sum(row.baseline for row in parts), sum(row.own for row in parts)
-    if baseline == own:
-        yield f"Both trials carry out {_in_words(own)} instructions, not one more or less."
+    baseline, total = sum(row.baseline for row in parts), sum(row.own for row in parts)
+    if baseline == total:
+        yield f"Both trials carry out {_in_words(total)} instructions, not one more or less."
     else:
-        what = f"{_in_words(abs(own - baseline))} {'more' if own > baseline else 'fewer'} instructions"
-        change = f", {signed(100 * (own / baseline - 1))} %" if baseline else ""
-        counts = f"{_in_words(own)} instead of {_in_words(baseline)}{change}"
+        what = f"{_in_words(abs(total - baseline))} {'more' if total > baseline else 'fewer'} instructions"
+        change = f", {signed(100 * (total / baseline - 1))} %" if baseline else ""
+        counts = f"{_in_words(total)} instead of {_in_words(baseline)}{change}"
         yield f"This configuration carries out {what} than the baseline ({counts})."
         shares = [f"{ROLES[row.name]} {signed(row.difference)}" for row in parts if row.difference]
         if len(shares) > 1:
             yield f"By task: {', '.join(shares)}."
     if functions:
         named = functions[:MOST_NAMED]
-        share = sum(row.difference for row in named) / (own - baseline) if own != baseline else 0
+        share = sum(row.difference for row in named) / (total - baseline) if total != baseline else 0
         together = f": together {percent(round(share, 2))} of the whole" if _MOSTLY <= share <= 1 else ""
         names = listed([f"{function_words(row.name, row.file)} ({signed(row.difference)})" for row in named])
         yield f"The functions that differ most are {names}{together}."
@@ -291,19 +298,12 @@ def _sentences(
         yield f"{row.name}: {times}, {signed(row.difference)} instructions with all that it calls."
 
 
-_MOSTLY: Final = 0.5
-"""What makes up less of a difference is told without its share."""
-
-
 def _in_words(count: int) -> str:
     """``12.9 million``."""
     for power, word in ((9, "billion"), (6, "million")):
         if count >= 10**power:
             return f"{count / 10**power:.3g} {word}"
     return number(count)
-
-
-# The call trees of two trials, one over the other.
 
 
 @dataclass
@@ -321,35 +321,30 @@ class _Frame:
 
 
 def _graph(frames: list[_Frame]) -> CostGraph:
-    """The greatest frames; the others below each of them are one frame without a name."""
+    """Return the greatest frames; the others below each of them are one frame without a name."""
     for frame in reversed(frames[1:]):
         for trial, whole in enumerate(frame.whole):
             frames[frame.parent].whole[trial] += whole
     heaviest = sorted(frames, key=lambda frame: (-frame.weight, frame.path))[:MOST_FRAMES]
     least = frames[0].weight / _FINEST
-    shown = {frame.path: frame for frame in heaviest if frame.weight >= least}
+    visible = {frame.path: frame for frame in heaviest if frame.weight >= least}
     for frame in frames[1:]:
-        if frame.path not in shown and frame.path[:-1] in shown:
-            rest = shown.setdefault((*frame.path[:-1], _REST), _Frame(0, (*frame.path[:-1], _REST), [0, 0], [0, 0]))
+        if frame.path not in visible and frame.path[:-1] in visible:
+            rest = visible.setdefault((*frame.path[:-1], _REST), _Frame(0, (*frame.path[:-1], _REST), [0, 0], [0, 0]))
             rest.itself = [before + more for before, more in zip(rest.itself, frame.whole, strict=True)]
-    paths = {path: place for place, path in enumerate(sorted(shown))}
+    paths = {path: place for place, path in enumerate(sorted(visible))}
     names = {name: place for place, name in enumerate(dict.fromkeys(path[-1][0] for path in paths))}
     return CostGraph(
         names=tuple(names),
         parents=tuple(paths.get(path[:-1], -1) for path in paths),
         labels=tuple(names[path[-1][0]] for path in paths),
-        baseline=tuple(shown[path].itself[0] for path in paths),
-        own=tuple(shown[path].itself[1] for path in paths),
+        baseline=tuple(visible[path].itself[0] for path in paths),
+        own=tuple(visible[path].itself[1] for path in paths),
     )
 
 
-_FINEST: Final = 2_000
-"""What is less than one part in so many is hardly seen."""
-_REST: Final = ("", "")
-
-
-def _laid_over(baseline: NamedCosts, own: NamedCosts, *, of_kernel: bool = False) -> list[_Frame]:
-    """The frames of both trials, those of one path together; or only what is ``of_kernel``, without its callers."""
+def _laid_over(baseline: NamedCosts, other: NamedCosts, *, of_kernel: bool = False) -> list[_Frame]:
+    """Return the frames of both trials, those of one path together; or only kernel frames, without their callers."""
     frames = [_Frame(-1, (("all", ""),), [0, 0], [0, 0])]
     places: dict[tuple[int, str, str], int] = {}
 
@@ -359,8 +354,11 @@ def _laid_over(baseline: NamedCosts, own: NamedCosts, *, of_kernel: bool = False
             frames.append(_Frame(parent, (*frames[parent].path, (name, file)), [0, 0], [0, 0]))
         return place
 
-    for trial, costs in enumerate((baseline, own)):
-        labels = [(function_words(one.name, one.file), one.file, one.space) for one in costs.functions]
+    for trial, costs in enumerate((baseline, other)):
+        labels = [
+            (function_words(function.name, function.file), function.file, function.space)
+            for function in costs.functions
+        ]
         for part in costs.parts:
             at: list[int] = []
             top = placed(0, part.role, "")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ajuste.analysis.costs import compared
+from ajuste.analysis.costs import compare_costs
 from ajuste.analysis.divergence import divergence
 from ajuste.model.decision import Divergence
 from ajuste.model.explanation import Explanation, Recorded
@@ -79,7 +79,9 @@ def explanation(other: Recorded, baseline: Recorded, timed_ns: Mapping[str, floa
 
     ``timed_ns`` is the workload's mean time in the trials of the run, by configuration.
     """
-    costs = compared(baseline.costs, other.costs) if baseline.costs is not None and other.costs is not None else None
+    costs = (
+        compare_costs(baseline.costs, other.costs) if baseline.costs is not None and other.costs is not None else None
+    )
     parting, unfollowed = _divergence(other, baseline)
     other, baseline = (recorded.model_copy(update={"costs": None, "decisions": None}) for recorded in (other, baseline))
     uncounted = tuple(

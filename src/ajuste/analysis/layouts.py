@@ -26,7 +26,7 @@ def of_layouts(results: Sequence[Results], *, confidence: float, limit: float) -
     ``limit`` is a share of the baseline.
     """
     last = results[-1]
-    clean = _layout_means(results)
+    clean = _average_layouts(results)
     configurations = [Configuration(name=c.name, levels=c.levels, baseline=c.baseline) for c in last.configurations]
     names = {verdict.metric for verdict in last.verdicts if verdict.deciding}
     deciding = [metric for metric in last.metrics if metric.name in names]
@@ -51,7 +51,7 @@ def of_layouts(results: Sequence[Results], *, confidence: float, limit: float) -
     )
 
 
-def _layout_means(results: Sequence[Results]) -> Clean:
+def _average_layouts(results: Sequence[Results]) -> Clean:
     """Each configuration's means by layout, as if they were trials of a block."""
     cells = [
         (number, measured)

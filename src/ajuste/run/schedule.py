@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from ajuste.analysis.pairs import clean_trials, given_up, sampled
-from ajuste.analysis.results import findings, means
+from ajuste.analysis.results import findings, mean_precisions
 from ajuste.design.blocks import block, members
 from ajuste.design.refinement import KnownSurface, grid_of, known
 from ajuste.design.search.goal import Standing
@@ -244,7 +244,7 @@ class FixedSchedule(Schedule):
     def _judge(self, number: int, measured: int, minutes: float) -> Stop | None:
         known_means = [
             Mean(one.metric.name, one.known, one.interval.n if one.interval else 0)
-            for one in means(self.study, self.history.trials(number))
+            for one in mean_precisions(self.study, self.history.trials(number))
         ]
         end = stop(self.found, measured, minutes, self.limits, known_means)
         unclean = (trial for trial in self.history.trials(number) if trial.status != "ok")

@@ -23,7 +23,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 from pydantic import ValidationError
 
-from ajuste.analysis.costs import Namer, costs_of_functions, named_costs
+from ajuste.analysis.costs import Namer, function_costs, named_costs
 from ajuste.executor.guest.machine import RunningMachine
 from ajuste.executor.guest.qemu import Emulator, GuestLayout, Lens
 from ajuste.executor.guest.tree import read_archive
@@ -492,7 +492,7 @@ def _namer(kernel: Mapping[int, str], located: Sequence[Mapped]) -> Namer:
 
 def _notes(costs: NamedCosts, package_of: Callable[[str], str]) -> Iterator[str]:
     nameless: Counter[tuple[Space, str]] = Counter()
-    for function, cost in costs_of_functions(costs).items():
+    for function, cost in function_costs(costs).items():
         if function.name.startswith("0x"):
             nameless[function.space, function.file] += cost.itself
     for (space, file), instructions in nameless.most_common():
