@@ -31,7 +31,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def asked(kernel: str | None, kernel_said: str = "") -> Request:
-    return Request((("true",),), kernel=kernel, kernel_said=kernel_said)
+    return Request((("true",),), kernel=kernel, source_options=kernel_said)
 
 
 def study_of(request: Request) -> Study:
@@ -53,7 +53,9 @@ def test_a_source_with_changes_means_two_kernels_to_be_built() -> None:
 @pytest.mark.usefixtures("tree")
 def test_built_kernels_stand_by_their_names_for_all_the_rest() -> None:
     kernel, said = kernels_of_source("linux", [Path("turns.patch")], (), None)
-    request = Request((("true",),), kernel=kernel, kernel_said=said, baseline=(f"build:linux+{Path('turns.patch')}",))
+    request = Request(
+        (("true",),), kernel=kernel, source_options=said, baseline=(f"build:linux+{Path('turns.patch')}",)
+    )
     names = built(study_of(request))
     assert list(names.values()) == [f"mine:{RELEASE}-lab", f"mine:{RELEASE}-lab-turns"]
     named = study_of(request.with_kernels(names))

@@ -9,7 +9,7 @@ import tomlkit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ajuste.study.location import KeyPath, line_of, locate
+from ajuste.study.location import KeyPath, locate, nearest_line
 
 TEXT = '''\
 # a comment = 1
@@ -73,8 +73,8 @@ def test_everything_is_found_where_it_is_written() -> None:
 
 def test_what_is_missing_is_placed_at_the_table_around_it() -> None:
     lines = locate(TEXT)
-    assert line_of(lines, ("workload", "background", 1, "command")) == 25
-    assert line_of(lines, ("budget", "min_blocks")) is None
+    assert nearest_line(lines, ("workload", "background", 1, "command")) == 25
+    assert nearest_line(lines, ("budget", "min_blocks")) is None
 
 
 def paths(value: Any, base: KeyPath = ()) -> Iterator[KeyPath]:

@@ -173,7 +173,7 @@ def compare(
         reboots=reboots,
         reboot_each=reboot_each,
         kernel=kernel,
-        kernel_said=kernel_said,
+        source_options=kernel_said,
         vm=vm,
         clock=clock,
         memory=memory,

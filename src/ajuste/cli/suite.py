@@ -114,7 +114,7 @@ def suite(
         cpus=cpus,
         cgroup_weight=cgroup_weight,
         kernel=kernel,
-        kernel_said=kernel_said,
+        source_options=kernel_said,
         vm=vm,
         clock=clock,
         memory=memory,

@@ -15,7 +15,7 @@ from ajuste.design.stopping import Stop, is_look, stop
 from ajuste.model.boot import BootState
 from ajuste.model.trial import Slot
 from ajuste.run.schedule import BlockWatcher, FixedSchedule, TrialHistory
-from ajuste.study.answerable import block_count_of_boot, round_of
+from ajuste.study.answerable import block_count_of_boot, boot_round
 from ajuste.study.resolved import ResolvedStudy
 
 _STATES = 2
@@ -54,7 +54,7 @@ class BootSchedule(FixedSchedule):
         """By round and state, as the boots follow each other."""
 
         def key(slot: Slot) -> tuple[int, int]:
-            return round_of(self.study.study, slot.block), self._rank(slot)
+            return boot_round(self.study.study, slot.block), self._rank(slot)
 
         ordered = sorted(slots, key=lambda slot: (*key(slot), slot.block, slot.position))
         return [list(own) for _, own in groupby(ordered, key=key)]
@@ -76,7 +76,7 @@ class BootSchedule(FixedSchedule):
     def _rank(self, slot: Slot) -> int:
         """When the state of a slot is booted in its round."""
         state = self.study.find(slot.configuration).boot
-        return self._order(round_of(self.study.study, slot.block)).index(state or BootState())
+        return self._order(boot_round(self.study.study, slot.block)).index(state or BootState())
 
     def _order(self, round_: int) -> list[BootState]:
         states = self.study.boots

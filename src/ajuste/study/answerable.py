@@ -50,7 +50,7 @@ def block_count_of_boot(study: Study) -> int:
     return study.design.warm_up + study.blocks_per_boot
 
 
-def round_of(study: Study, block: int) -> int:
+def boot_round(study: Study, block: int) -> int:
     """The round of boots that a block belongs to."""
     return block // block_count_of_boot(study)
 

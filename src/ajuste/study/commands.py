@@ -27,8 +27,8 @@ from ajuste.study.site import (
     MOUNT_POINT,
     SCHEDULERS,
     Site,
-    is_own,
-    own_name,
+    is_study_file,
+    normal_name,
     scratch,
     study_directory,
     study_files,
@@ -65,7 +65,7 @@ def _on_a_host(perturbation: Perturbation) -> Perturbation:
     return Perturbation(environment_bytes=perturbation.environment_bytes)
 
 
-def reading_of(study: ResolvedStudy, configuration: str) -> TrialReading:
+def trial_reading(study: ResolvedStudy, configuration: str) -> TrialReading:
     """Return how to read the outputs of the study's workload under that configuration."""
     loads = study.find(configuration).loads
     return TrialReading(
@@ -173,7 +173,7 @@ class Commands:
             argv, attributes_of_process, in_place=job.kind is None or self._catalogue.workloads[job.kind].writes
         )
         return (
-            resolved_argv.model_copy(update={"directory": self._own_directory(directory)})
+            resolved_argv.model_copy(update={"directory": self._variant_directory(directory)})
             if directory
             else resolved_argv
         )
@@ -298,9 +298,9 @@ class Commands:
             return self._site.directory if in_place else "/"
         return GUEST_HOME
 
-    def _own_directory(self, name: str) -> str:
+    def _variant_directory(self, name: str) -> str:
         """Return a variant's directory. A guest has it if one of the study's files is in it."""
-        directory_name = own_name(name)
+        directory_name = normal_name(name)
         if self._site.in_place:
             return str((study_directory(self._study) / directory_name).absolute())
         there = any(PurePosixPath(file).is_relative_to(directory_name) for file in study_files(self._study))
@@ -327,7 +327,7 @@ class Commands:
     def _command_program(self, name: str, path: KeyPath) -> str:
         if name == BUNDLED:
             return self._site.bundled
-        return self._own_program(name) if is_own(name) else self._host_program(name, path)
+        return self._variant_program(name) if is_study_file(name) else self._host_program(name, path)
 
     def _program(self, job: WorkloadTable | BackgroundTable, path: KeyPath) -> str:
         if job.command is not None:
@@ -339,10 +339,10 @@ class Commands:
             return self._site.bundled
         return self._host_program(kind.program, (*path, "kind"), kind.package)
 
-    def _own_program(self, name: str) -> str:
+    def _variant_program(self, name: str) -> str:
         if self._site.in_place:
-            return str((study_directory(self._study) / own_name(name)).absolute())
-        return str(PurePosixPath(self._site.directory) / own_name(name))
+            return str((study_directory(self._study) / normal_name(name)).absolute())
+        return str(PurePosixPath(self._site.directory) / normal_name(name))
 
     def _host_program(self, name: str, path: KeyPath, package: str = "") -> str:
         """Find a program on this machine, unless the site has it."""
@@ -351,14 +351,14 @@ class Commands:
         if name not in self._found:
             program = self._find(name)
             if program is None:
-                raise self._not_found(name, path, package or self._package(name))
+                raise self._missing_program(name, path, package or self._package(name))
             self._found[name] = program
         return self._found[name]
 
     def _there(self, name: str) -> str | None:
         return self._site.find_there(name) if self._site.find_there else None
 
-    def _not_found(self, name: str, path: KeyPath, package: str) -> RequestError:
+    def _missing_program(self, name: str, path: KeyPath, package: str) -> RequestError:
         place = self._study.place(*path)
         if self._site.find_there is None:
             hint = install_hint(package) if package else search_hint(name)

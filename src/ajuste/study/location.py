@@ -37,7 +37,7 @@ def locate(text: str) -> dict[KeyPath, int]:
     return _Scanner(text).scan()
 
 
-def line_of(lines: dict[KeyPath, int], path: KeyPath) -> int | None:
+def nearest_line(lines: dict[KeyPath, int], path: KeyPath) -> int | None:
     """The line of ``path``, or of the nearest table around it that is written down."""
     for end in range(len(path), 0, -1):
         if path[:end] in lines:
@@ -197,7 +197,7 @@ class StudySource:
 
     def place(self, keys: KeyPath) -> Place:
         """Return where ``keys`` are written down, or the table around them."""
-        return Place(self.file, line_of(self._lines, keys), dotted(keys))
+        return Place(self.file, nearest_line(self._lines, keys), dotted(keys))
 
     @property
     def directory(self) -> Path:

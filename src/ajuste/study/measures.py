@@ -56,7 +56,7 @@ def _known(study: Study, catalogue: Catalogue) -> dict[str, Metric]:
     return {
         metric.name: metric
         for metric in (
-            *map(own_metric, study.workload.metrics),
+            *map(custom_metric, study.workload.metrics),
             *timeline_metrics(study),
             *(kind.metrics if kind else ()),
             *catalogue.metrics.values(),
@@ -74,7 +74,7 @@ def _named(name: str, known: Mapping[str, Metric]) -> Metric:
     return known[name] if name in known or quantile is None else known[column].at(quantile)
 
 
-def own_metric(table: PatternTable) -> Metric:
+def custom_metric(table: PatternTable) -> Metric:
     """A metric of a custom command."""
     return Metric(
         name=table.name,

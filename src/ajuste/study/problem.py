@@ -13,7 +13,7 @@ from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.study.location import HINT, KeyPath, StudyOrigin, dotted
 
-MOST_TOLD: Final = 20
+MOST_LISTED: Final = 20
 MOST_SOUGHT: Final = 100
 """After so many nobody reads on, and looking for what was meant takes its time with each."""
 
@@ -56,12 +56,12 @@ def error(problems: Sequence[Problem], source: StudyOrigin | None) -> RequestErr
     hint = source.hint if source else HINT
     if len(placed) == 1 and place:
         return RequestError(first.message, hint=first.hint or hint, place=place)
-    lines = [f"{where or dotted(p.path) or 'study'}: {_with_hint(p)}" for where, p in placed[:MOST_TOLD]]
+    lines = [f"{where or dotted(p.path) or 'study'}: {_with_hint(p)}" for where, p in placed[:MOST_LISTED]]
     if place:
         lines[0] = _with_hint(first)
-    if len(placed) > MOST_TOLD:
+    if len(placed) > MOST_LISTED:
         least = "at least " if len(placed) >= MOST_SOUGHT else ""
-        lines.append(f"and {least}{len(placed) - MOST_TOLD} more problems")
+        lines.append(f"and {least}{len(placed) - MOST_LISTED} more problems")
     return RequestError("\n".join(lines), hint=hint, place=place)
 
 
@@ -154,15 +154,15 @@ def fields_at(model: type[BaseModel], path: KeyPath) -> list[str]:
         if isinstance(key, int):
             continue
         field = next(f for name, f in model.model_fields.items() if key in (name, f.alias))
-        model = _table_of(field.annotation) or model
+        model = _find_table(field.annotation) or model
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _table_of(annotation: Any) -> type[BaseModel] | None:
+def _find_table(annotation: Any) -> type[BaseModel] | None:
     """The table model in an annotation such as ``tuple[FactorTable, ...]``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((model for inner in get_args(annotation) if (model := _table_of(inner))), None)
+    return next((model for inner in get_args(annotation) if (model := _find_table(inner))), None)
 
 
 def _show(value: Any) -> str:

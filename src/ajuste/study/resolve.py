@@ -19,7 +19,7 @@ from ajuste.outputs.pattern import Pattern, Pointer
 from ajuste.study.answerable import guest_notes
 from ajuste.study.commands import Commands
 from ajuste.study.explain import explain, successor_notes
-from ajuste.study.factors import span_of
+from ajuste.study.factors import factor_span
 from ajuste.study.measures import (
     deciding_metrics,
     described_metrics,
@@ -37,9 +37,9 @@ from ajuste.study.settings import (
     is_tunable,
     knob,
     names_set,
-    parameter_of,
     service_attribute,
     set_by,
+    workload_parameter,
 )
 from ajuste.study.site import GUEST, Site, study_files
 
@@ -80,7 +80,7 @@ def resolve(
     )
     if len({c.configuration.name for c in configurations}) < made:
         raise RequestError("two configurations have the same name; use different names for the levels")
-    return study_resolver.study_of(configurations)
+    return study_resolver.build_study(configurations)
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Resolver:
             else None,
         )
 
-    def study_of(self, configurations: tuple[ResolvedConfiguration, ...]) -> ResolvedStudy:
+    def build_study(self, configurations: tuple[ResolvedConfiguration, ...]) -> ResolvedStudy:
         """The study with these configurations, which it made; each level of each factor is in one of them."""
         kind = self.catalogue.workloads.get(self.study.workload.kind or "")
         deciding = deciding_metrics(self.study, self.catalogue)
@@ -235,7 +235,7 @@ def _factor(table: FactorTable, knobs: Knobs, study: Study, catalogue: Catalogue
     def text(level: str) -> str:
         if by_kernel:
             return catalogue.check_level(next(iter(by_kernel.values())).tunable, level)
-        if (parameter := parameter_of(table.name)) and not table.settings:
+        if (parameter := workload_parameter(table.name)) and not table.settings:
             kind = catalogue.find_workload(study.workload.kind or "")
             return check_parameter(table.name, kind.parameters[parameter], level)
         if (attribute := service_attribute(table.name)) and not table.settings:
@@ -246,7 +246,7 @@ def _factor(table: FactorTable, knobs: Knobs, study: Study, catalogue: Catalogue
         name="/".join(names),
         levels=tuple(map(text, table.levels)),
         baseline=text(table.baseline_level),
-        span=span_of(table, study, catalogue),
+        span=factor_span(table, study, catalogue),
         in_order=table.in_order,
     )
 
@@ -289,7 +289,7 @@ class _Parts:
 def _parts(levels: Mapping[str, str], knobs: Knobs, kernel: str, study: Study, catalogue: Catalogue) -> _Parts:
     parts = _Parts()
     for name, level in levels.items():
-        if parameter := parameter_of(name):
+        if parameter := workload_parameter(name):
             parts.parameters[parameter] = level
         elif attribute_of_service := service_attribute(name):
             service = attribute_of_service[0] or study.workload.services[0].called

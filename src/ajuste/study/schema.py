@@ -112,7 +112,7 @@ class FactorTable(StudyTable):
         raise ValueError('levels are missing; expected a list such as [1, 2], or a range such as "1ms..30ms"')
 
     @model_validator(mode="after")
-    def _range_of_its_own(self) -> Self:
+    def _check_range(self) -> Self:
         if self.range is None and (self.points or self.step or self.scale):
             raise ValueError('points, step and scale require a range, such as levels = "1ms..30ms"')
         if self.range is not None and self.settings:
@@ -313,7 +313,7 @@ class SchedulerTable(StudyTable):
     )
 
     @model_validator(mode="after")
-    def _has_one_origin(self) -> Self:
+    def _check_origin(self) -> Self:
         if (self.repository is None) != (self.commit is None):
             raise ValueError("repository and commit require each other")
         if self.repository is not None and self.source:
@@ -472,7 +472,7 @@ class Study(StudyTable):
     @property
     def blocks_per_boot(self) -> int:
         """The blocks that count in each boot; 0 where the machine does not reboot."""
-        varied = any(is_boot_name(name) for factor in self.factors for name in (factor.name, *_settings_of(factor)))
+        varied = any(is_boot_name(name) for factor in self.factors for name in (factor.name, *_settings_names(factor)))
         return self.design.blocks_per_boot or (DEFAULT_PER_BOOT if varied else 0)
 
     @property
@@ -482,6 +482,6 @@ class Study(StudyTable):
         return tuple(dict.fromkeys((*kernels, *(kernel for factor in self.factors for kernel in factor.kernels))))
 
 
-def _settings_of(factor: FactorTable) -> tuple[str, ...]:
+def _settings_names(factor: FactorTable) -> tuple[str, ...]:
     """Return what a factor's levels set."""
     return tuple(dict.fromkeys(name for settings in factor.settings.values() for name in settings))

@@ -40,7 +40,7 @@ def names_set(factor: FactorTable) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for level in factor.levels for name in set_by(factor, level)))
 
 
-def parameter_of(name: str) -> str | None:
+def workload_parameter(name: str) -> str | None:
     """The workload's parameter that ``name`` means, if it does."""
     return name.removeprefix(WORKLOAD_PREFIX) if name.startswith(WORKLOAD_PREFIX) else None
 
@@ -79,12 +79,12 @@ def varies(study: Study, name: str) -> bool:
 
 @dataclass(frozen=True)
 class Knob:
-    """``tunable`` at ``location`` of a kernel of ``version``. ``instead_of`` is what was asked for, if another."""
+    """``tunable`` at ``location`` of a kernel of ``version``. ``replaced`` is what was asked for, if another."""
 
     tunable: Tunable
     location: Location | Marker
     version: KernelVersion
-    instead_of: Tunable | None = None
+    replaced: Tunable | None = None
 
     @property
     def where(self) -> str:
@@ -130,7 +130,7 @@ def _heir(asked: Tunable, version: KernelVersion, catalogue: Catalogue) -> Tunab
 # An ablation as a study: each factor with two levels is a line of the profile, off or on.
 
 
-def lines_of(study: Study) -> tuple[FactorTable, ...]:
+def profile_lines(study: Study) -> tuple[FactorTable, ...]:
     """The factors that are lines."""
     return tuple(factor for factor in study.factors if len(factor.levels) > 1)
 
@@ -139,13 +139,13 @@ def line_sets(study: Study) -> dict[str, dict[str, str]]:
     """Return what each line sets, by its name."""
     return {
         line.name: set_by(line, next(level for level in line.levels if level != line.baseline_level))
-        for line in lines_of(study)
+        for line in profile_lines(study)
     }
 
 
 def ablation_names(resolved: ResolvedStudy, block: int) -> tuple[str, ...]:
     """The names of the configurations that a block holds: ``resolved`` has them in the order of ``subsets``."""
-    lines = len(lines_of(resolved.study))
+    lines = len(profile_lines(resolved.study))
     names = dict(zip(subsets(lines), resolved.names, strict=True))
     return tuple(names[subset] for subset in of_block(lines, block))
 

@@ -30,12 +30,12 @@ def study_directory(study: Study) -> Path:
     return study.source.directory if study.source else Path()
 
 
-def is_own(program: str) -> bool:
+def is_study_file(program: str) -> bool:
     """Return whether a program is a file of the study: it has a slash and is not absolute, as a shell would have it."""
     return "/" in program and not program.startswith("/")
 
 
-def own_name(name: str) -> str:
+def normal_name(name: str) -> str:
     """``./job`` and ``job`` are one name."""
     return str(PurePosixPath(name))
 
@@ -43,15 +43,15 @@ def own_name(name: str) -> str:
 def check_files(study: Study) -> list[Problem]:
     """Files that are not there, or not below the study file's directory."""
     directory = study_directory(study)
-    problems = [(path, _problem_of(directory, name, "file")) for path, name in _named(study)]
+    problems = [(path, _path_problem(directory, name, "file")) for path, name in _named(study)]
     for index, variant in enumerate(study.workload.variants):
         if variant.directory is not None:
             path = ("workload", "variant", index, "directory")
-            problems.append((path, _problem_of(directory, variant.directory, "directory")))
+            problems.append((path, _path_problem(directory, variant.directory, "directory")))
     return [Problem(path, problem) for path, problem in problems if problem]
 
 
-def _problem_of(directory: Path, name: str, what: Literal["file", "directory"]) -> str:
+def _path_problem(directory: Path, name: str, what: Literal["file", "directory"]) -> str:
     there = directory / name
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or (what == "file" and name == "."):
         return f'"{name}" is outside the directory of the study; expected a relative path without ".."'
@@ -64,11 +64,11 @@ def _problem_of(directory: Path, name: str, what: Literal["file", "directory"]) 
 
 def _named(study: Study) -> Iterator[tuple[Keys, str]]:
     for index, name in enumerate(study.workload.files):
-        yield ("workload", "files", index), own_name(name)
+        yield ("workload", "files", index), normal_name(name)
     workload = study.workload
     for place, service in enumerate(workload.services):
         for index, name in enumerate(service.files):
-            yield ("workload", "service", place, "files", index), own_name(name)
+            yield ("workload", "service", place, "files", index), normal_name(name)
     commands: list[tuple[Keys, Argv | None]] = [
         (("workload", "command"), workload.command),
         *((("workload", "variant", n, "command"), variant.command) for n, variant in enumerate(workload.variants)),
@@ -84,8 +84,8 @@ def _named(study: Study) -> Iterator[tuple[Keys, str]]:
         (("workload", "cleanup"), workload.cleanup),
     ]
     for path, command in commands:
-        if command and is_own(command[0]):
-            yield (*path, 0), own_name(command[0])
+        if command and is_study_file(command[0]):
+            yield (*path, 0), normal_name(command[0])
 
 
 GUEST_DIRECTORY = "/study"

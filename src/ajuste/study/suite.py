@@ -21,7 +21,7 @@ from ajuste.study.location import KeyPath, StudySource
 from ajuste.study.problem import Problem, chosen_by_name, error, from_validation, named_twice
 from ajuste.study.read import checked_study, read_toml
 from ajuste.study.schema import AnalysisTable, BudgetTable, Study
-from ajuste.study.site import is_own
+from ajuste.study.site import is_study_file
 
 FOLDER: Final = "suites"
 HINT: Final = "see `ajuste help file-fields` for every field"
@@ -131,7 +131,7 @@ class Shares:
     confidence: float
     max_minutes: float
 
-    def confidence_of(self, member: MemberTable) -> float:
+    def member_confidence(self, member: MemberTable) -> float:
         """Return the confidence of a member's verdicts: the errors of all members add up to the suite's."""
         verdicts = sum(_verdicts(member) for member in self.members)
         return 1 - (1 - self.confidence) * _verdicts(member) / verdicts
@@ -182,10 +182,10 @@ def member_study(
     document["name"] = f"{suite.table.name}-{member.name}"
     document["workload"] = {"timeout_s": document["workload"]["timeout_s"], **table}
     if request.in_guest:
-        own_programs = document["workload"].get("programs", ())
+        programs = document["workload"].get("programs", ())
         document["workload"]["programs"] = [
-            *own_programs,
-            *(program for program in beside if program not in own_programs),
+            *programs,
+            *(program for program in beside if program not in programs),
         ]
     document["target"] = {**_guest(suite, member, request), **document["target"]}
     if member.scratch is not None:
@@ -194,7 +194,7 @@ def member_study(
         document["scratch"] = placed | member.scratch.model_dump(exclude_unset=True)
     document["analysis"] |= {
         "metrics": list(member.metrics or (_main(workload, known),)),
-        "confidence": together.confidence_of(member),
+        "confidence": together.member_confidence(member),
     }
     if request.min_effect is None and suite.table.smallest_effect is not None:
         document["analysis"]["smallest_effect"] = suite.table.smallest_effect
@@ -216,7 +216,7 @@ def guest_programs(suite: Suite, known: Catalogue) -> tuple[str, ...]:
             kind = known.workloads.get(job.kind or "")
             programs |= {kind.program, *kind.needs} if kind else {(job.command or ("",))[0]}
         programs |= set(member.workload.programs)
-    return tuple(sorted(name for name in programs if name and name != BUNDLED and not is_own(name)))
+    return tuple(sorted(name for name in programs if name and name != BUNDLED and not is_study_file(name)))
 
 
 def _main(workload: WorkloadTable, known: Catalogue) -> str:

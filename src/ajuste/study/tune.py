@@ -9,7 +9,7 @@ from ajuste.catalogue.loader import Catalogue
 from ajuste.design.combinations import combinations, spaced
 from ajuste.design.search.goal import Search, constrained_metric, goal_of, split_objective
 from ajuste.model.error import RequestError
-from ajuste.study.factors import numbers_of, span_of
+from ajuste.study.factors import factor_numbers, factor_span
 from ajuste.study.measures import find_metric
 from ajuste.study.problem import Problem
 from ajuste.study.resolve import Resolver
@@ -61,10 +61,10 @@ def searched_study(study: Study, search: Search, catalogue: Catalogue) -> Study:
 
 def _fine(factor: FactorTable, study: Study, catalogue: Catalogue) -> FactorTable:
     """A factor with a range has more levels within it; those of the study among them."""
-    span = span_of(factor, study, catalogue)
+    span = factor_span(factor, study, catalogue)
     if span is None or len(factor.levels) >= FINE:
         return factor
-    number_of_level = dict(zip(factor.levels, numbers_of(factor, study, catalogue), strict=True))
+    number_of_level = dict(zip(factor.levels, factor_numbers(factor, study, catalogue), strict=True))
     levels = sorted({*number_of_level.values(), *spaced(span.low, span.high, FINE, span.scale)})
     return factor.model_copy(
         update={"levels": tuple(map(str, levels)), "baseline": str(number_of_level[factor.baseline_level])}
@@ -76,7 +76,7 @@ def first_study(study_resolver: Resolver, search: Search) -> ResolvedStudy:
     that can be wrong with one is known before anything is measured.
     """
     levels = combinations(study_resolver.factors, "one-at-a-time")
-    resolved = study_resolver.study_of(tuple(map(study_resolver.configuration, levels)))
+    resolved = study_resolver.build_study(tuple(map(study_resolver.configuration, levels)))
     goal = {metric.name: metric for metric in goal_of(search, resolved.deciding).objectives}
     deciding = tuple(goal.get(metric.name, metric) for metric in resolved.deciding)
     return resolved.model_copy(update={"search": search, "deciding": deciding})

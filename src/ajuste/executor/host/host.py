@@ -50,7 +50,7 @@ from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
 from ajuste.outputs.services import cpu_seconds
-from ajuste.study.answerable import round_of
+from ajuste.study.answerable import boot_round
 
 if TYPE_CHECKING:
     from ajuste.machine.boot.session import BootSession
@@ -397,4 +397,4 @@ class RebootingExecutor(Executor):
 
 def _boot_of(request: TrialRequest) -> tuple[int, BootState]:
     state = request.study.find(request.slot.configuration).boot
-    return round_of(request.study.study, request.slot.block), state or BootState()
+    return boot_round(request.study.study, request.slot.block), state or BootState()

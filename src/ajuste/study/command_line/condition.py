@@ -74,12 +74,12 @@ def _chosen(text: str, name: str | None, deciding: Sequence[Metric]) -> list[Met
             hint="name it with --metric (in a study file in [analysis] metrics) to get a verdict on it",
             place=place,
         )
-    found = [metric for metric in deciding if metric.direction != "none" and name in (None, metric.name)]
-    if not found:
+    worsening = [metric for metric in deciding if metric.direction != "none" and name in (None, metric.name)]
+    if not worsening:
         which = name if name is not None else ", ".join(known)
         raise RequestError(
             f"{which}: no direction is better, so nothing worsens",
             hint="name a metric with a better direction",
             place=place,
         )
-    return found
+    return worsening

@@ -55,16 +55,16 @@ def split(option: str, text: str) -> list[str]:
 
 def names(commands: Sequence[Sequence[str]]) -> list[str]:
     """A name for each command that is short and its own: the command as a shell would read it, cut in the middle."""
-    found: list[str] = []
+    unique: list[str] = []
     for command in commands:
         text = " ".join(shlex.join(command).split())
         short = text if len(text) <= LONGEST else f"{text[: LONGEST - 17]}…{text[-16:]}"
         name, number = short, 1
-        while name in found:
+        while name in unique:
             number += 1
             name = f"{short} ({number})"
-        found.append(name)
-    return found
+        unique.append(name)
+    return unique
 
 
 # ``--metric``: one that is known by its name, or how to read one from the command's output.

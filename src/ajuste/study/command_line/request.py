@@ -24,7 +24,7 @@ TOPOLOGY_HINT: Final = "give numbers such as --topology sockets=2,cores=4,thread
 @dataclass(frozen=True)
 class Request:
     """``commands`` are those between the ``--``; every other field is the option of that name, as it was given.
-    ``kernel_said`` are the options that were given instead of ``--kernel``, if any.
+    ``source_options`` are the options that were given instead of ``--kernel``, if any.
     """
 
     commands: tuple[tuple[str, ...], ...]
@@ -39,7 +39,7 @@ class Request:
     reboots: bool = False
     reboot_each: int | None = None
     kernel: str | None = None
-    kernel_said: str = ""
+    source_options: str = ""
     vm: bool = False
     clock: str | None = None
     memory: str | None = None
@@ -83,7 +83,7 @@ class Request:
     @property
     def kernel_words(self) -> str:
         """The options that name the kernels."""
-        return self.kernel_said or f"--kernel {self.kernel}"
+        return self.source_options or f"--kernel {self.kernel}"
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ class Request:
         swap = dict(names) | {f"{KERNEL_FACTOR}={text}": f"{KERNEL_FACTOR}={name}" for text, name in names.items()}
         return replace(
             self,
-            kernel=",".join(names.get(one, one) for one in self.kernels),
+            kernel=",".join(names.get(kernel, kernel) for kernel in self.kernels),
             baseline=tuple(swap.get(text, text) for text in self.baseline),
         )
 
@@ -121,19 +121,20 @@ HINT = "see `ajuste compare --help` for examples"
 
 @dataclass(frozen=True)
 class CommandLine:
-    """``said`` has the words for keys of the study, such as ``--nice 0,10`` for ``("factor", 0)``; ``command`` is what
-    stands for the rest.
+    """``options`` has the words for keys of the study, such as ``--nice 0,10`` for ``("factor", 0)``.
+
+    ``command`` is what stands for the rest.
     """
 
-    said: Mapping[Keys, str]
+    options: Mapping[Keys, str]
     hint: str = HINT
     command: str = "ajuste compare"
 
     def place(self, keys: Keys) -> Place:
         """The option that said it, or what is around it."""
         for end in range(len(keys), 0, -1):
-            if keys[:end] in self.said:
-                return Place(self.said[keys[:end]])
+            if keys[:end] in self.options:
+                return Place(self.options[keys[:end]])
         return Place(self.command)
 
     @property
@@ -193,11 +194,11 @@ def read_topology(text: str) -> dict[str, int]:
 def package_names(given: Sequence[str]) -> list[str]:
     """The packages of all options ``--package``, each with names between commas. Raises RequestError."""
     texts = [(text, Place(f"--package {text}")) for text in given]
-    found = [name for text, place in texts for name in between_commas(text, "package", place=place)]
-    for name in found:
+    names = [name for text, place in texts for name in between_commas(text, "package", place=place)]
+    for name in names:
         if not re.fullmatch(PACKAGE_PATTERN, name):
             raise RequestError(PACKAGE_EXPECTED, hint=PACKAGE_HINT, place=Place(f"--package {name}"))
-    return found
+    return names
 
 
 def wrong(option: str, text: str, expected: str, hint: str = HINT) -> RequestError:
@@ -219,7 +220,7 @@ def kernels_between_commas(text: str, place: Place) -> tuple[str, ...]:
 
 
 def _whole(parts: Sequence[str], what: str, hint: str | None, place: Place | None) -> tuple[str, ...]:
-    found = tuple(part.strip() for part in parts)
-    if not all(found):
+    words = tuple(part.strip() for part in parts)
+    if not all(words):
         raise RequestError(f"found an empty {what} between commas", hint=hint, place=place)
-    return found
+    return words

@@ -65,29 +65,29 @@ def adhoc_document(
     """
     _check_commands(request, catalogue)
     texts = names(request.commands)
-    found = factors(request, texts, catalogue, profiles)
-    said: dict[Keys, str] = {("factor", index): words for index, words in enumerate(found.said)}
-    own = [read_metric(text) for text in request.metric]
-    workload = _workload(request, own, texts, catalogue, said)
+    varied = factors(request, texts, catalogue, profiles)
+    options: dict[Keys, str] = {("factor", index): words for index, words in enumerate(varied.options)}
+    metrics = [read_metric(text) for text in request.metric]
+    workload = _workload(request, metrics, texts, catalogue, options)
     document = {
         "schema": 1,
         "name": request.name or DEFAULT_NAME,
-        "title": _title(found, texts, workload),
-        "question": _question(found, texts, workload),
-        "factor": list(found.tables),
+        "title": _title(varied, texts, workload),
+        "question": _question(varied, texts, workload),
+        "factor": list(varied.tables),
         "workload": workload,
-        "target": _target(request, found, said),
-        "analysis": _analysis(request, own, workload, catalogue, said),
-        "design": _design(request, said),
-        "budget": _budget(request, compared=bool(found.tables), said=said),
+        "target": _target(request, varied, options),
+        "analysis": _analysis(request, metrics, workload, catalogue, options),
+        "design": _design(request, options),
+        "budget": _budget(request, compared=bool(varied.tables), options=options),
     }
     if profiles:
         from ajuste.profile.placing import notes_of  # few comparisons have profiles
 
         document["notes"] = list(notes_of(profiles))
     if request.name is not None:
-        said["name",] = f"--name {request.name}"
-    return document, CommandLine(said)
+        options["name",] = f"--name {request.name}"
+    return document, CommandLine(options)
 
 
 def study_without_profiles(request: Request, catalogue: Catalogue, *, parse_kernel: ParseKernel = str) -> Study:
@@ -130,10 +130,10 @@ def _check_commands(request: Request, catalogue: Catalogue) -> None:
 
 def _workload(
     request: Request,
-    own: Sequence[dict[str, Any] | str],
+    custom: Sequence[dict[str, Any] | str],
     texts: Sequence[str],
     catalogue: Catalogue,
-    said: dict[Keys, str],
+    options: dict[Keys, str],
 ) -> dict[str, Any]:
     defaults = IN_GUEST if request.in_guest else ON_HOST
     workload: dict[str, Any] = {
@@ -141,35 +141,35 @@ def _workload(
     }
     if len(request.commands) == 1:
         workload |= job(request.commands[0], catalogue)
-        said["workload",] = said["workload", "command"] = texts[0]
+        options["workload",] = options["workload", "command"] = texts[0]
     else:
         variants = enumerate(zip(texts, request.commands, strict=True))
         workload["variant"] = [{"name": name, "command": argv(words)} for _, (name, words) in variants]
-        said |= {("workload", "variant", index): text for index, text in enumerate(texts)}
+        options |= {("workload", "variant", index): text for index, text in enumerate(texts)}
     for name in ("setup", "prepare", "cleanup"):
         text = getattr(request, name)
         if text is not None:
             workload[name] = argv(split(f"--{name}", text))
-            said["workload", name] = f"--{name} {text}"
-    tables = [table for table in own if isinstance(table, dict)]
+            options["workload", name] = f"--{name} {text}"
+    tables = [table for table in custom if isinstance(table, dict)]
     if tables:
         workload["metric"] = tables
-        texts_of_own = [text for text, table in zip(request.metric, own, strict=True) if isinstance(table, dict)]
-        said |= {("workload", "metric", index): f"--metric {text}" for index, text in enumerate(texts_of_own)}
-        said["workload", "metric"] = f"--metric {texts_of_own[0]}"
+        custom_texts = [text for text, table in zip(request.metric, custom, strict=True) if isinstance(table, dict)]
+        options |= {("workload", "metric", index): f"--metric {text}" for index, text in enumerate(custom_texts)}
+        options["workload", "metric"] = f"--metric {custom_texts[0]}"
     loads = [job(split("--background", text), catalogue) for text in request.background]
     if loads:
         workload["background"] = loads
-        said |= {("workload", "background", i): f"--background {text}" for i, text in enumerate(request.background)}
-    if services := _services(request, said):
+        options |= {("workload", "background", i): f"--background {text}" for i, text in enumerate(request.background)}
+    if services := _services(request, options):
         workload["service"] = services
     if request.file:
         workload["files"] = list(request.file)
-        said |= {("workload", "files", index): f"--file {name}" for index, name in enumerate(request.file)}
+        options |= {("workload", "files", index): f"--file {name}" for index, name in enumerate(request.file)}
     return workload | {name: True for name in ("as_root", "ignore_failure", "keep_output") if getattr(request, name)}
 
 
-def _services(request: Request, said: dict[Keys, str]) -> list[dict[str, Any]]:
+def _services(request: Request, options: dict[Keys, str]) -> list[dict[str, Any]]:
     """The first --ready is of the first --service, and so on."""
     if request.ready and len(request.ready) != len(request.service):
         raise RequestError(
@@ -180,15 +180,15 @@ def _services(request: Request, said: dict[Keys, str]) -> list[dict[str, Any]]:
     tables: list[dict[str, Any]] = []
     for index, text in enumerate(request.service):
         tables.append({"command": argv(split("--service", text))})
-        said["workload", "service", index] = f"--service {text}"
+        options["workload", "service", index] = f"--service {text}"
         if request.ready:
             kind, _, rest = (ready := request.ready[index]).partition(":")
             tables[-1]["ready"] = argv(split("--ready", rest)) if kind == "command" and rest else ready
-            said["workload", "service", index, "ready"] = f"--ready {ready}"
+            options["workload", "service", index, "ready"] = f"--ready {ready}"
     return tables
 
 
-def _target(request: Request, found: Factors, said: dict[Keys, str]) -> dict[str, Any]:
+def _target(request: Request, varied: Factors, options: dict[Keys, str]) -> dict[str, Any]:
     if not request.in_guest:
         for name in ("clock", "memory", "machine", "topology", "package"):
             if getattr(request, name):
@@ -198,24 +198,24 @@ def _target(request: Request, found: Factors, said: dict[Keys, str]) -> dict[str
                     place=Place(f"--{name}"),
                 )
         return {"kind": "host"}
-    said["target", "kernel"] = request.kernel_words if request.kernel else "--vm"
+    options["target", "kernel"] = request.kernel_words if request.kernel else "--vm"
     target: dict[str, Any] = {"kind": "vm", "clock": request.clock or "virtual"}
-    said["target", "clock"] = f"--clock {request.clock}"
-    if all(table["name"] != KERNEL_FACTOR for table in found.tables):
-        target["kernel"] = found.kernel or DEFAULT_KERNEL
+    options["target", "clock"] = f"--clock {request.clock}"
+    if all(table["name"] != KERNEL_FACTOR for table in varied.tables):
+        target["kernel"] = varied.kernel or DEFAULT_KERNEL
     if request.memory is not None:
         target["memory_mib"] = mebibytes("--memory", request.memory)
-        said["target", "memory_mib"] = f"--memory {request.memory}"
+        options["target", "memory_mib"] = f"--memory {request.memory}"
     if request.package:
         target["packages"] = package_names(request.package)
-        said["target", "packages"] = " ".join(f"--package {text}" for text in request.package)
+        options["target", "packages"] = " ".join(f"--package {text}" for text in request.package)
     if request.machine is not None:
         target["machine"] = {"model": absolute_machine(request.machine)}
-        said["target", "machine"] = f"--machine {request.machine}"
+        options["target", "machine"] = f"--machine {request.machine}"
     if request.topology is not None:
-        said["target", "topology"] = f"--topology {request.topology}"
+        options["target", "topology"] = f"--topology {request.topology}"
         return target | {"topology": read_topology(request.topology)}
-    needed = _last_cpu(found.tables) + 1
+    needed = _last_cpu(varied.tables) + 1
     return target | ({"cpus": needed} if needed > 1 else {})
 
 
@@ -234,13 +234,13 @@ def _last_cpu(tables: Sequence[Mapping[str, Any]]) -> int:
 
 def _analysis(
     request: Request,
-    own: Sequence[dict[str, Any] | str],
+    custom: Sequence[dict[str, Any] | str],
     workload: Mapping[str, Any],
     catalogue: Catalogue,
-    said: dict[Keys, str],
+    options: dict[Keys, str],
 ) -> dict[str, Any]:
-    metrics = [metric if isinstance(metric, str) else metric["name"] for metric in own]
-    said |= {("analysis", "metrics", index): f"--metric {text}" for index, text in enumerate(request.metric)}
+    metrics = [metric if isinstance(metric, str) else metric["name"] for metric in custom]
+    options |= {("analysis", "metrics", index): f"--metric {text}" for index, text in enumerate(request.metric)}
     if not metrics:
         kind = catalogue.workloads.get(workload.get("kind", ""))
         metrics = [*([kind.main] if kind and kind.main else []), "elapsed"]
@@ -248,26 +248,26 @@ def _analysis(
     analysis: dict[str, Any] = {"metrics": metrics, "smallest_effect": DEFAULT_MIN_EFFECT}
     if request.min_effect is not None:
         analysis["smallest_effect"] = share("--min-effect", request.min_effect)
-        said["analysis", "smallest_effect"] = f"--min-effect {request.min_effect}"
+        options["analysis", "smallest_effect"] = f"--min-effect {request.min_effect}"
     if request.precision is not None:
         analysis["precision"] = share("--precision", request.precision)
-        said["analysis", "precision"] = f"--precision {request.precision}"
+        options["analysis", "precision"] = f"--precision {request.precision}"
     if request.confidence is not None:
         analysis["confidence"] = share("--confidence", request.confidence)
-        said["analysis", "confidence"] = f"--confidence {request.confidence}"
+        options["analysis", "confidence"] = f"--confidence {request.confidence}"
     return analysis
 
 
-def _design(request: Request, said: dict[Keys, str]) -> dict[str, Any]:
+def _design(request: Request, options: dict[Keys, str]) -> dict[str, Any]:
     defaults = IN_GUEST if request.in_guest else ON_HOST
-    said["design", "warm_up"] = f"--warm-up {request.warm_up}"
-    said["design", "seed"] = f"--seed {request.seed}"
-    said["design", "combine"] = "--screen"
+    options["design", "warm_up"] = f"--warm-up {request.warm_up}"
+    options["design", "seed"] = f"--seed {request.seed}"
+    options["design", "combine"] = "--screen"
     if request.screen and request.one_at_a_time:
         raise RequestError(
             "these options are mutually exclusive", hint=HINT, place=Place("--screen and --one-at-a-time")
         )
-    said["design", "blocks_per_boot"] = "--reboots" if request.reboot_each is None else "--reboot-each"
+    options["design", "blocks_per_boot"] = "--reboots" if request.reboot_each is None else "--reboot-each"
     per_boot = request.blocks_per_boot
     return {
         "seed": 1 if request.seed is None else request.seed,
@@ -276,7 +276,7 @@ def _design(request: Request, said: dict[Keys, str]) -> dict[str, Any]:
     } | ({} if per_boot is None else {"blocks_per_boot": per_boot})
 
 
-def _budget(request: Request, *, compared: bool, said: dict[Keys, str]) -> dict[str, Any]:
+def _budget(request: Request, *, compared: bool, options: dict[Keys, str]) -> dict[str, Any]:
     defaults = IN_GUEST if request.in_guest else ON_HOST
     detailed = not compared and not request.in_guest
     budget: dict[str, Any] = {
@@ -288,21 +288,21 @@ def _budget(request: Request, *, compared: bool, said: dict[Keys, str]) -> dict[
         budget["min_blocks"], budget["max_blocks"] = FEWEST_ROUNDS * per_boot, MOST_ROUNDS * per_boot
     if request.blocks is not None:
         budget["min_blocks"], budget["max_blocks"] = block_range("--blocks", request.blocks)
-        said["budget",] = f"--blocks {request.blocks}"
+        options["budget",] = f"--blocks {request.blocks}"
     elif detailed:
         budget["min_seconds"] = DETAILED_SECONDS
     if request.max_time is not None:
         budget["max_minutes"] = seconds("--max-time", request.max_time) / 60
-        said["budget", "max_minutes"] = f"--max-time {request.max_time}"
+        options["budget", "max_minutes"] = f"--max-time {request.max_time}"
     return budget
 
 
-def _title(found: Factors, texts: Sequence[str], workload: Mapping[str, Any]) -> str:
+def _title(varied: Factors, texts: Sequence[str], workload: Mapping[str, Any]) -> str:
     what = workload.get("kind") or texts[0]
-    varied = [_levels(table) for table in found.tables if table["name"] != COMMAND_FACTOR]
+    changed = [_levels(table) for table in varied.tables if table["name"] != COMMAND_FACTOR]
     if len(texts) > 1:
-        return ", ".join([f"{len(texts)} commands", *varied])
-    return f"{what}: {', '.join(varied)}" if varied else what
+        return ", ".join([f"{len(texts)} commands", *changed])
+    return f"{what}: {', '.join(changed)}" if changed else what
 
 
 def _levels(table: Mapping[str, Any]) -> str:
@@ -314,10 +314,10 @@ def _levels(table: Mapping[str, Any]) -> str:
     return f"{table['name']} {levels if isinstance(levels, str) else ', '.join(levels)}"
 
 
-def _question(found: Factors, texts: Sequence[str], workload: Mapping[str, Any]) -> str:
+def _question(varied: Factors, texts: Sequence[str], workload: Mapping[str, Any]) -> str:
     what = workload.get("kind") or texts[0]
-    others = [table for table in found.tables if table["name"] != COMMAND_FACTOR]
-    if not found.tables:
+    others = [table for table in varied.tables if table["name"] != COMMAND_FACTOR]
+    if not varied.tables:
         return f"How does {what} perform?"
     if not others:
         return f"Which is best: {listed(list(texts))}?"
