@@ -21,11 +21,11 @@ from ajuste.executor.host.journals import (
     Scope,
     StateDifference,
     discard,
+    journal_scope,
     journals_at_rest,
     permitted,
     require_readable,
     restore_from,
-    scope_of,
     verify,
 )
 from ajuste.executor.host.machine_lock import MachineLock
@@ -105,7 +105,7 @@ def _end_reboots(*, dry_run: bool) -> None:
 
 def _scope(places: list[Path] | None) -> Scope:
     if not places:
-        return scope_of(home().journals)
+        return journal_scope(home().journals)
     return Scope(tuple(places), registered=False)
 
 

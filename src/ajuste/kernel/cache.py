@@ -50,7 +50,7 @@ class CachedKernel(BaseModel):
         return find_damage(self.directory, (RECORD, *names))
 
 
-def directory_of(home: Home, release: str, package_version: str) -> Path:
+def kernel_directory(home: Home, release: str, package_version: str) -> Path:
     """Where a kernel is kept. A release alone would not do: packages are rebuilt under the same one."""
     return home.kernels / f"{release}_{package_version.replace(':', '%3a')}"
 

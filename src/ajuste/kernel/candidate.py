@@ -45,7 +45,7 @@ class Candidate:
     @property
     def upstream(self) -> str:
         """The kernel's own version, e.g. ``6.12.94``."""
-        return upstream_of(self.version)
+        return upstream_version(self.version)
 
     @property
     def size_bytes(self) -> int:
@@ -61,7 +61,7 @@ class Candidate:
         return self.packages[0].suites
 
 
-def upstream_of(version: str) -> str:
+def upstream_version(version: str) -> str:
     """``6.12.94`` of the package version ``6.12.94-1~bpo12+1``."""
     return Version(version).upstream_version or version
 
@@ -85,9 +85,9 @@ def assemble(packages: list[Package], source: KernelSource) -> list[Candidate]:
         versions.setdefault(package.name, set()).add(package.version)
     candidates = []
     for release in _releases(list(versions), source):
-        flavour = source.flavour_of(release)
+        flavour = source.find_flavour(release)
         for version in set().union(*(versions.get(name, set()) for name in _part_names(release, source))):
-            series = source.series_of(KernelVersion.parse(upstream_of(version)))
+            series = source.find_series(KernelVersion.parse(upstream_version(version)))
             if series and flavour:
                 ways = _ways(series, release, version, known)
                 candidates += [Candidate(source.name, release, flavour, series, parts) for parts in ways]
@@ -118,7 +118,7 @@ def _releases(names: list[str], source: KernelSource) -> set[str]:
         for before, _, after in images:
             if name.startswith(before) and name.endswith(after):
                 release = name[len(before) : len(name) - len(after)]
-                if _RELEASE.fullmatch(release) and source.flavour_of(release) and release.count(".") >= 2:
+                if _RELEASE.fullmatch(release) and source.find_flavour(release) and release.count(".") >= 2:
                     releases.add(release)
     return releases
 

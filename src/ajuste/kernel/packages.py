@@ -237,7 +237,7 @@ class ChosenPackages:
 
     def missing(self, home: Home) -> list[Package]:
         """Return the packages still to be fetched."""
-        return [package for package in self.packages if not place_of(home, package.sha256).is_file()]
+        return [package for package in self.packages if not package_file(home, package.sha256).is_file()]
 
 
 def choose_packages(request: PackageRequest, home: Home, say: Say, *, refresh: bool = False) -> ChosenPackages:
@@ -285,7 +285,7 @@ class _Release:
         return self.known[name]
 
 
-def place_of(home: Home, sha256: str) -> Path:
+def package_file(home: Home, sha256: str) -> Path:
     """Return where the cache has the file of a package."""
     return packages_directory(home) / f"{sha256}.deb"
 
@@ -302,7 +302,7 @@ def download_packages(chosen: ChosenPackages, home: Home, say: Say) -> list[Path
     root = packages_directory(home)
     make_directory(root)
     for package in chosen.packages:
-        file = place_of(home, package.sha256)
+        file = package_file(home, package.sha256)
         if file.is_file() and sha256_of(file) != package.sha256:
             say(f"the cached package {package} is damaged: fetching it again")
             file.unlink()
@@ -313,9 +313,9 @@ def download_packages(chosen: ChosenPackages, home: Home, say: Say) -> list[Path
         say(f"downloading {len(missing)} Debian packages ({_size_bytes(missing) / 1e6:.0f} MB)")
         with tempfile.TemporaryDirectory(prefix=".fetching-", dir=root) as directory:
             for package, file in zip(missing, chosen.archive.download(missing, Path(directory)), strict=True):
-                file.rename(place_of(home, package.sha256))
+                file.rename(package_file(home, package.sha256))
         _LOG.info("packages fetched", extra={"packages": len(missing), "bytes": _size_bytes(missing)})
-    return [place_of(home, package.sha256) for package in chosen.packages]
+    return [package_file(home, package.sha256) for package in chosen.packages]
 
 
 def _size_bytes(packages: Iterable[Package]) -> int:

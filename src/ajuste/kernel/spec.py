@@ -95,10 +95,10 @@ class KernelSource(ClosedModel):
     repositories: tuple[Repository, ...]
     series: tuple[KernelSeries, ...]
 
-    def series_of(self, version: KernelVersion) -> KernelSeries | None:
+    def find_series(self, version: KernelVersion) -> KernelSeries | None:
         return next((s for s in self.series if s.holds_for(version)), None)
 
-    def flavour_of(self, release: str) -> str | None:
+    def find_flavour(self, release: str) -> str | None:
         """Return the name of the flavour of a release such as ``5.10.0-46-cloud-amd64``."""
         by_length = sorted(self.flavours.items(), key=lambda item: -len(item[1].suffix))
         return next((name for name, flavour in by_length if release.endswith("-" + flavour.suffix)), None)
@@ -484,7 +484,7 @@ def _packaged(text: str, source: KernelSource, rest: str) -> PackagedKernel:
     if _VERSION.fullmatch(version):
         _check_series(text, source, version)
         return PackagedKernel(source=source.name, version=version, flavour=flavour or source.default_flavour)
-    named = source.flavour_of(version)
+    named = source.find_flavour(version)
     if named and _RELEASE.fullmatch(version):
         if slash and flavour != named:
             raise RequestError(f"{text!r}: flavour {flavour} conflicts with the release's flavour; expected {named}")

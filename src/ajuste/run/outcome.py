@@ -300,9 +300,9 @@ def _contained(spec: str, run: Run, home: Home) -> _ContainedKernel:
 
 def _source(origin: Provenance, spec: str) -> tuple[str, tuple[str, ...]]:
     """What the sources of a kernel are called for ever, and what others must have at hand. Raises RequestError."""
-    from ajuste.kernel.building.sources import revision_source, source_of
+    from ajuste.kernel.building.sources import revision_source, source_option
 
-    source = source_of(origin.source)
+    source = source_option(origin.source)
     kind, _, rest = source.partition(":")
     if kind != "git":
         if not isinstance(parse_source(source), PackagedKernel):

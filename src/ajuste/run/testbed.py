@@ -241,7 +241,7 @@ class GuestTestbed(Testbed):
 
     def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
         study = resolved.study
-        from ajuste.executor.guest.initramfs import scheduler_of
+        from ajuste.executor.guest.initramfs import scheduler_file
         from ajuste.executor.guest.qemu import choose_emulator
         from ajuste.kernel.fetch import fetch_kernel
         from ajuste.kernel.own_module import built_modules
@@ -261,7 +261,7 @@ class GuestTestbed(Testbed):
             f"module {file.stem} of {machine.name}": sha256_of(file) for machine in modules for file in modules[machine]
         }
         marks |= {
-            f"scheduler {one.kernel} {one.scheduler}": sha256_of(scheduler_of(images[one.kernel], one.scheduler))
+            f"scheduler {one.kernel} {one.scheduler}": sha256_of(scheduler_file(images[one.kernel], one.scheduler))
             for one in resolved.configurations
             if one.scheduler
         }
@@ -312,7 +312,7 @@ class GuestTestbed(Testbed):
             programs=tuple(map(Path, resolved.programs)),
             study_files={name: Path(path) for name, path in resolved.files.items()},
             modules=table.modules,
-            own_modules=experiment.modules.get(machine, ()),
+            bundled_modules=experiment.modules.get(machine, ()),
             schedulers=resolved.schedulers_on(machine),
             services=bool(resolved.study.workload.services),
             packages=experiment.packages,

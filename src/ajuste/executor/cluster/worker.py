@@ -26,7 +26,17 @@ from pydantic import ValidationError
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.executor.cluster.keys import Cluster
-from ajuste.executor.cluster.messages import PLANS, Answer, Ask, GuestJob, HostJob, Said, answer, failure, run_plan
+from ajuste.executor.cluster.messages import (
+    PLANS,
+    Answer,
+    Ask,
+    GuestJob,
+    HostJob,
+    Transcript,
+    answer,
+    failure,
+    run_plan,
+)
 from ajuste.executor.executor import Executor
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import Initramfs
@@ -110,7 +120,7 @@ class Station(WorkerPlugin):
             case "bench-renew":
                 return self._bench.renew(job)
             case "bench-close":
-                return self._bench.close_of(job)
+                return self._bench.close_job(job)
 
 
 def work(ask: Ask, job: str, body: bytes = b"") -> bytes:
@@ -455,7 +465,7 @@ class Bench:
                 job = HostJob.model_validate_json(text)
                 resolved = self._resolved(job)
                 _require_of_study(plans, resolved)
-                stay, done = self._entered(job, resolved), list[Said]()
+                stay, done = self._entered(job, resolved), list[Transcript]()
                 for plan in plans:
                     if stay.ended.is_set() or stay.executor is None:
                         return answer()
@@ -477,7 +487,7 @@ class Bench:
                 self._stay.lease = self._new_lease()
         return answer()
 
-    def close_of(self, text: str) -> Answer:
+    def close_job(self, text: str) -> Answer:
         """Close, if the machine was made ready for that job."""
         with self._lock:
             matches = self._stay is not None and self._stay.job.model_dump_json() == text

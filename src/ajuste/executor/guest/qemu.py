@@ -92,7 +92,7 @@ def choose_emulator(
         emulator = installed_emulator(Path(chosen).expanduser().absolute())
         if emulator.release < oldest:
             raise RequestError(
-                f"AJUSTE_QEMU is QEMU {emulator.version}; {_said(clock, cpus, topology)} "
+                f"AJUSTE_QEMU is QEMU {emulator.version}; {_requirement(clock, cpus, topology)} "
                 f"{oldest[0]}.{oldest[1]} or later",
                 hint="unset AJUSTE_QEMU to fetch one that fits",
             )
@@ -112,7 +112,7 @@ def choose_emulator(
     )
 
 
-def _said(clock: Clock, cpus: int, topology: Topology | None) -> str:
+def _requirement(clock: Clock, cpus: int, topology: Topology | None) -> str:
     return f"{cpus} CPUs under the {clock} clock require" if topology is None else "a topology requires"
 
 

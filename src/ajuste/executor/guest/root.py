@@ -108,7 +108,7 @@ def build_root(files: Sequence[Path], packages: tuple[PackageVersion, ...], rele
     """
     made = _Root()
     with out.open("wb") as archive:
-        write_in_order(made.entries_of(files), archive)
+        write_in_order(made.entries(files), archive)
     return GuestRoot(
         path=out,
         sha256=sha256_of(out),
@@ -127,7 +127,7 @@ class _Root:
     texts: dict[str, str] = field(default_factory=dict)
     alternatives: list[Alternative] = field(default_factory=list)
 
-    def entries_of(self, files: Sequence[Path]) -> Iterator[tuple[str, Entry]]:
+    def entries(self, files: Sequence[Path]) -> Iterator[tuple[str, Entry]]:
         for package in files:
             for packed in read_package(package, _is_wanted):
                 yield from self._entry(packed)
@@ -177,7 +177,7 @@ class _Root:
         if above and self.places.get(above, _DIRECTORY) != _DIRECTORY:
             raise RunError(f"a package has {name[:100]!a} below something that is not a directory")
         target = f"{above}/{last}" if above else last
-        return None if _is_own(target) else target
+        return None if _is_reserved(target) else target
 
     def _made(self) -> Iterator[tuple[str, Entry]]:
         for link in sorted(
@@ -215,10 +215,10 @@ def _kind(entry: Entry) -> str:
 
 def _is_wanted(path: PurePosixPath) -> bool:
     name = place_in_tree(str(path))
-    return not (_is_own(name) or any(name == out or name.startswith(f"{out}/") for out in LEFT_OUT))
+    return not (_is_reserved(name) or any(name == out or name.startswith(f"{out}/") for out in LEFT_OUT))
 
 
-def _is_own(place: str) -> bool:
+def _is_reserved(place: str) -> bool:
     # Whether the guest's own files are there: the directories that it mounts, the agent, the links into /usr.
     first, slash, _ = place.partition("/")
     return (

@@ -285,7 +285,7 @@ class Damaged(Exception):
     """What was kept of a machine is not what it was; it was dropped. The message says what is wrong with it."""
 
 
-def name_of(machine: GuestMachine, kernel_sha256: str, initramfs_sha256: str) -> str:
+def snapshot_name(machine: GuestMachine, kernel_sha256: str, initramfs_sha256: str) -> str:
     """Of all that a boot depends on: QEMU's arguments, with files by their content; QEMU by its file's size and
     time. One that was fetched is known by the version of its package: the time of its file is when it was last used.
     """

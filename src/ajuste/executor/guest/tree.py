@@ -267,7 +267,7 @@ def is_script(program: Path) -> bool:
         return file.read(2) == b"#!"
 
 
-def interpreters_of(script: Path, find_there: FindThere = lambda _: None) -> tuple[Path, ...]:
+def find_interpreters(script: Path, find_there: FindThere = lambda _: None) -> tuple[Path, ...]:
     """The programs that the first line of ``script`` names (two with ``env``); none if it has no ``#!``. Those that
     are there already (``find_there``) are left out.
 

@@ -33,7 +33,7 @@ from ajuste.model.tunable import Tunable
 from ajuste.study.site import Site
 
 SERVICES: Final = Path("/var/tmp/ajuste-services")  # noqa: S108 - each user has a directory there, with the UID appended
-_OWN = (b"AJUSTE_", b"SUDO_")
+_INTERNAL = (b"AJUSTE_", b"SUDO_")
 _LAST_PORT = 32768
 """Where those of clients begin (net.ipv4.ip_local_port_range)."""
 _BYTES = 0x10FF00
@@ -102,7 +102,7 @@ def agents_directory(place: Path = AGENTS) -> Iterator[None]:
         return
     try:
         if place.lstat().st_uid in (0, user.uid):
-            _removed(place) if _is_directory_of(place, place.lstat().st_uid) else place.unlink()
+            _removed(place) if _owns_directory(place, place.lstat().st_uid) else place.unlink()
         place.mkdir(mode=0o700)
     except FileNotFoundError:
         place.mkdir(mode=0o700)
@@ -168,7 +168,7 @@ def callers_environment(user: User | None, block: bytes | None = None) -> dict[s
 def callers_variables(user: User | None, block: bytes | None = None) -> dict[bytes, bytes]:
     """Return ``callers_environment`` as the system has it, for programs that Ajuste itself starts."""
     variables = _variables(_started_with() if block is None else block)
-    kept = {name: value for name, value in variables.items() if not name.startswith(_OWN)}
+    kept = {name: value for name, value in variables.items() if not name.startswith(_INTERNAL)}
     if works_for_agent():
         path = kept.get(b"PATH", os.fsencode(os.defpath))
         return {b"HOME": os.fsencode(AGENTS), b"LANG": b"C.UTF-8", b"PATH": path}
@@ -251,11 +251,11 @@ class Completion:
     def completed(self, write: Write) -> Write:
         """With everything that the kernel changes along."""
         if write.tunable not in self._companions:
-            self._companions[write.tunable] = self._found(write)
+            self._companions[write.tunable] = self._companions(write)
         more = self._companions[write.tunable]
         return write.model_copy(update={"companions": tuple(dict.fromkeys((*write.companions, *more)))})
 
-    def _found(self, write: Write) -> tuple[Location, ...]:
+    def _companions(self, write: Write) -> tuple[Location, ...]:
         try:
             tunable = self._catalogue.find_tunable(write.tunable)
         except RequestError:
@@ -276,7 +276,7 @@ def remove_left_services(services: Path = SERVICES) -> tuple[Path, ...]:
         for directory in services.parent.glob(f"{services.name}-*")
         if (uid := re.fullmatch(r"\d{1,10}", directory.name.removeprefix(f"{services.name}-")))
         and mine in (0, int(uid[0]))
-        and _is_directory_of(directory, int(uid[0]))
+        and _owns_directory(directory, int(uid[0]))
         and _removed(directory)
     )
 
@@ -332,7 +332,7 @@ def _end_members(group: Path) -> None:
         time.sleep(0.01)
 
 
-def _is_directory_of(directory: Path, uid: int) -> bool:
+def _owns_directory(directory: Path, uid: int) -> bool:
     try:
         status = directory.lstat()
     except OSError:
@@ -444,11 +444,11 @@ _ENDS_WITHIN_S: Final = 10.0
 
 def _children() -> set[int]:
     """Of this process, whichever thread started them (proc_pid_task_tid_children(5))."""
-    found: set[int] = set()
+    pids: set[int] = set()
     for children in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):
-            found |= {int(pid) for pid in children.read_text().split()}
-    return found
+            pids |= {int(pid) for pid in children.read_text().split()}
+    return pids
 
 
 def _is_elsewhere(pid: int) -> bool:

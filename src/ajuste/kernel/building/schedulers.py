@@ -101,7 +101,7 @@ def require_loadable(schedulers: Sequence[OwnScheduler], options: Options, kerne
         )
 
 
-def schedulers_of(config: str, origin: SourceOrigin) -> tuple[str, ...]:
+def source_schedulers(config: str, origin: SourceOrigin) -> tuple[str, ...]:
     """Return the names of the schedulers to build with ``config``: all that the sources have."""
     if config != WITH_SCHEDULERS:
         return ()

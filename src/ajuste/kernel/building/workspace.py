@@ -13,7 +13,7 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from ajuste.kernel.building.built import LINK, PROGRAM, Manifest, SourceOrigin, digest_of, list_files
+from ajuste.kernel.building.built import LINK, PROGRAM, Manifest, SourceOrigin, digest_texts, list_files
 from ajuste.machine.files import locked, read_kept, replace_file, sealed, sha256_of, unsealed
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
@@ -42,7 +42,7 @@ class Edit:
     def mark(self) -> str:
         """As an entry of a manifest."""
         assert self.content is not None
-        return f"{PROGRAM if self.program else 'f'}:patched:{digest_of([self.content.decode('latin-1')])}"
+        return f"{PROGRAM if self.program else 'f'}:patched:{digest_texts([self.content.decode('latin-1')])}"
 
 
 Edits = Mapping[str, Edit]
@@ -143,7 +143,7 @@ class Workspace:
         if marker.exists():
             _remove_unfinished(self.objects)
             unsettle(self.objects)
-        if damage := damage_of(self.objects):
+        if damage := find_damage(self.objects):
             say(f"the objects of an earlier build are damaged ({damage}): building all again")
             shutil.rmtree(self.objects)
             self.objects.mkdir()
@@ -173,7 +173,7 @@ def unsettle(objects: Path) -> None:
     (objects / _UNSETTLED).touch()
 
 
-def damage_of(objects: Path) -> str | None:
+def find_damage(objects: Path) -> str | None:
     """What of ``objects`` is not as it was when they were recorded, in words, or None. Where they are unsettled, only
     files of the same size and time are compared.
     """
@@ -250,7 +250,7 @@ def _refuse_detours(manifest: Manifest) -> None:
 @contextmanager
 def workspace(origin: SourceOrigin, home: Home, say: Say) -> Iterator[Workspace]:
     """The tree for all versions and variants of an origin, to be used by nobody else meanwhile."""
-    directory = home.cache / "build" / digest_of([origin.place])[:16]
+    directory = home.cache / "build" / digest_texts([origin.place])[:16]
     with locked(directory / "lock", waiting=lambda: say(f"waiting for another ajuste that is building {origin.title}")):
         for part in ("source", "objects"):
             (directory / part).mkdir(exist_ok=True)

@@ -55,7 +55,7 @@ class Varied:
 
 @dataclass(frozen=True)
 class Factors:
-    """``tables`` are the study's factors with the ``options`` of each; ``kernel`` is the guest's, if it is no factor."""
+    """``tables`` are the study's factors with the ``options`` of each; ``kernel`` is the guest's, unless a factor."""
 
     tables: tuple[dict[str, Any], ...]
     options: tuple[str, ...]
