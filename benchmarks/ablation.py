@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from ajuste.analysis.ablation import Lines, Rates, effects_from_values
-from ajuste.design.combinations import name_of, of_block, subsets
+from ajuste.design.combinations import of_block, subset_name, subsets
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import LineEffect
 from benchmarks.comparison import Comparison
@@ -23,7 +23,7 @@ CONFIDENCE: Final = 0.95
 
 METRIC: Final = Metric(name="time", title="time", what="", unit="s", direction="lower")
 NAMES: Final = tuple(f"line-{number}" for number in range(LINES))
-PROFILE: Final = Lines({name: {} for name in NAMES}, [name_of(one, NAMES) for one in subsets(LINES)])
+PROFILE: Final = Lines({name: {} for name in NAMES}, [subset_name(one, NAMES) for one in subsets(LINES)])
 
 
 HELD: Final = np.array(

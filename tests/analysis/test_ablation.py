@@ -12,7 +12,7 @@ import pytest
 from ajuste.analysis.ablation import Lines, Rates, ablation, block_sums, effects_from_values
 from ajuste.analysis.answer import lines_answer
 from ajuste.analysis.sequence import mean_interval
-from ajuste.design.combinations import Subset, name_of, of_block, order_of, subsets
+from ajuste.design.combinations import Subset, block_order, of_block, subset_name, subsets
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import LineEffect
@@ -27,7 +27,9 @@ def names(lines: int) -> tuple[str, ...]:
 
 
 def profile(lines: int) -> Lines:
-    return Lines({name: {name: "1"} for name in names(lines)}, [name_of(one, names(lines)) for one in subsets(lines)])
+    return Lines(
+        {name: {name: "1"} for name in names(lines)}, [subset_name(one, names(lines)) for one in subsets(lines)]
+    )
 
 
 def by_definition(game: Game, lines: int) -> list[float]:
@@ -172,7 +174,7 @@ def test_blocks_that_lack_something_are_left_out_of_what_needs_it_only() -> None
     measured = values(additive(line1=-0.1), 8, 6)
     measured[subsets(8).index(frozenset({2})), 0] = np.nan
     sums = block_sums(measured, range(6), 8)
-    order = order_of(8, 0)
+    order = block_order(8, 0)
     shares = 5 if 2 in (order[0], order[-1]) else 6
     assert [sums[kind].shape[1] for kind in ("share", "alone", "last", "between")] == [shares, 5, 6, 5]
 

@@ -9,7 +9,7 @@ import pytest
 from ajuste.analysis import record
 from ajuste.analysis.record import select_points, tally
 from ajuste.model.measurements import measurements
-from ajuste.model.results import Point, tally_of
+from ajuste.model.results import Point, tally_points
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_few_trials_are_all_told_and_counted_alike(many: Any) -> None:
     assert [(one.block, one.configuration, one.metrics) for one in sorted(told, key=by_name)] == [
         (block, name, {"elapsed": float(block + base)}) for block in range(20) for name, base in (("a", 0), ("b", 20))
     ]
-    assert tally(columns) == tally_of(told)
+    assert tally(columns) == tally_points(told)
     assert tally(columns).reasons == {"reason 3": 1, "reason 25": 1}
 
 

@@ -22,7 +22,7 @@ from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.analysis.sequence import fewest, mean_interval
 from ajuste.analysis.signs import blind_spot
 from ajuste.analysis.verdict import effect_fields, more_blocks, verdict_reason, verdict_word
-from ajuste.design.combinations import ORDERS, Subset, is_exact, of_block, order_of, subsets, way
+from ajuste.design.combinations import ORDERS, Subset, block_order, is_exact, of_block, subsets, way
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.verdict import Bounds, LineEffect, Role, Word
 from ajuste.model.wording import change, percent
@@ -89,7 +89,7 @@ def weights(lines: int, block: int) -> tuple[NDArray[np.int64], Mapping[Kind, We
     if is_exact(lines):
         _exactly(rows["share"], lines, place)
         return np.array([every[subset] for subset in held]), rows
-    order = order_of(lines, block)
+    order = block_order(lines, block)
     for direction in (order, order[::-1]):
         for line, (before, after) in zip(direction, pairwise(way(direction)), strict=True):
             _step(rows["share"][line], place, before, after, 0.5)

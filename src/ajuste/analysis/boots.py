@@ -244,7 +244,7 @@ def boot_findings(resolved: ResolvedStudy, measured: Measurements, kept: KeptBoo
 
 def _values(measured: Measurements, metric: Metric, kept: KeptBoots) -> list[BootValue]:
     """Return the values of clean trials."""
-    column, boots = measured.metrics.get(metric.column), kept.boot_of()
+    column, boots = measured.metrics.get(metric.column), kept.boot_by_trial()
     if column is None:
         return []
     samples = []

@@ -91,7 +91,7 @@ def conditions_for(
     for tunables in tunables_by_factor(resolved, catalogue).values():
         for tunable in tunables:
             for condition in catalogue.conditions_of(tunable):
-                yield condition, condition.figures_of(tunable.chosen)
+                yield condition, condition.fill_figures(tunable.chosen)
 
 
 def factors_without_chance(
@@ -151,7 +151,7 @@ def _is_unmet(condition: RelevanceCondition, tunable: Tunable, activity: Activit
     text = activity.files.get(condition.file)
     if text is not None and condition.file not in written and not re.search(condition.holds, text, re.MULTILINE):
         return True
-    groups = condition.figures_of(tunable.chosen)
+    groups = condition.fill_figures(tunable.chosen)
     return any(_is_still(group, condition, activity, written) for group in groups)
 
 

@@ -51,7 +51,7 @@ def orders(lines: int) -> tuple[tuple[int, ...], ...]:
     return tuple(all_orders)
 
 
-def order_of(lines: int, block: int) -> tuple[int, ...]:
+def block_order(lines: int, block: int) -> tuple[int, ...]:
     """The order of a block."""
     return orders(lines)[block % ORDERS]
 
@@ -73,7 +73,7 @@ def of_block(lines: int, block: int) -> tuple[Subset, ...]:
     """Return what a block holds, each once."""
     if is_exact(lines):
         return subsets(lines)
-    order = order_of(lines, block)
+    order = block_order(lines, block)
     return tuple(dict.fromkeys((*principal(lines), *way(order), *way(order[::-1]))))
 
 
@@ -87,7 +87,7 @@ def subsets(lines: int) -> tuple[Subset, ...]:
     return tuple(dict.fromkeys((*principal(lines), *ways)))
 
 
-def name_of(subset: Subset, names: Sequence[str]) -> str:
+def subset_name(subset: Subset, names: Sequence[str]) -> str:
     """Return a subset's name for people."""
     if not subset:
         return "nothing of it"

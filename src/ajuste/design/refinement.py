@@ -146,7 +146,7 @@ class Grid:
         return math.ceil(math.sqrt(len(self.names)))
 
 
-def grid_of(factors: Sequence[Factor], configurations: Sequence[Configuration]) -> Grid:
+def build_grid(factors: Sequence[Factor], configurations: Sequence[Configuration]) -> Grid:
     """The grid of all combinations of levels, in the order of ``configurations``."""
     varied = [factor for factor in factors if len(factor.levels) > 1]
     places = {(f.name, level): place for f in varied for place, level in enumerate(f.levels)}
@@ -225,14 +225,14 @@ def _need(known: PosteriorSurface, sampled: SampledPoint) -> Array:
 
 def surface_over(grid: Grid, sampled: SampledPoint) -> PosteriorSurface:
     """The surface of one metric, in differences from the baseline, through what was measured of it."""
-    rows, means = _means(grid, sampled)
+    rows, averages = _measured_points(grid, sampled)
     counts = np.array([len(sampled.values.get(name, ())) for name in grid.names])
     noise = _noise(grid, sampled)[rows] / np.maximum(counts[rows], 1)
     noise[rows == grid.names.index(grid.baseline)] = 0.0
-    return surface(grid.points, rows, means, noise)
+    return surface(grid.points, rows, averages, noise)
 
 
-def _means(grid: Grid, sampled: SampledPoint) -> tuple[NDArray[np.int64], Array]:
+def _measured_points(grid: Grid, sampled: SampledPoint) -> tuple[NDArray[np.int64], Array]:
     """The points that were measured, the baseline (0 by definition) among them, and the mean at each."""
     surface_points = [
         (row, 0.0 if name == grid.baseline else float(np.mean(sampled.values[name])))

@@ -15,7 +15,7 @@ from typing import Final
 from debian.debian_support import Version
 from pydantic import TypeAdapter, ValidationError
 
-from ajuste.machine.files import read_kept, sha256_of
+from ajuste.machine.files import file_sha256, read_kept
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
@@ -170,7 +170,7 @@ def put_in_place(entry: Path, place: Path, aside: Path) -> None:
 def _digest(file: Path) -> str:
     if file.is_symlink():
         return hashlib.sha256(os.fsencode(file.readlink())).hexdigest()
-    return sha256_of(file)
+    return file_sha256(file)
 
 
 # Disk space: asked for before anything is fetched.

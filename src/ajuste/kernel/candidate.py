@@ -19,7 +19,7 @@ from ajuste.kernel.archive.archive import Archive
 from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.cache import require_space, write_record
 from ajuste.kernel.spec import KernelSeries, KernelSource
-from ajuste.machine.files import sha256_of
+from ajuste.machine.files import file_sha256
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.model.wording import Say
@@ -160,7 +160,7 @@ def arrange(tree: Path, candidate: Candidate, into: Path) -> KernelImage:
         modules=Path("lib/modules") / release,
         config=Path("config") if config else None,
         package=str(candidate.packages[0]),
-        sha256=sha256_of(into / "vmlinuz"),
+        sha256=file_sha256(into / "vmlinuz"),
     )
     write_record(into, described)
     return described

@@ -23,7 +23,7 @@ from ajuste.kernel.spec import (
     parse_spec,
 )
 from ajuste.machine.cache import KERNELS, make_room
-from ajuste.machine.files import hold, locked, sha256_of
+from ajuste.machine.files import file_sha256, hold, locked
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
@@ -183,7 +183,7 @@ def _open_file(spec: str, wanted: KernelFile) -> KernelImage:
         vmlinuz=vmlinuz,
         modules=_modules_directory(spec, wanted.modules, release) if wanted.modules else None,
         config=config if config.is_file() else None,
-        sha256=sha256_of(vmlinuz),
+        sha256=file_sha256(vmlinuz),
     )
 
 

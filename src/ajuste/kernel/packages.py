@@ -22,7 +22,7 @@ from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.cache import require_space
 from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.spec import kernel_sources, package_source
-from ajuste.machine.files import make_directory, sha256_of
+from ajuste.machine.files import file_sha256, make_directory
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, RunError, did_you_mean, nearest_names
@@ -303,7 +303,7 @@ def download_packages(chosen: ChosenPackages, home: Home, say: Say) -> list[Path
     make_directory(root)
     for package in chosen.packages:
         file = package_file(home, package.sha256)
-        if file.is_file() and sha256_of(file) != package.sha256:
+        if file.is_file() and file_sha256(file) != package.sha256:
             say(f"the cached package {package} is damaged: fetching it again")
             file.unlink()
     missing = chosen.missing(home)

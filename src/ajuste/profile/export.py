@@ -107,7 +107,7 @@ def on_or_off(value: str) -> str:
     return _ON.get(value, value)
 
 
-def sysctl_of(setting: ExportSetting) -> str | None:
+def setting_sysctl(setting: ExportSetting) -> str | None:
     """Return the name of a setting that is a sysctl."""
     return sysctl_name(setting.location.path) if isinstance(setting.location, FileLocation) else None
 

@@ -120,7 +120,7 @@ def _boot_row(one: KeptBoot) -> Row:
 
 def _plot(results: Results, found: BootFindings, metric: Metric, labels: Labels, name: str) -> Plot | None:
     """Every clean trial by its boot."""
-    boots = found.kept.boot_of()
+    boots = found.kept.boot_by_trial()
     placed = [(boot, trial) for trial in results.trials if (boot := _boot(trial, metric, boots)) is not None]
     if not placed:
         return None

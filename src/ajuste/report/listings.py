@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from pydantic import ValidationError
 
 from ajuste.model.base import BaseModel
-from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS, DifferingOption, KernelOptions, Proof, Shown
+from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS, DifferingOption, KernelOptions, Proof, ShownFeature
 from ajuste.model.metric import Metric
 from ajuste.model.results import Prediction, Results, ThreeSigma
 from ajuste.model.verdict import AcrossMachines, Agreement, MachineEffect, Verdict
@@ -297,15 +297,15 @@ def proofs_section(results: Results) -> Section | None:
     return _section(title, table, _PROOFS_LEAD, "", Folded("Evidence", evidence), depth="detail")
 
 
-def _proved(shown: Shown) -> Row:
+def _proved(shown: ShownFeature) -> Row:
     return Row(tuple(map(visible_line, (shown.feature, shown.claim, shown.state, _options_in_words(shown)))))
 
 
-def _evidence(shown: Shown) -> Fact:
+def _evidence(shown: ShownFeature) -> Fact:
     return Fact(shown.feature, shown.state, items=tuple(f"{sight.what}: {sight.found}" for sight in shown.evidence))
 
 
-def _options_in_words(shown: Shown) -> str:
+def _options_in_words(shown: ShownFeature) -> str:
     """``NUMA=y, ACPI_NUMA=y``."""
     return ", ".join(f"{name.removeprefix('CONFIG_')}={value}" for name, value in shown.options.items())
 

@@ -25,7 +25,7 @@ from ajuste.analysis.relevance import (
 )
 from ajuste.catalogue.loader import Catalogue, figure_sources
 from ajuste.executor.executor import TrialRequest
-from ajuste.machine.activity import facts_here, read_figures, texts_of
+from ajuste.machine.activity import facts_here, read_figures, read_texts
 from ajuste.machine.inventory.source import InventorySource
 from ajuste.model.error import AjusteError
 from ajuste.model.event import Exited, Failed, Sample
@@ -98,7 +98,7 @@ class HostObserver(ActivityObserver):
 
     def standing(self) -> Activity:
         levels = {name: value for name, value in self._read().items() if is_level(name)}
-        return Activity(levels, facts=facts_here(self._source), files=texts_of(self.files, self._source))
+        return Activity(levels, facts=facts_here(self._source), files=read_texts(self.files, self._source))
 
     def begin(self) -> None:
         self._before = self._read()
@@ -107,7 +107,7 @@ class HostObserver(ActivityObserver):
     def end(self, executors: Executors) -> tuple[NoChance, ...]:
         moved = difference(self._before, self._read())
         seconds = time.monotonic() - self._began
-        activity = Activity(moved, seconds, facts_here(self._source), texts_of(self.files, self._source))
+        activity = Activity(moved, seconds, facts_here(self._source), read_texts(self.files, self._source))
         return factors_without_chance(
             self.resolved, self.catalogue, activity, where="by the kernel's counters in the first block"
         )

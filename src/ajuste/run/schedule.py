@@ -14,7 +14,7 @@ from typing import Protocol
 from ajuste.analysis.pairs import clean_trials, given_up, sampled
 from ajuste.analysis.results import findings, mean_precisions
 from ajuste.design.blocks import block, members
-from ajuste.design.refinement import KnownSurface, grid_of, known
+from ajuste.design.refinement import KnownSurface, build_grid, known
 from ajuste.design.search.goal import Standing
 from ajuste.design.stopping import (
     Mean,
@@ -317,7 +317,7 @@ class RefinedSchedule(FixedSchedule):
     follows_from_trials = True
 
     def __init__(self, study: ResolvedStudy, history: TrialHistory) -> None:
-        self._grid = grid_of(study.factors, [one.configuration for one in study.configurations])
+        self._grid = build_grid(study.factors, [one.configuration for one in study.configurations])
         self._known: dict[int, KnownSurface] = {}
         super().__init__(study, history)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
-from ajuste.design.combinations import combination_count, combinations, name_of
+from ajuste.design.combinations import combination_count, combinations, subset_name
 from ajuste.model.boot import boot_state, is_boot_name
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
@@ -260,7 +260,7 @@ def _name(study: Study, knobs: Knobs, kernel: str, levels: tuple[str, ...]) -> s
     ]
     if study.design.combine == "ablation":
         there = frozenset(place for place, (table, level) in enumerate(varied) if level != table.baseline_level)
-        return name_of(there, [table.name for table, _ in varied])
+        return subset_name(there, [table.name for table, _ in varied])
     return " ".join(_level_name(table, knobs.get(table.name, {}).get(kernel), level) for table, level in varied)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.combinations import combinations, spaced
-from ajuste.design.search.goal import Search, constrained_metric, goal_of, split_objective
+from ajuste.design.search.goal import Search, constrained_metric, resolve_goal, split_objective
 from ajuste.model.error import RequestError
 from ajuste.study.factors import factor_numbers, factor_span
 from ajuste.study.measures import find_metric
@@ -40,7 +40,7 @@ def searched_study(study: Study, search: Search, catalogue: Catalogue) -> Study:
         *(constrained_metric(text) for text in search.constraints),
     ]
     metrics = tuple(dict.fromkeys(named))
-    goal_of(search, [find_metric(name, study, catalogue) for name in metrics])
+    resolve_goal(search, [find_metric(name, study, catalogue) for name in metrics])
     before = study.analysis.metrics
     described = study.analysis.describe
     if described is not None:
@@ -77,6 +77,6 @@ def first_study(study_resolver: Resolver, search: Search) -> ResolvedStudy:
     """
     levels = combinations(study_resolver.factors, "one-at-a-time")
     resolved = study_resolver.build_study(tuple(map(study_resolver.configuration, levels)))
-    goal = {metric.name: metric for metric in goal_of(search, resolved.deciding).objectives}
+    goal = {metric.name: metric for metric in resolve_goal(search, resolved.deciding).objectives}
     deciding = tuple(goal.get(metric.name, metric) for metric in resolved.deciding)
     return resolved.model_copy(update={"search": search, "deciding": deciding})

@@ -19,8 +19,8 @@ from ajuste.analysis.search.phases import expected_map, finalists, importances
 from ajuste.analysis.sequence import with_quantile_columns, with_quantiles
 from ajuste.analysis.summary import measured
 from ajuste.analysis.verdict import family, judge
-from ajuste.design.search.goal import Goal, Search, goal_of
-from ajuste.design.search.sampler import Space, Tried, space_of
+from ajuste.design.search.goal import Goal, Search, resolve_goal
+from ajuste.design.search.sampler import Space, Tried, build_space
 from ajuste.design.search.samplers import TITLES
 from ajuste.design.search.surrogate import Surrogate
 from ajuste.design.stopping import Why
@@ -52,11 +52,11 @@ class SearchState:
 
     @cached_property
     def goal(self) -> Goal:
-        return goal_of(self.search, self.resolved.deciding)
+        return resolve_goal(self.search, self.resolved.deciding)
 
     @cached_property
     def space(self) -> Space:
-        return space_of(self.resolved.factors)
+        return build_space(self.resolved.factors)
 
     @cached_property
     def asked(self) -> dict[str, Suggestion]:
@@ -76,7 +76,7 @@ class SearchState:
 
     def _find_name(self, levels: Mapping[str, str]) -> str | None:
         """Return the name of a suggestion of any phase by its levels."""
-        point = self.space.point_of(levels)
+        point = self.space.find_point(levels)
         return next((name for name, suggestion in self.asked.items() if suggestion.point == point), None)
 
     @cached_property

@@ -81,7 +81,7 @@ def constrained_metric(text: str) -> str:
     return _split(text)[0]
 
 
-def goal_of(search: Search, metrics: Sequence[Metric]) -> Goal:
+def resolve_goal(search: Search, metrics: Sequence[Metric]) -> Goal:
     """Return the goal of ``search`` in terms of ``metrics``, which have all that it names. Raises RequestError."""
     known = {metric.name: metric for metric in metrics}
     objectives = []

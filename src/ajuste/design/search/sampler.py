@@ -41,7 +41,7 @@ class SearchAxis:
         """Return the number of columns that the axis takes in a row."""
         return len(self.levels) if self.scale == "none" else 1
 
-    def columns_of(self, level: str) -> tuple[float, ...]:
+    def coordinates(self, level: str) -> tuple[float, ...]:
         """Return where ``level`` lies; a kernel may have made it of another, between two of ``levels`` or beyond."""
         if self.scale == "none":
             return tuple(float(level == choice) for choice in self.levels)
@@ -69,11 +69,11 @@ class Space:
         """Return the number of points."""
         return math.prod(len(axis.levels) for axis in self.axes)
 
-    def levels_of(self, point: Point) -> dict[str, str]:
+    def point_levels(self, point: Point) -> dict[str, str]:
         """The level of each factor that varies."""
         return {axis.name: axis.levels[place] for axis, place in zip(self.axes, point, strict=True)}
 
-    def point_of(self, levels: Mapping[str, str]) -> Point | None:
+    def find_point(self, levels: Mapping[str, str]) -> Point | None:
         """The point with these levels, however they are written; ``None`` where there is none."""
         places = []
         for axis in self.axes:
@@ -85,11 +85,11 @@ class Space:
 
     def row(self, levels: dict[str, str]) -> Row:
         """Return the row of a configuration with these levels (as they were read back)."""
-        return tuple(number for axis in self.axes for number in axis.columns_of(levels[axis.name]))
+        return tuple(number for axis in self.axes for number in axis.coordinates(levels[axis.name]))
 
     def rows(self, points: Iterable[Point]) -> NDArray[np.float64]:
         """A line for each point."""
-        tables = [np.array([axis.columns_of(level) for level in axis.levels]) for axis in self.axes]
+        tables = [np.array([axis.coordinates(level) for level in axis.levels]) for axis in self.axes]
         places = np.array(list(points), np.int64).reshape(-1, len(self.axes))
         return np.hstack([table[places[:, column]] for column, table in enumerate(tables)])
 
@@ -125,7 +125,7 @@ class Space:
         return sorted(points)
 
 
-def space_of(factors: Sequence[Factor]) -> Space:
+def build_space(factors: Sequence[Factor]) -> Space:
     """The space of those of ``factors`` that have several levels."""
     varied = [factor for factor in factors if len(factor.levels) > 1]
     return Space(

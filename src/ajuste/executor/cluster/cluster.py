@@ -20,7 +20,7 @@ from ajuste.design.stopping import Pace, StoppingLimits, on_each
 from ajuste.executor.cluster.connection import LOOK_SECONDS, Absence, Connection, Ended
 from ajuste.executor.cluster.messages import Answer, HostJob, PackedGuest, Transcript, read_observations, run_plan
 from ajuste.executor.executor import LEFT_OUT, Begun, Executor, TrialDone, TrialRequest, Untrusted, now, side_by_side
-from ajuste.machine.inventory.inventory import Inventory, summary_of
+from ajuste.machine.inventory.inventory import Inventory, summarise
 from ajuste.model.base import first_problem
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.event import Hello
@@ -530,7 +530,7 @@ class BenchExecutor(Executor):
                 self._refuse(worker, answer, f"the study has different configurations there: {names}")
             else:
                 name = self._machine_name(answer)
-                self._known[name] = {**summary_of(inventory), "inventory": inventory.model_dump(mode="json")}
+                self._known[name] = {**summarise(inventory), "inventory": inventory.model_dump(mode="json")}
                 self._there[worker] = _Machine(name, worker, answer.identity, resolved)
 
     def _machine_name(self, answer: Answer) -> str:

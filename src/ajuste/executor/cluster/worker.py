@@ -47,7 +47,7 @@ from ajuste.executor.host.prepared import prepared_for, require_possible
 from ajuste.kernel.cache import keeping_in, require_space
 from ajuste.kernel.spec import kernel_kind
 from ajuste.machine.cache import CLUSTER, make_room
-from ajuste.machine.files import make_directory, replace_file, sha256_of
+from ajuste.machine.files import file_sha256, make_directory, replace_file
 from ajuste.machine.home import AGENT, Home, find_program, home, native_program
 from ajuste.machine.installation import ajuste_version
 from ajuste.machine.inventory.inventory import take_inventory
@@ -241,7 +241,7 @@ class BlobCache:
         """Return the file, or None; remove one that was damaged."""
         path = self._root / digest
         try:
-            if sha256_of(path) == digest:
+            if file_sha256(path) == digest:
                 path.touch()
                 return path
         except FileNotFoundError:
@@ -439,7 +439,7 @@ class Bench:
             job = HostJob.model_validate_json(text)
             if job.ajuste != ajuste_version():
                 return answer(refusal=f"it has Ajuste {ajuste_version()} instead of {job.ajuste}")
-            if job.agent != sha256_of(native_program(AGENT)):
+            if job.agent != file_sha256(native_program(AGENT)):
                 return answer(refusal="its agent was built from other sources than the coordinator's")
             resolved = self._resolved(job)
         except ValidationError:

@@ -22,7 +22,7 @@ from ajuste.executor.guest.tree import (
     write_archive,
 )
 from ajuste.kernel.spec import BUILT
-from ajuste.machine.files import sha256_of
+from ajuste.machine.files import file_sha256
 from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, is_library, native_program
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
@@ -87,7 +87,7 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
             # Linux unpacks one archive after the other.
             with root.path.open("rb") as content:
                 shutil.copyfileobj(content, archive, 1 << 20)
-    return Initramfs(path=out, sha256=sha256_of(out), size_bytes=out.stat().st_size)
+    return Initramfs(path=out, sha256=file_sha256(out), size_bytes=out.stat().st_size)
 
 
 def _nowhere(_: str) -> None:
@@ -185,7 +185,7 @@ class GuestFiles(BaseModel):
     """``programs`` are absolute paths on this machine; the guest has them, with the libraries they need, at the same
     paths. ``study_files`` (name relative to ``/study`` → file of this machine) keep their execute permission.
     ``modules`` are names of kernel modules that are loaded, with those they need, before anything else is done; a name
-    may be followed by parameters: ``null_blk memory_backed=1 gb=1``. ``bundled_modules`` are modules of Ajuste's own, built
+    may be followed by parameters: ``null_blk memory_backed=1 gb=1``. ``bundled_modules`` are Ajuste's modules, built
     for the very kernel, as files ``NAME.ko`` of this machine; they are loaded after those.
     ``schedulers`` are names of BPF schedulers (sched_ext) that were built with the kernel. With ``services`` the guest
     has the program that starts and stops them.

@@ -37,7 +37,7 @@ from ajuste.model.decision import KINDS, Decisions, NamedDecisions
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.modelled import ModelledCache, ModelledMachine, OuterCache, Translations
-from ajuste.model.plan import distances_of
+from ajuste.model.plan import node_distances
 
 LARGEST_BYTES: Final = 64 << 20
 """As much is read of what the lens has written."""
@@ -111,7 +111,7 @@ def machine_text(machine: ModelledMachine, layout: GuestLayout) -> str:
             "l2_tlb": pages(machine.l2_tlb),
             "history_bits": machine.branches.history_bits if machine.branches else None,
             "nodes": [{"cpus": node.cpus, "memory_bytes": node.memory_mib << 20} for node in layout.nodes],
-            "distances": distances_of(layout.nodes),
+            "distances": node_distances(layout.nodes),
         }
     )
 

@@ -26,7 +26,7 @@ from qemu.qmp.protocol import Runstate
 
 from ajuste.catalogue.programs import install_hint
 from ajuste.executor.guest.qemu import Channels, GuestMachine, Lens, command_line
-from ajuste.machine.files import holding, sha256_of
+from ajuste.machine.files import file_sha256, holding
 from ajuste.machine.home import Home
 from ajuste.machine.session import MachineSession
 from ajuste.model.error import RequestError, RunError
@@ -53,7 +53,7 @@ def require_intact(checksums: Mapping[Path, str]) -> None:
     """Raise RunError where QEMU would read something else than what the run began with."""
     for file, sha256 in checksums.items():
         try:
-            intact = sha256_of(file) == sha256
+            intact = file_sha256(file) == sha256
         except OSError as error:
             raise RunError(f"cannot read {file}: {error.strerror}", hint=_AGAIN) from error
         if not intact:

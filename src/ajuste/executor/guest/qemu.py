@@ -21,7 +21,7 @@ from ajuste.machine.home import Home
 from ajuste.machine.session import boot_id
 from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
-from ajuste.model.plan import MemoryNode, nodes_in_words, problem_of
+from ajuste.model.plan import MemoryNode, find_problem, nodes_in_words
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, TurnUs
 from ajuste.model.topology import Topology
 from ajuste.model.wording import Say
@@ -398,7 +398,7 @@ class GuestLayout:
 def checked_layout(layout: GuestLayout, cpus: int) -> GuestLayout:
     """``layout``, if it is one of a machine with so many CPUs. Raises RequestError."""
     problem = layout.topology.problem_with(cpus, layout.nodes) if layout.topology else ""
-    if problem := problem or problem_of(layout.nodes, cpus, layout.memory_mib):
+    if problem := problem or find_problem(layout.nodes, cpus, layout.memory_mib):
         raise RequestError(problem)
     return layout
 

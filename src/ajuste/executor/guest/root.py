@@ -47,7 +47,7 @@ from ajuste.kernel.packages import (
     read_request,
 )
 from ajuste.machine.cache import PACKAGES, make_room
-from ajuste.machine.files import hold, holding, locked, read_kept, sha256_of
+from ajuste.machine.files import file_sha256, hold, holding, locked, read_kept
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RunError
@@ -111,7 +111,7 @@ def build_root(files: Sequence[Path], packages: tuple[PackageVersion, ...], rele
         write_in_order(made.entries(files), archive)
     return GuestRoot(
         path=out,
-        sha256=sha256_of(out),
+        sha256=file_sha256(out),
         size_bytes=out.stat().st_size,
         release=release,
         packages=packages,

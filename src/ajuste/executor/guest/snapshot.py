@@ -25,7 +25,7 @@ from ajuste.executor.guest.qemu import Channels, GuestMachine, command_line
 from ajuste.executor.stream import read_boot
 from ajuste.kernel.kconfig import read_config
 from ajuste.machine.cache import SNAPSHOTS, make_room
-from ajuste.machine.files import holding, make_directory, open_kept, replaced, sealed, sha256_of, unsealed
+from ajuste.machine.files import file_sha256, holding, make_directory, open_kept, replaced, sealed, unsealed
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, RunError
@@ -295,7 +295,7 @@ def snapshot_name(machine: GuestMachine, kernel_sha256: str, initramfs_sha256: s
     depends_on = [
         *command_line(by_content, _ANY_CHANNELS, restored=False),
         *(machine.emulator.version, binary.st_size, made),
-        *((sha256_of(machine.lens),) if machine.lens and machine.quantum_us else ()),
+        *((file_sha256(machine.lens),) if machine.lens and machine.quantum_us else ()),
         _FORMAT,
     ]
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()

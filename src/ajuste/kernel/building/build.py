@@ -69,7 +69,7 @@ from ajuste.kernel.spec import (
 )
 from ajuste.machine.cache import BUILT as BUILT_HERE
 from ajuste.machine.cache import OBJECTS, make_room
-from ajuste.machine.files import locked, make_directory, read_kept, sha256_of
+from ajuste.machine.files import file_sha256, locked, make_directory, read_kept
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage, KernelVersion
@@ -389,7 +389,7 @@ def _collect(
             modules=modules,
             config=Path("config"),
             schedulers=Path("schedulers") if schedulers else None,
-            sha256=sha256_of(entry / "vmlinuz"),
+            sha256=file_sha256(entry / "vmlinuz"),
         )
         (entry / PROVENANCE).write_text(provenance.model_dump_json(indent=2) + "\n", encoding="utf-8")
         write_record(entry, image)

@@ -14,7 +14,7 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from ajuste.kernel.building.built import LINK, PROGRAM, Manifest, SourceOrigin, digest_texts, list_files
-from ajuste.machine.files import locked, read_kept, replace_file, sealed, sha256_of, unsealed
+from ajuste.machine.files import file_sha256, locked, read_kept, replace_file, sealed, unsealed
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
 from ajuste.model.wording import Say
@@ -189,7 +189,7 @@ def find_damage(objects: Path) -> str | None:
             status = (objects / name).lstat()
             if unsettled and (status.st_size, status.st_mtime_ns) != (size_bytes, time_ns):
                 continue
-            if sha256_of(objects / name) != digest:
+            if file_sha256(objects / name) != digest:
                 return f"{name} changed after the build (its SHA-256 differs)"
         except OSError as error:
             if not unsettled:
@@ -201,7 +201,7 @@ def _record(objects: Path) -> None:
     record = {}
     for name, kind, status in list_files(objects):
         if kind != LINK and not name.startswith(".ajuste-"):
-            record[name] = (status.st_size, status.st_mtime_ns, sha256_of(objects / name))
+            record[name] = (status.st_size, status.st_mtime_ns, file_sha256(objects / name))
     temporary = objects / f"{_CHECKSUMS}.new"
     temporary.write_text(sealed(json.dumps(record)), encoding="utf-8")
     temporary.replace(objects / _CHECKSUMS)

@@ -26,9 +26,9 @@ from ajuste.machine.boot.files import (
     DIRECTORY,
     MARK,
     RESUMED,
-    content_of,
     delete_units,
     install_units,
+    read_content,
     remove_durably,
     require_lasting,
     require_room,
@@ -106,7 +106,7 @@ class BootPlan(ClosedModel):
         return tuple(BootEntry(i, kernel, state, self.experiment, self.words) for i, (state, kernel) in pairs)
 
 
-def entries_of(states: Sequence[BootState], machine: RebootableMachine) -> tuple[BootEntry, ...]:
+def plan_entries(states: Sequence[BootState], machine: RebootableMachine) -> tuple[BootEntry, ...]:
     """Return the entries of a plan to be. Raises RequestError for a kernel that is not installed."""
     kernels = [installed_kernel(state.kernel, machine.root) if state.kernel else machine.release for state in states]
     return tuple(
@@ -129,7 +129,7 @@ class BootSession:
     @classmethod
     def kept(cls, directory: Path, machine: RebootableMachine, step: Step = lambda _: None) -> BootSession | None:
         """Return the unfinished experiment, if any. Raises RunError where it cannot be read."""
-        content = content_of(directory / _STATE)
+        content = read_content(directory / _STATE)
         if content is None:
             return None
         try:
@@ -147,7 +147,7 @@ class BootSession:
         """Begin an experiment, whose needs were checked, on the disk. Raises OSError, RunError."""
         make_directory(directory)
         files = machine.loader(plan.loader).files
-        kept = {str(file): content_of(file) for file in files}
+        kept = {str(file): read_content(file) for file in files}
         originals = {name: None if text is None else base64.b64encode(text).decode() for name, text in kept.items()}
         plan = plan.model_copy(update={"originals": originals, "words": machine.command_line})
         session = cls(directory, plan, machine, step)
@@ -243,7 +243,7 @@ class BootSession:
 
     def _require_as_before(self) -> None:
         for name, before in self._originals.items():
-            if content_of(Path(name)) != before:
+            if read_content(Path(name)) != before:
                 raise RunError(
                     f"{name} is not as it was before the experiment",
                     hint=f"compare it with the copy in {self.directory / _STATE}, then run `ajuste restore` again",
@@ -268,7 +268,7 @@ class BootSession:
             if self.machine.mark == entry.mark:
                 up = {"kernel": self.machine.release, "command_line": " ".join(self.machine.command_line)}
                 up |= {"outcome": "up", "boot_id": boot_id, "came_up": _now()}
-            elif entry.mark.encode() in (content_of(self.directory / CAME_UP) or b""):
+            elif entry.mark.encode() in (read_content(self.directory / CAME_UP) or b""):
                 up = {"outcome": "cut"}
             elif self.plan.armed:
                 up = {"outcome": "down"}
@@ -292,7 +292,7 @@ def remove_units(machine: RebootableMachine) -> None:
 
 def last_boots(directory: Path) -> KeptBoots | None:
     """Return the boots of the last experiment that ended."""
-    content = content_of(directory / _LAST)
+    content = read_content(directory / _LAST)
     return None if content is None else KeptBoots.model_validate_json(content)
 
 

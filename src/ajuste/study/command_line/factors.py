@@ -233,7 +233,7 @@ def _level_words(table: dict[str, Any]) -> list[str]:
 
 def ablation_document(document: Mapping[str, Any], placed: Placed) -> dict[str, Any]:
     """The study ``document`` of a command line with the lines of a profile as what is varied."""
-    from ajuste.profile.placing import notes_of  # only ablations have lines
+    from ajuste.profile.placing import profile_notes  # only ablations have lines
 
     profile_levels(placed)
     fixed = [table for table in document["factor"] if len(table.get("levels", ())) == 1]
@@ -242,7 +242,7 @@ def ablation_document(document: Mapping[str, Any], placed: Placed) -> dict[str, 
         **document,
         "title": _title(placed, what),
         "question": _question(placed, what),
-        "notes": list(notes_of([placed])),
+        "notes": list(profile_notes([placed])),
         "factor": [*fixed, *line_tables(placed)],
         "design": {**document["design"], "combine": "ablation"},
     }
@@ -252,7 +252,7 @@ def ablation_study(study: Study, placed: Placed) -> Study:
     """The workload, target, metrics and budget of ``study`` with the lines of a profile as what is varied. What was
     varied is at its baseline, as far as the profile does not set it.
     """
-    from ajuste.profile.placing import notes_of  # as above
+    from ajuste.profile.placing import profile_notes  # as above
 
     sets = profile_levels(placed)
     fixed = [_at_baseline(factor) for factor in study.factors if not set(names_set(factor)) & set(sets)]
@@ -265,7 +265,7 @@ def ablation_study(study: Study, placed: Placed) -> Study:
             "name": f"{study.name[:72]}-ablate",
             "title": _title(placed, what),
             "question": _question(placed, what),
-            "notes": notes_of([placed]),
+            "notes": profile_notes([placed]),
             "factors": (*fixed, *lines),
             "design": design,
             "analysis": analysis,

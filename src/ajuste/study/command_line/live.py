@@ -14,7 +14,7 @@ from ajuste.model.live import Guard, GuardSign, LiveDesign, LiveMetric, Switchba
 from ajuste.model.wording import listed
 from ajuste.outputs.base import ParseError, amount
 from ajuste.study.command_line.job import read_metric
-from ajuste.study.command_line.request import Request, seconds, share, wrong
+from ajuste.study.command_line.request import ComparisonOptions, Request, seconds, share, wrong
 from ajuste.study.command_line.study import adhoc_study
 from ajuste.study.job import PatternTable
 from ajuste.study.measures import custom_metric
@@ -33,7 +33,7 @@ _DIRECTIONS: Final = frozenset({"lower", "higher", "none"})
 
 
 @dataclass(frozen=True)
-class LiveRequest:
+class LiveRequest(ComparisonOptions):
     """Each field is the option of that name, as it was given."""
 
     set: tuple[str, ...]
@@ -47,12 +47,6 @@ class LiveRequest:
     order: str = "random"
     max_load: float | None = None
     max_pressure: str | None = None
-    baseline: tuple[str, ...] = ()
-    one_at_a_time: bool = False
-    min_effect: str | None = None
-    confidence: str | None = None
-    seed: int | None = None
-    name: str | None = None
 
 
 def live_design(request: LiveRequest) -> LiveDesign:

@@ -21,8 +21,20 @@ PACKAGE_HINT: Final = "search for packages at https://packages.debian.org"
 TOPOLOGY_HINT: Final = "give numbers such as --topology sockets=2,cores=4,threads=2; cores are those of a socket"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ComparisonOptions:
+    """What every comparison asks: each field is the option of that name, as it was given."""
+
+    baseline: tuple[str, ...] = ()
+    one_at_a_time: bool = False
+    min_effect: str | None = None
+    confidence: str | None = None
+    seed: int | None = None
+    name: str | None = None
+
+
 @dataclass(frozen=True)
-class Request:
+class Request(ComparisonOptions):
     """``commands`` are those between the ``--``; every other field is the option of that name, as it was given.
     ``source_options`` are the options that were given instead of ``--kernel``, if any.
     """
@@ -45,9 +57,7 @@ class Request:
     memory: str | None = None
     machine: str | None = None
     topology: str | None = None
-    one_at_a_time: bool = False
     screen: bool = False
-    baseline: tuple[str, ...] = ()
     background: tuple[str, ...] = ()
     service: tuple[str, ...] = ()
     ready: tuple[str, ...] = ()
@@ -57,15 +67,11 @@ class Request:
     file: tuple[str, ...] = ()
     package: tuple[str, ...] = ()
     metric: tuple[str, ...] = ()
-    min_effect: str | None = None
     precision: str | None = None
-    confidence: str | None = None
     max_time: str | None = None
     blocks: str | None = None
     warm_up: int | None = None
     timeout: str | None = None
-    seed: int | None = None
-    name: str | None = None
     as_root: bool = False
     ignore_failure: bool = False
     keep_output: bool = False

@@ -82,9 +82,9 @@ def adhoc_document(
         "budget": _budget(request, compared=bool(varied.tables), options=options),
     }
     if profiles:
-        from ajuste.profile.placing import notes_of  # few comparisons have profiles
+        from ajuste.profile.placing import profile_notes  # few comparisons have profiles
 
-        document["notes"] = list(notes_of(profiles))
+        document["notes"] = list(profile_notes(profiles))
     if request.name is not None:
         options["name",] = f"--name {request.name}"
     return document, CommandLine(options)
