@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, Final, get_args
 
 import ajuste.run.live.sources
-from ajuste.analysis.atlas import shipped_atlas
+from ajuste.analysis.transfer import shipped_atlas
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.transfer import atlas_report
 from ajuste.model.base import package_modules

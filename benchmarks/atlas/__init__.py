@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from ajuste.analysis.atlas import Atlas, agreement, merge_atlases, shipped_atlas
+from ajuste.analysis.transfer import Atlas, agreement, merge_atlases, shipped_atlas
 from benchmarks.comparison import Comparison
 from benchmarks.place import share_fetched
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from scipy.stats import spearmanr
 
-from ajuste.analysis.atlas import Atlas, AtlasQuestion, agreements, merge_atlases, question_kind
-from ajuste.analysis.transfer import transfer
+from ajuste.analysis.transfer import Atlas, AtlasQuestion, agreements, merge_atlases, question_kind, transfer
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.transfer import transfer_report
 from ajuste.machine.home import home

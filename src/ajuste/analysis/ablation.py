@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
-from ajuste.analysis.pairs import Clean, Trials, clean_trials
+from ajuste.analysis.pairs import Trials, clean_trials
 from ajuste.analysis.sequence import fewest, mean_interval
 from ajuste.analysis.signs import blind_spot
 from ajuste.analysis.verdict import effect_fields, more_blocks, verdict_reason, verdict_word
@@ -72,10 +72,7 @@ class Rates:
 
 @cache
 def weights(lines: int, block: int) -> tuple[NDArray[np.int64], Mapping[Kind, Weights]]:
-    """Return the places among ``subsets(lines)`` of a block's configurations, and their weights.
-
-    For each kind of figure there is a row of weights for each line.
-    """
+    """Return the places among ``subsets(lines)`` of a block's configurations, and each line's weights by figure."""
     every = {subset: place for place, subset in enumerate(subsets(lines))}
     held = of_block(lines, block)
     place = {subset: column for column, subset in enumerate(held)}
@@ -97,7 +94,6 @@ def weights(lines: int, block: int) -> tuple[NDArray[np.int64], Mapping[Kind, We
 
 
 def _step(row: Weights, place: Mapping[Subset, int], before: Subset, after: Subset, weight: float = 1.0) -> None:
-    """Add the difference that a line makes to ``before``."""
     row[place[after]] += weight
     row[place[before]] -= weight
 
@@ -130,10 +126,7 @@ def block_sums(values: Weights, blocks: Sequence[int], lines: int) -> Mapping[Ki
 
 @dataclass(frozen=True)
 class _Table:
-    """The values of one metric by subset and block, as logarithms if ``ratio``.
-
-    ``rounding`` is the variance of a value from its resolution alone.
-    """
+    """One metric by subset and block, as logarithms if ``ratio``. ``rounding`` is the variance from its resolution."""
 
     values: Weights
     blocks: Sequence[int]
@@ -160,10 +153,12 @@ def ablation(
 ) -> tuple[LineEffect, ...]:
     """Return the effects of the whole and of each line on each of ``metrics``; may be looked at after every block."""
     clean = clean_trials(trials)
+    rows = np.stack([clean.places(name) for name in lines.configurations])
     rates = Rates(len(lines.names), len(metrics), confidence)
     findings: list[LineEffect] = []
     for metric in metrics:
-        values = _values(clean, lines, metric)
+        column = clean.measured.metrics.get(metric.name)
+        values = np.full(rows.shape, np.nan) if column is None else np.where(rows >= 0, column[rows], np.nan)
         findings += effects_from_values(lines, values, clean.blocks.tolist(), metric, rates, smallest_effect)
     return tuple(findings)
 
@@ -171,21 +166,11 @@ def ablation(
 def effects_from_values(
     lines: Lines, values: Weights, blocks: Sequence[int], metric: Metric, rates: Rates, smallest_effect: float
 ) -> list[LineEffect]:
-    """Return the same from the values themselves.
-
-    These have a row for each of ``lines.configurations`` and a column for each of ``blocks``; NaN where there is none.
-    """
+    """Return the same from ``values``: a row for each of ``lines.configurations``, a column for each of ``blocks``."""
     return _of_metric(lines, _table(values, blocks, metric), metric, rates, smallest_effect)
 
 
-def _values(clean: Clean, lines: Lines, metric: Metric) -> Weights:
-    column = clean.measured.metrics.get(metric.name)
-    rows = np.stack([clean.places(name) for name in lines.configurations])
-    return np.full(rows.shape, np.nan) if column is None else np.where(rows >= 0, column[rows], np.nan)
-
-
 def _table(values: Weights, blocks: Sequence[int], metric: Metric) -> _Table | None:
-    """``None`` where nothing was measured of the baseline."""
     if not values.size or np.all(np.isnan(values[0])):
         return None
     baseline_mean = float(np.nanmean(values[0]))
@@ -223,9 +208,7 @@ def _whole(table: _Table | None) -> Weights:
 
 
 def _effect(table: _Table, metric: Metric, alpha: float, block_values: Weights, terms: int = 2) -> Effect | None:
-    """Return the mean of the blocks' sums. Each is of about ``terms`` values, whose rounding is the least that it
-    varies.
-    """
+    """Return the mean of the blocks' sums, of about ``terms`` values each, whose rounding is the least variance."""
     if not len(block_values):
         return None
     interval = mean_interval(block_values, alpha=alpha, floor=terms * table.rounding)
@@ -245,10 +228,15 @@ def _of_line(
 ) -> LineEffect:
     finding = _finding(effects["share"], "line", name, metric, rates, smallest_effect, rates.share)
     words = {kind: _word(effect, metric, smallest_effect) for kind, effect in effects.items()}
+    alone, last = (
+        change(effect.estimate, effect.scale, metric.unit) if effect else "?"
+        for effect in (effects["alone"], effects["last"])
+    )
+    both = f"{alone} alone, {last} as the last one added"
     role, verdict, reason = finding.role, finding.verdict, finding.reason
     if role == "useless" and not {words["alone"], words["last"]} <= {"equivalent", "undecided"}:
         role, verdict = "depends", "differs"
-        reason = f"overall it has no effect that matters, but {_both(effects, metric)}"
+        reason = f"overall it has no effect that matters, but {both}"
     return finding.model_copy(
         update={
             "sets": dict(sets),
@@ -257,7 +245,7 @@ def _of_line(
             "reason": reason,
             "part": _part(effects["share"], whole),
             **{kind: _bounds(effects[kind]) for kind in KINDS if kind != "share"},
-            "remark": _remark(effects, words["between"], metric),
+            "remark": "" if words["between"] in ("equivalent", "undecided") else f"it depends on other lines: {both}",
         }
     )
 
@@ -305,18 +293,3 @@ def _part(share: Effect | None, whole: Effect | None) -> float | None:
     if share is None or whole is None or whole.interval.low <= 0 <= whole.interval.high:
         return None
     return share.interval.mean / whole.interval.mean
-
-
-def _remark(effects: Mapping[Kind, Effect | None], between: Word, metric: Metric) -> str:
-    """Say where the line does something else beside the others than alone."""
-    if between in ("equivalent", "undecided"):
-        return ""
-    return f"it depends on other lines: {_both(effects, metric)}"
-
-
-def _both(effects: Mapping[Kind, Effect | None], metric: Metric) -> str:
-    def say(kind: Kind) -> str:
-        effect = effects[kind]
-        return change(effect.estimate, effect.scale, metric.unit) if effect else "?"
-
-    return f"{say('alone')} alone, {say('last')} as the last one added"

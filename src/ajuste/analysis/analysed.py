@@ -75,10 +75,7 @@ def analyse_table(
     reproduce: Sequence[str] = (),
     ajuste: str = "",
 ) -> Results:
-    """Return the results of ``table``.
-
-    Raises RequestError for names that are not in it, and where no two configurations have a metric in common.
-    """
+    """Return the results of ``table``. Raises RequestError for unknown names, or without a common metric."""
     baseline = _baseline(table, question)
     deciding = _deciding(table, question)
     names = [metric.name for metric in deciding]
@@ -124,10 +121,10 @@ def analyse_table(
         elsewhere=Elsewhere(
             formats=table.format,
             files=tuple(files),
-            values=sum(_size(sample) for sample in table.samples.values()),
+            values=sum(1 if isinstance(s, Summarised) else len(s.values) for s in table.samples.values()),
             paired=pairing,
             inference=FIXED,
-            pairing=_pairing_words(pairing, others),
+            pairing={"all": PAIRED, "some": SOME_PAIRED, "none": UNPAIRED}[pairing] if others else "",
         ),
         reproduce=tuple(reproduce),
         notes=(
@@ -222,7 +219,6 @@ def _summary(sample: Sample) -> Summary:
 
 
 def _with_intervals(only: Measured, table: MeasuredTable, deciding: Sequence[str], alpha: float) -> Measured:
-    """Return the only configuration with Student's intervals of its means."""
     metrics = dict(only.metrics)
     for name in deciding:
         summary = summarise_sample(table.samples[only.name, name])
@@ -252,19 +248,9 @@ def _pairing(comparisons: dict[tuple[str, str], Comparison]) -> Literal["all", "
     return "none" if not any(within) else "all" if all(within) else "some"
 
 
-def _pairing_words(pairing: Literal["all", "some", "none"], others: Sequence[str]) -> str:
-    if not others:
-        return ""
-    return {"all": PAIRED, "some": SOME_PAIRED, "none": UNPAIRED}[pairing]
-
-
 def _blocks(table: MeasuredTable) -> int:
     samples = [sample for sample in table.samples.values() if isinstance(sample, Values)]
     return len({block for sample in samples for block in sample.blocks})
-
-
-def _size(sample: Sample) -> int:
-    return 1 if isinstance(sample, Summarised) else len(sample.values)
 
 
 def _title(baseline: str, others: Sequence[str]) -> str:
@@ -289,7 +275,6 @@ def _correction(count: int, alpha: float, confidence: float) -> str:
 
 
 def _digest(table: MeasuredTable) -> str:
-    """Return SHA-256 over configurations, metrics, values (as 64-bit floats) and blocks, in the order of the files."""
     hasher = hashlib.sha256()
     for (configuration, metric), sample in table.samples.items():
         summarised = isinstance(sample, Summarised)

@@ -33,28 +33,24 @@ def answer(
     smallest_effect: float,
     precisions: Sequence[Precision] = (),
 ) -> str:
-    """Answer with a sentence for each deciding metric: the first in full, further ones counted unless they have a
-    trend.
+    """Answer with a sentence for each deciding metric: the first in full, further ones counted without a trend.
 
     ``trends`` has those of the metrics that have one, ``precisions`` what is known where nothing is compared.
     """
     sentences: list[str] = []
     for metric in metrics:
         decided = [v for v in verdicts if v.metric == metric.name and v.deciding]
+        trend, alike = trends.get(metric.name), all(v.verdict == "equivalent" for v in decided)
         if not decided:
             known = next((mean for mean in precisions if mean.metric == metric), None)
             sentences.append(_only_described(metric, configurations, known))
-        elif (
-            metric.name in trends
-            and trends[metric.name].direction
-            and not _all_equivalent(decided)
-            and not _disputed(decided)
-        ):
-            sentences.append(_trend(metric, trends[metric.name], decided, configurations))
+        elif trend and trend.direction and not alike and not any(v.depends_on_machine for v in decided):
+            sentences.append(_trend(metric, trend, decided, configurations))
         elif sentences and len(decided) > 1:
             sentences.append(f"{_tally(metric, decided, smallest_effect)}.")
         elif len(decided) <= MOST_NAMED:
-            sentences.append(_each(metric, decided, smallest_effect))
+            comparisons = "; ".join(_comparison(v, smallest_effect) for v in decided)
+            sentences.append(f"{_title(metric)}, against the baseline: {comparisons}.")
         else:
             sentences.append(_counted(metric, decided, smallest_effect))
     return " ".join(sentence for sentence in sentences if sentence)
@@ -62,15 +58,6 @@ def answer(
 
 def _title(metric: Metric) -> str:
     return metric.title[:1].upper() + metric.title[1:]
-
-
-def _disputed(verdicts: Sequence[Verdict]) -> bool:
-    """Return whether machines disagree on one of them."""
-    return any(v.depends_on_machine for v in verdicts)
-
-
-def _all_equivalent(verdicts: Sequence[Verdict]) -> bool:
-    return all(v.verdict == "equivalent" for v in verdicts)
 
 
 def _only_described(metric: Metric, configurations: Sequence[Measured], mean: Precision | None) -> str:
@@ -121,12 +108,6 @@ def _levels(trend: Trend) -> tuple[str, ...]:
     except ValueError:
         return trend.levels
     return labels if len(set(labels)) == len(labels) else tuple(quantity(level, trend.unit) for level in trend.levels)
-
-
-def _each(metric: Metric, verdicts: Sequence[Verdict], smallest_effect: float) -> str:
-    return (
-        f"{_title(metric)}, against the baseline: " + "; ".join(_comparison(v, smallest_effect) for v in verdicts) + "."
-    )
 
 
 def _comparison(verdict: Verdict, smallest_effect: float) -> str:
@@ -180,10 +161,7 @@ MOST_EFFECTS_NAMED = 6
 
 
 def factor_answer(metrics: Sequence[Metric], effects: Sequence[FactorEffect], smallest_effect: float) -> str:
-    """Say what the factors do to each of ``metrics``, and whether two depend on each other.
-
-    The first metric is answered in full, further ones by how many factors matter.
-    """
+    """Say what the factors do to each of ``metrics``, and whether two interact; the first metric in full."""
     sentences: list[str] = []
     for metric in metrics:
         of_metric = [effect for effect in effects if effect.metric == metric.name]
@@ -229,7 +207,6 @@ def _groups(
 
 
 def _named(certain: Sequence[FactorEffect]) -> str:
-    """Name the largest of them, with estimate and interval."""
     ranked = sorted(certain, key=lambda effect: effect.size, reverse=True)
     most = ranked[:MOST_EFFECTS_NAMED]
     names = [f"{effect.subject} ({effect.effect}, interval {effect.interval})" for effect in most]

@@ -52,11 +52,9 @@ class BootValue:
 def scatter(
     values: Sequence[BootValue], metric: Metric, *, baseline: str, configurations: Sequence[str]
 ) -> tuple[list[BootSpread], list[str]]:
-    """Return where the scatter of each configuration comes from, and the findings in sentences.
-
-    Also that of its difference from the baseline, where both share boots.
-    """
-    scale = _scale(values, metric)
+    """Return where the scatter of each configuration and of its effect comes from, and the findings in sentences."""
+    as_ratio = metric.scale == "ratio" and all(sample.value > 0 for sample in values)
+    scale: Scale = "ratio" if as_ratio else "difference"
     spreads = [
         _spread([sample for sample in values if sample.configuration == name], name, metric, scale)
         for name in configurations
@@ -87,10 +85,7 @@ def boot_pairs(values: Sequence[BootValue], baseline: str, other: str, scale: Sc
 
 
 def random_effects(values: Floats, groups: NDArray[np.int64]) -> tuple[float, float]:
-    """Return the variances within and between ``groups`` by restricted maximum likelihood (REML).
-
-    At least two groups, and one of at least two values.
-    """
+    """Return the variances within and between ``groups``, at least two, by restricted maximum likelihood (REML)."""
     _, groups = np.unique(groups, return_inverse=True)
     count = np.bincount(groups).astype(np.float64)
     averages = np.bincount(groups, values) / count
@@ -117,10 +112,6 @@ def random_effects(values: Floats, groups: NDArray[np.int64]) -> tuple[float, fl
     variance, unlikely = fit(ratios)
     best = int(np.argmin(unlikely))
     return float(variance[best]), float(ratios[best] * variance[best])
-
-
-def _scale(values: Sequence[BootValue], metric: Metric) -> Scale:
-    return "ratio" if metric.scale == "ratio" and all(sample.value > 0 for sample in values) else "difference"
 
 
 def _mean(values: Sequence[float], scale: Scale) -> float:
@@ -150,7 +141,6 @@ def _units(values: Sequence[BootValue]) -> list[list[BootValue]]:
 
 
 def _within_boots(values: Sequence[BootValue], baseline: str, other: str, scale: Scale) -> list[BootValue]:
-    """Return the differences within blocks whose two trials ran in the same boot."""
     cells: dict[tuple[int, int], dict[str, list[float]]] = {}
     for sample in values:
         cells.setdefault((sample.boot, sample.block), {}).setdefault(sample.configuration, []).append(sample.value)
@@ -200,7 +190,6 @@ def _says(spread: BootSpread, metric: Metric) -> str:
 
 
 def _too_sure(values: Sequence[BootValue], both: Pairs, baseline: str, other: str, scale: Scale) -> list[str]:
-    """Say how much too narrow an interval would be that takes every value for a replicate."""
     if len(both) < 2:
         return []
     sides = [
@@ -223,9 +212,7 @@ def _too_sure(values: Sequence[BootValue], both: Pairs, baseline: str, other: st
 
 
 def _amount(sd: float, scale: Scale, metric: Metric) -> str:
-    if scale == "ratio":
-        return change(math.exp(sd), scale, metric.unit).lstrip("+")
-    return change(sd, scale, metric.unit).lstrip("+")
+    return change(math.exp(sd) if scale == "ratio" else sd, scale, metric.unit).lstrip("+")
 
 
 def boot_findings(resolved: ResolvedStudy, measured: Measurements, kept: KeptBoots) -> BootFindings:
@@ -243,7 +230,6 @@ def boot_findings(resolved: ResolvedStudy, measured: Measurements, kept: KeptBoo
 
 
 def _values(measured: Measurements, metric: Metric, kept: KeptBoots) -> list[BootValue]:
-    """Return the values of clean trials."""
     column, boots = measured.metrics.get(metric.column), kept.boot_by_trial()
     if column is None:
         return []

@@ -53,9 +53,7 @@ class ErrorBudget:
     tests: int
 
     def level(self, tested: int, promoted: int) -> float:
-        """Return the level of the next test after ``tested`` ones with ``promoted`` promotions; 0 if the budget is
-        spent.
-        """
+        """Return the level of the next test after ``tested`` ones with ``promoted`` promotions; 0 if all is spent."""
         return self.alpha / self.tests * (promoted + 1) if tested < self.tests else 0.0
 
     def promoted(self, e_values: Iterable[float]) -> list[bool]:
@@ -117,10 +115,7 @@ def _status(refused: bool, ended: CampaignEntry | None, explored: CampaignEntry 
 
 
 def incumbents(standing: CampaignStanding) -> dict[str, float]:
-    """Return the candidates that others were measured beside, the present one last, with their scores.
-
-    Each score is that of the one before times the explored change, which is an improvement.
-    """
+    """Return the candidates that others were measured beside with their scores, the present one last."""
     if standing.campaign.refereed is None:
         return {}
     score = START_SCORE
@@ -188,10 +183,7 @@ def improvement_value(interval: Interval, direction: str) -> float:
 
 
 def evidence(clean: Clean, baseline: str, other: str, metric: Metric, *, order_matters: bool) -> float:
-    """Return the e-value that ``other`` improves ``metric``, from all clean pairs.
-
-    0 without enough of them, and where a few trials cost more than the typical ones save.
-    """
+    """Return the e-value that ``other`` improves ``metric``; 0 with few pairs, or if some trials cost more."""
     both = pairs(clean, baseline, other, metric.column, order_matters=order_matters)
     improvement = effect(both, metric, 0.05)
     if improvement is None or improvement.same_order or improvement.averages_disagree:
@@ -226,10 +218,7 @@ class ConfirmedPart:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The least ``e_value`` of all workloads and metrics, that of ``metric``: a proposal must be better on each.
-
-    ``refused`` says which check failed, and then it is 0.
-    """
+    """The least ``e_value`` of all workloads and metrics, that of ``metric``; 0 if a check ``refused``."""
 
     e_value: float
     metric: str = ""
@@ -253,7 +242,6 @@ def judgement(parts: Sequence[ConfirmedPart]) -> Judgement:
 
 
 def _distrust(part: ConfirmedPart) -> str:
-    """Say why the trials of a part cannot be trusted, or nothing."""
     for trial in part.trials:
         if trial.status == "ok" and (reason := changed_meanwhile(trial, part.read_back)):
             return reason
@@ -284,7 +272,6 @@ def changed_meanwhile(trial: Trial, read_back: Mapping[str, ReadBackPlan]) -> st
 
 
 def _printed_after(trial: Trial) -> dict[int, str]:
-    """Return the output of each command after the workload."""
     events = (parse_event(line) for line in trial.events.split("\n") if '"after"' in line and '"output"' in line)
     return {
         event.index: event.text

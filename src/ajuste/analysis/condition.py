@@ -64,10 +64,7 @@ def _outcome(verdict: Verdict, limit: float | None, baseline_mean: float) -> Out
 
 
 def worsening(verdict: Verdict, baseline_mean: float) -> tuple[float, float]:
-    """Return by how much it worsens at least and at most, as a share of the baseline; below 0 it improves.
-
-    With a baseline of 0 any difference is infinite.
-    """
+    """Return the least and the greatest worsening, as shares of the baseline; infinite for a baseline of 0."""
     none = 1.0 if verdict.scale == "ratio" else 0.0
     size = 1.0 if verdict.scale == "ratio" else abs(baseline_mean)
     low = -math.inf if verdict.low is None else _share(verdict.low - none, size)

@@ -1,15 +1,11 @@
-"""Costs of the functions of a trial, and where those of two trials differ.
-
-Pure, and exact: every sum is that of integers.
-"""
+"""Costs of the functions of a trial, and where those of two trials differ. Pure and exact: sums are of integers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
-from ajuste.analysis.modelled import MOST_NAMED, compare_modelled
 from ajuste.model.cost import (
     KINDS,
     ROLES,
@@ -26,14 +22,16 @@ from ajuste.model.cost import (
     Space,
     function_words,
 )
-from ajuste.model.modelled import Missed
-from ajuste.model.wording import listed, number, percent, signed
+from ajuste.model.modelled import Missed, ModelledComparison, ModelledMachine, ModelledRow
+from ajuste.model.wording import amount, listed, number, percent, signed
 
 MOST_ROWS: Final = 25
 """Functions that are listed by name; the others are summed up."""
 MOST_CHANGED: Final = 10
 MOST_FRAMES: Final = 1_500
 """Of a graph."""
+
+MOST_NAMED: Final = 3
 
 _INTERRUPT: Final = KINDS.index("interrupt")
 _MOSTLY: Final = 0.5
@@ -44,6 +42,12 @@ _REST: Final = ("", "")
 
 Namer = Callable[[Space, int], CostFunction]
 """Returns the function at an address of a space."""
+
+KeyT = TypeVar("KeyT")
+
+_Done = tuple[int, Missed]
+"""Instructions, and what they missed."""
+_NOTHING: Final[_Done] = (0, Missed())
 
 
 @dataclass(frozen=True)
@@ -64,10 +68,7 @@ _Key = tuple[int, int, int]
 
 
 def named_costs(costs: Costs, find_namer: Callable[[CostTask], Namer]) -> NamedCosts:
-    """Merge the call trees of the tasks of each role into one by the names of the functions.
-
-    Tasks of one program have the same namer.
-    """
+    """Merge the call trees of each role by function names; tasks of one program have the same namer."""
     functions = _Functions()
     merging: dict[Role, _Merging] = {}
     for task in costs.tasks:
@@ -155,7 +156,6 @@ def _caused(part: CostPart) -> list[int]:
 
 
 def _is_within_itself(part: CostPart, place: int) -> bool:
-    """Return whether the same function called it, perhaps through others."""
     function, at = part.functions[place], place
     while part.parents[at] >= 0 and part.kinds[at] != _INTERRUPT:
         at = part.parents[at]
@@ -193,10 +193,7 @@ def compare_costs(baseline: NamedCosts, other: NamedCosts) -> CostComparison:
 
 
 def _change(row: CostRow) -> float:
-    """Return the total change of its calls, squared, by what was to be expected (Pearson's statistic).
-
-    Loops of which each round depends on the data vary a little; new code stands out.
-    """
+    """Return the squared change by what was to be expected (Pearson's statistic): new code stands out from loops."""
     return row.by_each**2 / max(1.0, row.own - row.by_each)
 
 
@@ -256,7 +253,6 @@ def _entry_name(function: CostFunction, kind: Kind) -> str:
 
 
 def _entry_rows(baseline: NamedCosts, other: NamedCosts) -> list[CostRow]:
-    """Return those that cost most in either trial."""
     both = [entry_costs(costs) for costs in (baseline, other)]
     rows = [
         _row(name, "", (side.get(name, NO_COST) for side in both), "caused")
@@ -299,7 +295,6 @@ def _sentences(
 
 
 def _in_words(count: int) -> str:
-    """``12.9 million``."""
     for power, word in ((9, "billion"), (6, "million")):
         if count >= 10**power:
             return f"{count / 10**power:.3g} {word}"
@@ -372,3 +367,98 @@ def _laid_over(baseline: NamedCosts, other: NamedCosts, *, of_kernel: bool = Fal
                 frames[at[-1]].itself[trial] += instructions
                 frames[at[-1]].whole[trial] += instructions
     return frames
+
+
+def compare_modelled(baseline: NamedCosts, other: NamedCosts) -> ModelledComparison | None:
+    """Return both trials on the machine they were modelled on; ``None`` if the machines differ."""
+    machine = other.machine
+    if machine is None or baseline.machine != machine:
+        return None
+    roles = [{part.role: (part.user + part.kernel, part.missed) for part in costs.parts} for costs in (baseline, other)]
+    in_order = sorted({*roles[0], *roles[1]}, key=list(ROLES).index)
+    parts = tuple(_modelled_row(role, "", role, (roles[0], roles[1])) for role in in_order)
+    both = (_by_function(baseline), _by_function(other))
+    rows = [
+        _modelled_row(function.name, function.file, function, both) for function in dict.fromkeys((*both[0], *both[1]))
+    ]
+
+    def most(row: ModelledRow) -> tuple[float, str, str]:
+        return -abs(row.difference(machine)), row.name, row.file
+
+    functions = tuple(sorted(rows, key=most)[:MOST_ROWS])
+    sentences = (*_modelled_sentences(machine, parts), *_function_sentences(machine, functions))
+    return ModelledComparison(machine=machine, sentences=sentences, parts=parts, functions=functions)
+
+
+def _modelled_row(
+    name: str, file: str, key: KeyT, both: tuple[Mapping[KeyT, _Done], Mapping[KeyT, _Done]]
+) -> ModelledRow:
+    before, after = (side.get(key, _NOTHING) for side in both)
+    return ModelledRow(
+        name=name,
+        file=file,
+        baseline_instructions=before[0],
+        own_instructions=after[0],
+        baseline=before[1],
+        own=after[1],
+    )
+
+
+def _by_function(costs: NamedCosts) -> dict[CostFunction, _Done]:
+    totals: dict[CostFunction, _Done] = {}
+    for part in costs.parts:
+        for place, which in enumerate(part.functions):
+            function = costs.functions[which]
+            instructions, missed = totals.get(function, _NOTHING)
+            more = part.misses.get(place)
+            totals[function] = (instructions + part.instructions[place], missed.plus(more) if more else missed)
+    return totals
+
+
+def _modelled_sentences(machine: ModelledMachine, parts: tuple[ModelledRow, ...]) -> Iterator[str]:
+    row = next((part for part in parts if part.name == "workload"), None)
+    if row is None:
+        return
+    before, after = row.seconds(machine)
+    change = f", {signed(100 * (after / before - 1))} %" if before else ""
+    waits = (
+        _waits(machine, row.baseline_instructions, row.baseline),
+        _waits(machine, row.own_instructions, row.own),
+    )
+    times = f"{amount(after, 's')} instead of {amount(before, 's')}{change}"
+    yield f"Modelled on {machine.title}, the workload takes {times}."
+    yield (f"{percent(waits[1])} of that are waits for caches, memory and branches, instead of {percent(waits[0])}.")
+    levels = {
+        "L1 caches": (row.own.l1i + row.own.l1d, row.baseline.l1i + row.baseline.l1d),
+        **({"L2 caches": (row.own.l2, row.baseline.l2)} if machine.l2 else {}),
+        "LLC": (row.own.llc, row.baseline.llc),
+        "TLBs": (row.own.walks, row.baseline.walks),
+    }
+    misses = [f"its {level} {number(after)} instead of {number(before)}" for level, (after, before) in levels.items()]
+    yield f"Misses of the model: {', '.join(misses)}."
+    if row.own.lost or row.baseline.lost:
+        yield (
+            f"{number(row.own.lost)} of the lines that it misses were there until another CPU stored to them, "
+            f"instead of {number(row.baseline.lost)}."
+        )
+    if row.own.remote or row.baseline.remote:
+        yield (
+            f"{number(row.own.remote)} lines come from the memory of another node, instead of "
+            f"{number(row.baseline.remote)}."
+        )
+
+
+def _function_sentences(machine: ModelledMachine, functions: tuple[ModelledRow, ...]) -> Iterator[str]:
+    differing = [(row, row.difference(machine)) for row in functions if row.difference(machine)][:MOST_NAMED]
+    if differing:
+        names = [
+            f"{function_words(row.name, row.file)} ({'+' if more > 0 else ''}{amount(more, 's')})"
+            for row, more in differing
+        ]
+        yield f"The functions whose modelled time differs most are {listed(names)}."
+
+
+def _waits(machine: ModelledMachine, instructions: int, missed: Missed) -> float:
+    parts = machine.parts(instructions, missed)
+    whole = sum(part.seconds for part in parts)
+    return round(1 - parts[0].seconds / whole, 3) if whole else 0.0

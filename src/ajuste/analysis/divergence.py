@@ -119,7 +119,6 @@ class _Side:
 
     @property
     def _parting(self) -> int:
-        """Return the place where it parts, among all decisions."""
         return self.places[self.alike] if self.alike < len(self.places) else len(self.stream)
 
     @property
@@ -168,7 +167,6 @@ class _Side:
         )
 
     def _runs(self, begin_ns: int, end_ns: int) -> Iterator[DecisionRun]:
-        """Yield who has each CPU between two times."""
         stream = self.stream
         for cpu in sorted(set(stream.cpus)):
             switches = [place for place in self._switches if stream.cpus[place] == cpu]
@@ -226,7 +224,6 @@ def _spread(baseline: list[Key], other: list[Key], side: _Side) -> DecisionSprea
 def _sentences(
     lanes: Sequence[DecisionLane], alike: int, spread: DecisionSpread | None, *, several: bool
 ) -> Iterator[str]:
-    """``several``: whether more than one CPU decides."""
     firsts = [lane.first for lane in lanes]
     parting = next((first for first in firsts if first is not None), None)
     if parting is None:
@@ -257,7 +254,6 @@ def _sentences(
 
 
 def _comes_later(first: DecisionPoint | None, lane: DecisionLane) -> bool:
-    """Return whether it is among the next decisions of the other one."""
     return first is not None and any(
         (first.kind, first.cpu, first.running, first.other) == (later.kind, later.cpu, later.running, later.other)
         for later in lane.following[1:]

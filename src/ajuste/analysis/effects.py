@@ -106,8 +106,7 @@ class Effect:
 
 
 def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
-    """Return the effect in ``pairs`` with its anytime-valid interval of error rate ``alpha``; ``None`` without any
-    pair.
+    """Return the effect in ``pairs`` with its anytime-valid interval of error rate ``alpha``; ``None`` without pairs.
 
     The estimate of a ratio is the geometric mean of the ratios within the blocks. The interval rests on the signs of
     the differences (see ``analysis.signs``), and is wider where those of neighbouring blocks resemble each other; seeds

@@ -77,8 +77,7 @@ def not_evidence(
     estimate: float | None,
     level: str = "",
 ) -> str:
-    """Say why a difference is no evidence: beside its standard error and chance, and how many values it would have
-    taken.
+    """Say why a difference is no evidence: beside its standard error and chance, and what it would have taken.
 
     ``estimate`` is it as a ratio or a difference; one of ``spreads`` is of pairs. ``level`` as in ``Comparison``.
     """
@@ -223,7 +222,6 @@ def _without_partner(sample: Values, other: Values) -> int:
 
 
 def _common(first: Values, second: Values) -> tuple[Array, Array]:
-    """Return the mean of each block that both have, in the order of the first's."""
     baseline, changed = _by_block(first), _by_block(second)
     names = [name for name in baseline if name in changed]
     return np.array([baseline[name] for name in names]), np.array([changed[name] for name in names])

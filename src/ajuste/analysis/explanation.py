@@ -1,7 +1,4 @@
-"""Why a configuration differs from the baseline by its scheduler: two recordings put into words.
-
-Everything is computed from them, what changed most first; what hardly changed is not mentioned. Pure.
-"""
+"""Why a configuration differs from the baseline: the recordings of two schedulers in words, greatest change first."""
 
 from __future__ import annotations
 
@@ -49,8 +46,6 @@ NOT_TIMED: Final[Mapping[str, float]] = {}
 
 @dataclass(frozen=True)
 class _Change:
-    """A change: its ratio, and its words."""
-
     ratio: float
     words: str
 
@@ -75,10 +70,7 @@ def explanations(results: Results, recorded: Mapping[str, Recorded]) -> tuple[Ex
 
 
 def explanation(other: Recorded, baseline: Recorded, timed_ns: Mapping[str, float] = NOT_TIMED) -> Explanation:
-    """Explain ``other`` against the ``baseline``, both of one study.
-
-    ``timed_ns`` is the workload's mean time in the trials of the run, by configuration.
-    """
+    """Explain ``other`` against the ``baseline``; ``timed_ns`` is the mean time of the run's trials by name."""
     costs = (
         compare_costs(baseline.costs, other.costs) if baseline.costs is not None and other.costs is not None else None
     )
@@ -113,7 +105,6 @@ def explanation(other: Recorded, baseline: Recorded, timed_ns: Mapping[str, floa
 
 
 def _divergence(other: Recorded, baseline: Recorded) -> tuple[Divergence | None, tuple[str, ...]]:
-    """Return where their decisions part, if both were followed; or why that is not known."""
     problems = tuple(
         f"{recorded.configuration}: its decisions could not be followed: {recorded.decisions_problem}"
         for recorded in (baseline, other)
@@ -178,7 +169,6 @@ def _switches(other: Recording, baseline: Recording, rate: bool) -> Iterator[_Ch
 
 
 def _causes(other: Recording, baseline: Recording, rate: bool) -> str:
-    """Name the causes that make up the difference: those that changed in its direction."""
     counts, baseline_counts = other.workload.switches.model_dump(), baseline.workload.switches.model_dump()
     differences = {
         name: _count(other, counts[name], rate) - _count(baseline, baseline_counts[name], rate) for name in _CAUSES
@@ -234,7 +224,6 @@ def _differs(now: float, before: float) -> bool:
 
 
 def _ratio(now: float, before: float) -> float:
-    """Of counts that may be 0."""
     return max(now, 0.5) / max(before, 0.5)
 
 
@@ -278,7 +267,6 @@ def _sentences(other: Recorded, now: Recording, before: Recording, changes: Sequ
 
 
 def _who(now: Recording, before: Recording) -> Iterator[str]:
-    """Name whom most preemptions are by, where there are more of them."""
     is_now = now.workload.switches.preempted > before.workload.switches.preempted
     more, where = (now, "under this configuration") if is_now else (before, "under the baseline")
     counts: Counter[str] = Counter()
@@ -296,7 +284,6 @@ def _who(now: Recording, before: Recording) -> Iterator[str]:
 
 
 def _by(preemption: Preemption) -> str:
-    """Name who preempted a task of the workload."""
     if preemption.part == "background":
         return "the background load"
     if preemption.part == "other":

@@ -24,10 +24,7 @@ from ajuste.model.wording import change, count_of, percent
 
 @dataclass(frozen=True)
 class Effects:
-    """The main effects, then the interactions, metric by metric, in ``findings``.
-
-    ``cells`` show the interactions of two factors; ``correction`` says in words how all of them hold together.
-    """
+    """The main effects, then the interactions, by metric; the interactions' ``cells``; the ``correction`` in words."""
 
     findings: tuple[FactorEffect, ...] = ()
     cells: tuple[FactorCell, ...] = ()
@@ -36,10 +33,7 @@ class Effects:
 
 @dataclass(frozen=True)
 class _Table:
-    """A metric in the complete blocks: a row for each configuration, logarithms where ``scale`` is *ratio*.
-
-    ``rounding`` is the variance that each configuration's values have from their resolution alone.
-    """
+    """A metric in complete blocks by configuration; ``rounding`` is the values' variance from their resolution."""
 
     values: NDArray[np.float64]
     scale: Scale
@@ -82,7 +76,6 @@ def factor_effects(
 
 
 def _table(clean: Clean, configurations: Sequence[Configuration], metric: Metric) -> _Table | None:
-    """``None`` where no block has the metric under every configuration."""
     column = clean.measured.metrics.get(metric.name)
     if column is None:
         return None

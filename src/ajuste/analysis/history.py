@@ -58,7 +58,7 @@ def histories(
     deciding: Sequence[Metric],
     promise: Promise,
 ) -> tuple[History, ...]:
-    """Return for each deciding metric a history per flavour and combination of the other factors' levels.
+    """Return a history of each deciding metric per flavour and combination of the other factors' levels.
 
     Empty unless a factor is ordered by versions or the kernel's levels name versions.
     """
@@ -75,7 +75,6 @@ def histories(
 
 
 def _named(factor: Factor) -> dict[str, _Named]:
-    """Return the levels that have a version."""
     if factor.in_order:
         return {level: _Named(level, (place, 0)) for place, level in enumerate(factor.levels)}
     kernels = {level: match for level in factor.levels if (match := _SPEC.fullmatch(level))}
@@ -87,7 +86,6 @@ def _named(factor: Factor) -> dict[str, _Named]:
 
 
 def _lines(factor: str, named: Mapping[str, _Named], configurations: Sequence[Configuration]) -> Iterator[_Line]:
-    """Yield the baseline's line first."""
     groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[Configuration]] = {}
     for configuration in sorted(configurations, key=lambda c: not c.baseline):
         if (level := configuration.levels.get(factor, "")) in named:
@@ -162,10 +160,9 @@ def _stretches(blocks: Blocks, alpha: float, margin: float) -> list[int] | None:
 
 
 def change_points(levels: Array, weights: Array, freedom: float, alpha: float) -> list[int]:
-    """Return the start of each stretch of ``levels`` whose variances are the inverse ``weights``, known from
-    ``freedom`` degrees of freedom.
+    """Return the start of each stretch of ``levels``, whose variances are the inverse ``weights``.
 
-    Noise alone makes more than one stretch with probability ``alpha`` at most.
+    These have ``freedom`` degrees of freedom. Noise alone makes several stretches with probability ``alpha`` at most.
     """
     # Two stretches can be parted at each place: the best gains as much as the largest of so many F(1, freedom).
     penalty = fdtri(1, freedom, 1 - alpha / max(1, len(levels) - 1))

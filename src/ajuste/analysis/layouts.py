@@ -21,10 +21,7 @@ from ajuste.model.wording import count_of
 
 
 def of_layouts(results: Sequence[Results], *, confidence: float, limit: float) -> Results:
-    """Return one result of ``results``, one per layout; its blocks are layouts.
-
-    ``limit`` is a share of the baseline.
-    """
+    """Return one result of ``results``, one per layout, as its blocks; ``limit`` is a share of the baseline."""
     last = results[-1]
     clean = _average_layouts(results)
     configurations = [Configuration(name=c.name, levels=c.levels, baseline=c.baseline) for c in last.configurations]
@@ -52,7 +49,6 @@ def of_layouts(results: Sequence[Results], *, confidence: float, limit: float) -
 
 
 def _average_layouts(results: Sequence[Results]) -> Clean:
-    """Each configuration's means by layout, as if they were trials of a block."""
     cells = [
         (number, measured)
         for number, layout in enumerate(results)

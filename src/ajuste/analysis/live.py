@@ -27,7 +27,6 @@ from ajuste.model.live import (
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results, Summary
 from ajuste.model.trial import Trial
-from ajuste.model.verdict import Verdict
 from ajuste.model.wording import listed
 from ajuste.study.resolved import ResolvedStudy
 
@@ -190,7 +189,7 @@ def assemble_live(
         stopped_because=stopped_because,
         level=study.analysis.confidence,
         smallest_effect=study.analysis.smallest_effect,
-        correction=_correction(verdicts),
+        correction=f"Bonferroni: {len(verdicts)} comparisons" if len(verdicts) > 1 else "",
         design=_design(live, washout_s),
         blocks=_counted_blocks(resolved, slices),
         verdicts=verdicts,
@@ -213,12 +212,6 @@ def assemble_live(
         created=created,
         ajuste=ajuste,
     )
-
-
-def _correction(verdicts: Sequence[Verdict]) -> str:
-    if len(verdicts) < 2:
-        return ""
-    return f"Bonferroni: {len(verdicts)} comparisons"
 
 
 def _design(live: LiveDesign, washout_s: float) -> str:
@@ -251,7 +244,6 @@ def _point(trial: Trial, live: LiveDesign) -> Point:
 
 
 def _predicted(kept: Mapping[str, Any], slices: Sequence[Trial], stopped: Why) -> list[str]:
-    """Compare the first prediction with what it took."""
     match kept.get("predicted"):
         case {"slices": int(predicted), "after": int(after)}:
             when = f"after {after} slices" if after else "before the start"
@@ -267,7 +259,11 @@ def _record(
     washout_s: float,
 ) -> LiveRecord:
     ordered = in_order(trials)
-    findings = [f"{_titled(judgement, judged)}{sentence}" for judgement in judged for sentence in judgement.findings]
+    findings = [
+        f"{judgement.metric.title}: {sentence}" if len(judged) > 1 else sentence
+        for judgement in judged
+        for sentence in judgement.findings
+    ]
     adjusted = [judgement.metric.name for judgement in judged if judgement.adjusted]
     if adjusted and live.control:
         findings.append(f"Effects on {listed(adjusted)} are at equal load, by {live.control.metric.name}.")
@@ -290,10 +286,6 @@ def _record(
         breaches=breaches_by_name(trials),
         findings=tuple(findings),
     )
-
-
-def _titled(judgement: SwitchbackJudgement, judged: Sequence[SwitchbackJudgement]) -> str:
-    return f"{judgement.metric.title}: " if len(judged) > 1 else ""
 
 
 def _line(metric: Metric, ordered: Sequence[Trial]) -> LiveLine:

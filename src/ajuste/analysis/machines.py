@@ -33,8 +33,6 @@ FindingT = TypeVar("FindingT", bound=Finding)
 
 @dataclass(frozen=True)
 class _Part:
-    """The pairs of one machine, and their effect."""
-
     machine: str
     pairs: Pairs
     effect: Effect
@@ -162,17 +160,13 @@ def _agreement(
 
 
 def _contradict(verdicts: Sequence[tuple[Word, float | None]], scale: Scale) -> bool:
-    """Return whether some certain verdicts, each with its estimate, are not the same.
-
-    Of a metric without a better direction it matters in which one it differs.
-    """
+    """Return whether some certain verdicts differ, or go with opposite changes of a metric without direction."""
     none = 1.0 if scale == "ratio" else 0.0
     certain = [(word, word == "differs" and (at or 0.0) > none) for word, at in verdicts if word != "undecided"]
     return len(set(certain)) > 1
 
 
 def _side(effect: Effect, zone: float) -> int:
-    """Return where the estimate lies: below, within or above what is equivalent."""
     mean = effect.interval.mean
     return 0 if abs(mean) < zone else 1 if mean > 0 else -1
 
@@ -194,10 +188,7 @@ def _says(agreement: Agreement, effects: Sequence[MachineEffect], whole: Effect,
 
 
 def right_for_all(verdicts: Sequence[Verdict], across: Sequence[AcrossMachines]) -> tuple[Verdict, ...]:
-    """Return ``verdicts`` that hold on each of the machines.
-
-    Where the certain verdicts of two machines differ, more blocks would not decide it.
-    """
+    """Return ``verdicts`` that hold on each machine; more blocks do not decide where machines certainly differ."""
     by_subject = {(row.configuration, row.metric): row for row in across}
     return tuple(_right(verdict, by_subject.get((verdict.configuration, verdict.metric))) for verdict in verdicts)
 
@@ -215,10 +206,7 @@ def _right(verdict: Verdict, across: AcrossMachines | None) -> Verdict:
 def undisputed(
     findings: Sequence[FindingT], clean: Clean, machines: Machines, judge: Callable[[Clean], Sequence[FindingT]]
 ) -> tuple[FindingT, ...]:
-    """Return ``findings`` without those that ``judge`` certainly contradicts for the blocks of one machine.
-
-    For effects of factors and of lines.
-    """
+    """Return ``findings`` without those that ``judge`` certainly contradicts for the blocks of one machine."""
     if len(machine_names(machines)) < 2 or not findings:
         return tuple(findings)
     certain: dict[tuple[str, str], dict[str, FindingT]] = {}

@@ -81,7 +81,6 @@ class Pairing:
         return True
 
     def _identified(self) -> tuple[dict[int, int], ...]:
-        """Number the tasks of both streams, alike for a task and its counterpart."""
         ids: dict[tuple[object, ...], int] = {}
         ids_by_task: tuple[dict[int, int], dict[int, int]] = ({}, {})
         for which, tasks in enumerate(self._tasks):
@@ -129,10 +128,7 @@ def _fits(task: DecisionTask, other: DecisionTask) -> bool:
 
 
 class TaskNames:
-    """Names of the tasks of both streams: by role, numbered in the order of their first decisions.
-
-    Each CPU has an idle one, and they share a name.
-    """
+    """Names of the tasks of both streams: by role, numbered by their first decisions; all idle tasks share one."""
 
     def __init__(self, baseline: NamedDecisions, other: NamedDecisions, pairing: Pairing) -> None:
         self._pairing = pairing
@@ -212,7 +208,6 @@ def common_blocks(baseline: Sequence[Key], other: Sequence[Key]) -> list[tuple[i
 
 
 def _once(stream: Sequence[Key]) -> dict[tuple[Key, ...], int]:
-    """Return the runs of decisions that come once, and where."""
     grams = [tuple(stream[place : place + _GRAM]) for place in range(len(stream) - _GRAM + 1)]
     counts = Counter(grams)
     return {gram: place for place, gram in enumerate(grams) if counts[gram] == 1}

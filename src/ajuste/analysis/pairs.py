@@ -99,10 +99,7 @@ def clean_trials(trials: Trials) -> Clean:
 
 
 def counted_blocks(trials: Trials, configurations: Collection[str], baseline: str) -> int:
-    """Return how many blocks have a clean pair of the baseline and any other of ``configurations``.
-
-    With one configuration only, those with a clean trial.
-    """
+    """Return how many blocks have a clean pair with the baseline; with one configuration, a clean trial."""
     clean = clean_trials(trials)
     others = np.full(len(clean.blocks), len(configurations) == 1)
     for name in configurations:
@@ -186,20 +183,14 @@ def _sampled_point(by_name: dict[str, Pairs], metric: Metric, smallest_effect: f
 
 
 def units(resolved: ResolvedStudy, trials: Trials) -> Clean:
-    """Return the clean trials; of a study across reboots their means by configuration and round of boots.
-
-    What was prepared before stays as it is.
-    """
+    """Return the clean trials; across reboots their means by configuration and round of boots."""
     if isinstance(trials, Clean) or not resolved.study.across_boots:
         return clean_trials(trials)
     return by_round(clean_trials(trials), block_count_of_boot(resolved.study))
 
 
 def by_round(clean: Clean, size: int) -> Clean:
-    """Return each configuration's mean over every ``size`` blocks, as if it were one trial of a block.
-
-    It has the position of its first trial: which of two ran first is which booted first.
-    """
+    """Return each configuration's mean over every ``size`` blocks as one trial, at the position of the first."""
     measured = clean.measured
     rounds = np.unique(clean.blocks // size)
     cells = [
@@ -208,7 +199,8 @@ def by_round(clean: Clean, size: int) -> Clean:
         for number in rounds
         if len(rows := _rows(clean, code, int(number), size))
     ]
-    cells.sort(key=lambda cell: (cell[1], _order(measured, int(cell[2][0]))))
+    order = np.lexsort((measured.position, measured.attempt, measured.block)).argsort()
+    cells.sort(key=lambda cell: (cell[1], order[cell[2][0]]))
     first = np.array([rows[0] for _, _, rows in cells], np.int64)
     count = len(cells)
     averages = {
@@ -233,10 +225,6 @@ def by_round(clean: Clean, size: int) -> Clean:
 def _rows(clean: Clean, code: int, number: int, size: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     rows = clean.rows[code][clean.blocks // size == number]
     return np.asarray(rows[rows >= 0], np.int64)
-
-
-def _order(measured: Measurements, row: int) -> tuple[int, int, int]:
-    return int(measured.block[row]), int(measured.attempt[row]), int(measured.position[row])
 
 
 def _mean(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:

@@ -115,10 +115,7 @@ DEFAULTS: Final = {EXPIRE: 3000, INTERVAL: 500}
 
 
 def writeback_delay(study: ResolvedStudy) -> Iterator[Forecast]:
-    """Forecast each metric that is a delay taken from a timeline, in seconds.
-
-    None where the flusher does not wake by itself (an interval of 0).
-    """
+    """Forecast each delay taken from a timeline, in seconds; none where the flusher never wakes by itself."""
     delays = [timeline.name for timeline in study.timelines if timeline.take == "delay"]
     for configuration in study.configurations:
         expire, interval = _setting(configuration, EXPIRE), _setting(configuration, INTERVAL)

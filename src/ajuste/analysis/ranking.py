@@ -81,8 +81,6 @@ def shrunken(estimates: Array, variances: Array) -> Array:
 
 
 class _Table:
-    """The effects between any two configurations on one metric."""
-
     def __init__(self, clean: Clean, names: Sequence[str], metric: Metric, alpha: float, order_matters: bool) -> None:
         self._clean = clean
         self._alpha = alpha
@@ -171,7 +169,6 @@ def _ranking(
 
 
 def _is_worse(effect: Effect, toward: float) -> bool:
-    """For certain, by much or little."""
     return effect.interval.low > 0 if toward > 0 else effect.interval.high < 0
 
 

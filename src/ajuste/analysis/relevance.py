@@ -134,7 +134,6 @@ def _no_chance(factor: str, lacks: Sequence[_Lack], where: str) -> NoChance:
 def _lacking(
     tunable: Tunable, catalogue: Catalogue, activity: Activity, written: Collection[str], *, standing: bool
 ) -> _Lack | None:
-    """Return the first unmet condition of ``tunable``, certain ones first."""
     conditions = [condition for condition in catalogue.conditions_of(tunable) if condition.standing or not standing]
     for condition in sorted(conditions, key=lambda condition: condition.hardly):
         if _never_ran(condition, activity):
@@ -165,7 +164,6 @@ def _never_ran(condition: RelevanceCondition, activity: Activity) -> bool:
 def _is_still(
     group: Sequence[str], condition: RelevanceCondition, activity: Activity, written: Collection[str]
 ) -> bool:
-    """Return whether nothing in ``group`` moved, as far as the kernel has it."""
     if group[0] not in activity.figures:
         return False
     if group[0].startswith("diskstats:") and any(path.endswith("/queue/iostats") for path in written):

@@ -56,10 +56,7 @@ def configurations(resolved: ResolvedStudy) -> tuple[Configuration, ...]:
 
 
 def verdicts(resolved: ResolvedStudy, trials: Trials, across: Sequence[AcrossMachines] = ()) -> tuple[Verdict, ...]:
-    """Return the verdicts after these trials; may be looked at after every block.
-
-    ``across`` compares the machines, where there are several.
-    """
+    """Return the verdicts after these trials, after any block; ``across`` compares the machines, if several."""
     analysis = resolved.study.analysis
     described = resolved.study.design.judges_effects
     judged = right_for_all(
@@ -138,10 +135,7 @@ def _is_ablation(resolved: ResolvedStudy) -> bool:
 
 
 def findings(resolved: ResolvedStudy, trials: Trials, machines: Machines = NO_MACHINES) -> tuple[Finding, ...]:
-    """Return what decides when to stop: the effects of a screening or of a profile's lines, or the verdicts.
-
-    ``machines`` are those of the blocks, where there are several.
-    """
+    """Return what decides when to stop: the effects of a screening or of a profile's lines, or the verdicts."""
     if _is_ablation(resolved):
         return _lines(resolved, clean_trials(trials), machines)
     if resolved.study.design.combine == "screening":
@@ -354,7 +348,6 @@ def _histories(resolved: ResolvedStudy, made: Sequence[Configuration], clean: Cl
 
 
 def _mean_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
-    """Return those of ``metrics`` that are compared by their mean."""
     return tuple(metric for metric in metrics if metric.quantile is None)
 
 
@@ -370,7 +363,6 @@ def _with_initial(explained: Explained, columns: Measurements) -> Explained:
 
 
 def _first(notes: Sequence[str]) -> list[str]:
-    """Of many configurations not a note for each."""
     more = len(notes) - MOST_NOTES
     rest = [f"The same holds in {more} more {'case' if more == 1 else 'cases'}."] if more > 0 else []
     return [*notes[:MOST_NOTES], *rest]
@@ -388,13 +380,11 @@ def _notes(resolved: ResolvedStudy, clean: Clean, idle: Sequence[NoChance]) -> l
 
 
 def _unseen(findings: Sequence[Finding]) -> list[str]:
-    """Say what the decided verdict of the fewest blocks cannot see."""
     decided = [f for f in findings if f.deciding and not f.is_undecided and f.cannot_see]
     return [min(decided, key=lambda f: f.blocks).cannot_see] if decided else []
 
 
 def _not_precise(resolved: ResolvedStudy, judged: Sequence[Verdict]) -> list[str]:
-    """Name what is still wider than requested."""
     precision = resolved.study.analysis.precision
     wide = [f"{v.configuration} on {v.metric}" for v in judged if v.deciding and v.precise is False]
     if not wide or precision is None:

@@ -110,10 +110,7 @@ def mean_interval(values: NDArray[np.float64], *, alpha: float, floor: float = 0
 
 
 def values_needed(variance: float, wanted: float, alpha: float, *, most: int) -> int | None:
-    """Return how many values in all make the half width smaller than ``wanted`` at an unchanged variance.
-
-    ``None`` where ``most`` of them would not be enough.
-    """
+    """Return how many values make the half width smaller than ``wanted`` at this variance; ``None`` beyond ``most``."""
     low, high = 0, fewest(alpha)
     while half_width(high, variance, alpha) >= wanted:
         if high >= most:
@@ -134,10 +131,7 @@ MOST_VALUES = 1_000_000
 
 @dataclass(frozen=True)
 class BoundedInterval(Interval):
-    """``mean`` is the estimate, ``below`` and ``above`` its bounds, infinite where nothing is known.
-
-    ``half_width`` is the distance to the further bound; a quantile has no variance (NaN).
-    """
+    """``mean`` is the estimate, ``below`` and ``above`` its bounds; ``half_width`` the distance to the further one."""
 
     below: float
     above: float
@@ -175,10 +169,7 @@ def count_bounds(n: int, p: float, alpha: float) -> tuple[int, int]:
 
 
 def fewest_for(p: float, alpha: float) -> int | None:
-    """Return the smallest number of values (to a thousandth) that bounds the ``p``-quantile on both sides.
-
-    ``None`` beyond ``MOST_VALUES``.
-    """
+    """Return the fewest values that bound the ``p``-quantile on both sides; ``None`` beyond ``MOST_VALUES``."""
     n = np.unique(np.geomspace(1, MOST_VALUES, 20_000).astype(np.int64)).astype(np.float64)
     weaker = np.minimum(log_evidence(np.zeros_like(n), n, p), log_evidence(n, n, p))
     enough = np.flatnonzero(weaker >= -math.log(alpha))

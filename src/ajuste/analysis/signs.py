@@ -59,10 +59,7 @@ _ROUNDS: Final = 40
 
 
 def standardised(values: Floats, floor: float = 0.0) -> Floats:
-    """Return ``values`` (along the last axis) over the root mean square up to each, which does not depend on signs.
-
-    ``floor`` is the least scale that is believed, from the resolution of the figures.
-    """
+    """Return ``values`` over the root mean square up to each, at least ``floor``, which does not depend on signs."""
     count = np.arange(1, values.shape[-1] + 1)
     scale = np.maximum(np.sqrt(np.cumsum(values**2, axis=-1) / count), floor)
     return np.divide(values, scale, out=np.zeros_like(values), where=scale > 0)
@@ -154,10 +151,7 @@ def sign_interval(differences: Floats, *, alpha: float, floor: float = 0.0) -> I
 
 
 def interval_around(differences: Floats, estimate: float, against: Against, *, alpha: float, floor: float) -> Interval:
-    """Return the effects around ``estimate`` that are not refuted ``against`` at ``alpha``.
-
-    Unbounded where all effects are refuted, since then there is no single one.
-    """
+    """Return the effects around ``estimate`` not refuted ``against`` at ``alpha``; unbounded if all are refuted."""
     threshold, count = -math.log(alpha), len(differences)
     variance = max(float(np.var(differences)), floor**2)
     middle = estimate

@@ -17,6 +17,7 @@ FEWEST: Final = 2
 ONLY: Final = "mean"
 """The configuration where nothing is compared: a study calls it after its workload."""
 EXTREME: Final = 10.0
+_COUNTS: Final = ("trials", "clean", "warm_up", "flagged", "failed")
 _DIRECTIONS: Final[tuple[Direction, ...]] = ("lower", "higher")
 
 
@@ -68,7 +69,6 @@ def _called(member: str, metric: str, results: Results) -> str:
 
 
 def _together(record: SuiteRecord, by_member: Mapping[str, Results]) -> Results:
-    """Return the deciding metrics of all members as one result; each is named after its member."""
     every = list(by_member.values())
     verdicts: list[Verdict] = []
     metrics: list[Metric] = []
@@ -107,14 +107,14 @@ def _together(record: SuiteRecord, by_member: Mapping[str, Results]) -> Results:
         stopped_because="",
         level=record.level,
         smallest_effect=first.smallest_effect if first else 0.0,
-        correction=_correction(len(verdicts), len(by_member)),
+        correction=f"Bonferroni: {len(verdicts)} comparisons of {len(by_member)} members" if len(verdicts) > 1 else "",
         blocks=min((results.blocks for results in every), default=0),
         verdicts=tuple(verdicts),
         configurations=tuple(measured.values()),
         factors=first.factors if first else (),
         metrics=tuple(metrics),
         trials=(),
-        tally=_tally(every),
+        tally=Tally(**{name: sum(getattr(results.tally, name) for results in every) for name in _COUNTS}),
         explained=first.explained if first else (),
         environment=first.environment if first else {},
         reproduce=first.reproduce if first else (),
@@ -122,17 +122,6 @@ def _together(record: SuiteRecord, by_member: Mapping[str, Results]) -> Results:
         created=record.created,
         ajuste=first.ajuste if first else "",
     )
-
-
-def _correction(comparisons: int, members: int) -> str:
-    if comparisons < FEWEST:
-        return ""
-    return f"Bonferroni: {comparisons} comparisons of {members} members"
-
-
-def _tally(every: Sequence[Results]) -> Tally:
-    counts = ("trials", "clean", "warm_up", "flagged", "failed")
-    return Tally(**{name: sum(getattr(results.tally, name) for results in every) for name in counts})
 
 
 def _mean_rows(members: Sequence[SuiteMember], results: Results) -> Iterator[SuiteMean]:
@@ -147,7 +136,8 @@ def _mean_rows(members: Sequence[SuiteMember], results: Results) -> Iterator[Sui
                 if verdict.configuration == configuration.name
                 and verdict.metric in first
                 and metrics[verdict.metric].direction == direction
-                and _is_ratio(verdict)
+                and verdict.scale == "ratio"
+                and (verdict.estimate or 0) > 0
             ]
             if len(verdicts) >= FEWEST and not any(is_extreme(verdict.estimate) for verdict in verdicts):
                 yield _mean(
@@ -158,10 +148,6 @@ def _mean_rows(members: Sequence[SuiteMember], results: Results) -> Iterator[Sui
 def is_extreme(ratio: float | None) -> bool:
     """Return whether a member changed more than ten times: it alone would decide the mean of all."""
     return ratio is not None and not 1 / EXTREME <= ratio <= EXTREME
-
-
-def _is_ratio(verdict: Verdict) -> bool:
-    return verdict.scale == "ratio" and verdict.estimate is not None and verdict.estimate > 0
 
 
 def _mean(verdicts: Sequence[Verdict], members: tuple[str, ...], direction: Direction, smallest: float) -> SuiteMean:

@@ -25,10 +25,9 @@ MOST_RUNS = 10_000
 
 @dataclass(frozen=True)
 class Precision:
-    """The mean of ``metric`` with its anytime-valid ``interval`` of error rate ``alpha``; ``None`` without a clean
-    trial.
+    """The mean of ``metric`` with its anytime-valid ``interval``; ``None`` without a clean trial.
 
-    ``wanted`` is the half width that is good enough.
+    ``alpha`` is the error rate of the interval, ``wanted`` the half width that is good enough.
     """
 
     metric: Metric
@@ -63,10 +62,7 @@ def precisions(
 
 
 def estimate_interval(values: Sequence[float] | NDArray[np.float64], metric: Metric, alpha: float) -> Interval:
-    """Return the interval for the mean of ``values``, at least one, or for their quantile if ``metric`` is one.
-
-    It has the floor of ``analysis.effects``.
-    """
+    """Return the interval for the mean or quantile of ``values``, at least one, with the floor of ``effects``."""
     table = np.asarray(values, dtype=np.float64)
     step = metric.resolution or SMALLEST_RELATIVE_STEP * float(np.max(np.abs(table)))
     if metric.quantile is not None:
@@ -107,10 +103,7 @@ def blocks_needed(effect: float, variance: float, alpha: float) -> int | None:
 
 @dataclass(frozen=True)
 class AsRun:
-    """``factors`` and ``configurations`` by the levels that the kernel made of those of a range.
-
-    Of several configurations that became the same one the first stands for all; ``notes`` say so.
-    """
+    """Factors and configurations by the levels that the kernel made; of equal ones the first stands for all."""
 
     factors: tuple[Factor, ...]
     configurations: tuple[Configuration, ...]
@@ -118,10 +111,7 @@ class AsRun:
 
 
 def as_run(factors: Sequence[Factor], configurations: Sequence[Configuration], measured: Sequence[Measured]) -> AsRun:
-    """Return what was really run, where the kernel rounded or clamped levels.
-
-    Only numbers that every trial read back alike take the place of levels; whatever else differs stays as asked.
-    """
+    """Return what was really run: numbers that every trial read back alike take the place of levels."""
     read = {row.name: row.read_back for row in measured}
     ranged = {factor.name for factor in factors if factor.span is not None}
     became = {

@@ -130,7 +130,6 @@ def _narrowing(clean: Clean, baseline: str, other: str, metric: Metric) -> float
 
 
 def _why(rule: _Rule, verdict: Verdict, narrowing: float, too_early: str) -> str:
-    """Say why rule and verdict disagree; empty where they agree."""
     if rule.values is None or rule.averages is None:
         return ""
     differs = verdict.verdict in _DIFFERENT
@@ -168,9 +167,7 @@ def _too_early(blocks: int, comparisons: int) -> str:
 
 
 def fixed_chance(n: tuple[int, int], freedom: float, comparisons: int) -> str:
-    """Say how often the rule errs on two samples of ``n`` values of fixed size; ``freedom`` are Welch's degrees of
-    freedom.
-    """
+    """Say how often the rule errs on two samples of ``n`` values; ``freedom`` are Welch's degrees of freedom."""
     many = f", in each of {comparisons} comparisons" if comparisons > 1 else ""
     share = percent(float(f"{2 * stdtr(freedom, -SIGMAS):.1g}"))
     return (
@@ -180,8 +177,5 @@ def fixed_chance(n: tuple[int, int], freedom: float, comparisons: int) -> str:
 
 
 def chance(n: int) -> float:
-    """Return how often the rule calls the means of two equal samples of ``n`` normal values different.
-
-    That is Student's t beyond ±3 with 2n − 2 degrees of freedom.
-    """
+    """Return how often the rule calls equal samples of ``n`` values different: Student's t with 2n − 2 degrees."""
     return float(2 * stdtr(2 * n - 2, -SIGMAS))

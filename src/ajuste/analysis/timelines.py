@@ -39,10 +39,7 @@ class _SampledTrial:
 
 
 def timelines(study: ResolvedStudy, record: Record) -> tuple[SampledFigure, ...]:
-    """Return the figures that the study's timelines use, then others that changed; none without samplers.
-
-    Of many configurations every nth is shown, and the baseline.
-    """
+    """Return the figures of the study's timelines, then others that changed, of up to eight configurations."""
     if not study.samplers:
         return ()
     clean = clean_trials(record.measurements)

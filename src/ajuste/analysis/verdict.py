@@ -196,10 +196,7 @@ def seeds_needed(confidence: float = 0.95) -> int:
 
 
 def too_few_seeds(effect: Effect) -> bool:
-    """Return whether blocks differ by their seed only, and are too few for *equivalent*.
-
-    A few that happen to be alike have no spread that would widen the interval.
-    """
+    """Return whether blocks differ by seed only and are too few for *equivalent*: alike ones have no spread."""
     return effect.of_seeds and effect.interval.n < seeds_needed()
 
 
@@ -219,7 +216,6 @@ def deciding_width(interval: Interval, zone: float) -> float:
 
 
 def _blocks_for(interval: Interval, half_width: float, alpha: float) -> int | None:
-    """Return about how many blocks in all make an interval that is narrower than that."""
     if interval.n < 2 or math.isnan(interval.variance):
         return None
     variance = interval.variance * interval.n / (interval.n - 1)
@@ -236,7 +232,6 @@ def more_blocks(effect: Effect, zone: float, alpha: float) -> int | None:
 
 
 def _more_for(effect: Effect, half_width: float, alpha: float) -> int | None:
-    """Return about how many more blocks make the interval narrower than that."""
     needed = _blocks_for(effect.interval, half_width, alpha)
     return None if needed is None else max(1, needed - effect.interval.n)
 
@@ -254,7 +249,6 @@ def limit_word(effect: Effect, metric: Metric, limit: float) -> LimitWord:
 
 
 def _against_limit(effect: Effect, metric: Metric, limit: float, alpha: float) -> dict[str, Any]:
-    """Return the fields of a verdict for its limit, with about how many more blocks would decide."""
     word = limit_word(effect, metric, limit)
     if word != "undecided":
         return {"against_limit": word, "more_blocks": None}
@@ -355,7 +349,6 @@ def _zone(effect: Effect, metric: Metric, smallest_effect: float) -> str:
 
 
 def _why_none(clean: Clean, names: tuple[str, str], metric: str) -> str:
-    """Say why there is no pair: not supported, no clean trial, or simply nothing yet."""
     measured = clean.measured
     for name in names:
         for reasons in measured.not_supported.among(clean.of(name)):

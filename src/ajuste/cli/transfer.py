@@ -10,16 +10,19 @@ from typing import Annotated, Final
 import typer
 from pydantic import ValidationError
 
-from ajuste.analysis.atlas import (
+from ajuste.analysis.transfer import (
     Atlas,
     KindAgreement,
+    Transfer,
+    TransferAgreement,
+    TransferRow,
+    TransferSide,
     agreement,
     agreements,
     atlas_questions,
     merge_atlases,
     shipped_atlas,
 )
-from ajuste.analysis.transfer import Transfer, TransferAgreement, TransferRow, TransferSide
 from ajuste.analysis.transfer import transfer as compared
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.measuring import check_report

@@ -31,7 +31,7 @@ def next_candidate(count: int, outcomes: Mapping[int, Outcome]) -> int | None:
 
 
 def culprits(count: int, outcomes: Mapping[int, Outcome]) -> tuple[int, ...]:
-    """The candidates with one of which the difference came: a single one, unless some could not be told."""
+    """Return the candidates with one of which the difference came: a single one, unless some could not be told."""
     low, high = open_between(count, outcomes)
     return tuple(range(low + 1, high + 1))
 

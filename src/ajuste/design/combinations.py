@@ -43,7 +43,7 @@ def is_exact(lines: int) -> bool:
 
 @cache
 def orders(lines: int) -> tuple[tuple[int, ...], ...]:
-    """The orders in which ``lines`` are added, drawn at random once and for ever."""
+    """Return the orders in which ``lines`` are added, drawn at random once and for ever."""
     all_orders = []
     for number in range(ORDERS):
         keys = raw_bits((lines, number), lines)
@@ -52,7 +52,7 @@ def orders(lines: int) -> tuple[tuple[int, ...], ...]:
 
 
 def block_order(lines: int, block: int) -> tuple[int, ...]:
-    """The order of a block."""
+    """Return the order of a block."""
     return orders(lines)[block % ORDERS]
 
 
@@ -102,7 +102,7 @@ Combine = Literal["all", "one-at-a-time", "screening", "ablation"]
 
 
 def combinations(factors: Sequence[Factor], combine: Combine) -> list[tuple[str, ...]]:
-    """The levels of each configuration, in the factors' order: of no factors one, the empty one.
+    """Return the levels of each configuration, in the factors' order: of no factors one, the empty one.
 
     ``all``: every combination (the full factorial), the last factor changing fastest. ``one-at-a-time``: the baseline,
     then every other level of each factor with all others at their baseline. ``screening``: the baseline, then the

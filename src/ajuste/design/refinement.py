@@ -62,7 +62,7 @@ class PosteriorSurface:
 
 
 def surface(grid: Array, measured: NDArray[np.int64], values: Array, noise: Array) -> PosteriorSurface:
-    """The surface over ``grid`` (points × factors, each from 0 to 1).
+    """Return the surface over ``grid`` (points × factors, each from 0 to 1).
 
     ``measured`` are the rows of it that have ``values``, with the variance of each value in ``noise``.
     """
@@ -147,7 +147,7 @@ class Grid:
 
 
 def build_grid(factors: Sequence[Factor], configurations: Sequence[Configuration]) -> Grid:
-    """The grid of all combinations of levels, in the order of ``configurations``."""
+    """Return the grid of all combinations of levels, in the order of ``configurations``."""
     varied = [factor for factor in factors if len(factor.levels) > 1]
     places = {(f.name, level): place for f in varied for place, level in enumerate(f.levels)}
     indices = [tuple(places[f.name, c.levels[f.name]] for f in varied) for c in configurations]
@@ -224,7 +224,7 @@ def _need(known: PosteriorSurface, sampled: SampledPoint) -> Array:
 
 
 def surface_over(grid: Grid, sampled: SampledPoint) -> PosteriorSurface:
-    """The surface of one metric, in differences from the baseline, through what was measured of it."""
+    """Return the surface of one metric, in differences from the baseline, through what was measured of it."""
     rows, averages = _measured_points(grid, sampled)
     counts = np.array([len(sampled.values.get(name, ())) for name in grid.names])
     noise = _noise(grid, sampled)[rows] / np.maximum(counts[rows], 1)

@@ -270,7 +270,7 @@ REVIEW: Final = 1.1
 
 
 def looks() -> Iterator[int]:
-    """The numbers of measured blocks after which there is a look, without end."""
+    """Yield the numbers of measured blocks after which there is a look, without end."""
     yield from range(1, LOOKS_EACH)
     number = LOOKS_EACH
     while True:
@@ -279,7 +279,7 @@ def looks() -> Iterator[int]:
 
 
 def look_from(blocks: int) -> int:
-    """The first look at ``blocks`` measured blocks or later."""
+    """Return the first look at ``blocks`` measured blocks or later."""
     if blocks <= LOOKS_EACH:
         return max(1, blocks)
     return next(number for number in looks() if number >= blocks)
@@ -294,7 +294,7 @@ def reviews(min_blocks: int) -> Iterator[int]:
 
 
 def review_from(blocks: int, min_blocks: int) -> int:
-    """The first review at ``blocks`` measured blocks or later."""
+    """Return the first review at ``blocks`` measured blocks or later."""
     return next(number for number in reviews(min_blocks) if number >= blocks)
 
 
@@ -303,8 +303,10 @@ def review_from(blocks: int, min_blocks: int) -> int:
 
 @dataclass(frozen=True)
 class Remaining:
-    """``blocks`` are those that all have (the baseline at least) until the end; ``blocks_left`` tells of each configuration
-    that is left out of some of them how many it has. ``at_most``: the budget ends it, or the end is unknown.
+    """The ``blocks`` that all have (the baseline at least) until the end.
+
+    ``blocks_left`` are those of configurations that are left out of some. ``at_most``: the budget ends it, or the end
+    is unknown.
     """
 
     blocks: int

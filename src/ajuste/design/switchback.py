@@ -56,7 +56,7 @@ class WashOut:
 
 
 def estimate_wash_out(responses: Sequence[StepResponse], step_s: float, *, least_s: float = 0.0) -> WashOut:
-    """The wash-out from ``responses`` with a value every ``step_s`` seconds.
+    """Return the wash-out from ``responses`` with a value every ``step_s`` seconds.
 
     An exponential decay is fitted to each response alone, for a range of time constants. Whether there is one is a t
     test over the responses to the same change, whose amplitudes do not depend on how the noise within each of them is

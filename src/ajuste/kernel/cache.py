@@ -32,7 +32,7 @@ class CachedKernel(BaseModel):
 
     @property
     def package_version(self) -> str:
-        """The version of its packages, e.g. ``6.12.94-1``."""
+        """Return the version of its packages, e.g. ``6.12.94-1``."""
         return self.image.package.split(" ")[1]
 
     @property
@@ -51,12 +51,12 @@ class CachedKernel(BaseModel):
 
 
 def kernel_directory(home: Home, release: str, package_version: str) -> Path:
-    """Where a kernel is kept. A release alone would not do: packages are rebuilt under the same one."""
+    """Return where a kernel is kept. A release alone would not do: packages are rebuilt under the same one."""
     return home.kernels / f"{release}_{package_version.replace(':', '%3a')}"
 
 
 def cached_entries(home: Home) -> list[CachedKernel]:
-    """What the cache has, newest first. Directories without a readable record are left out."""
+    """Return what the cache has, newest first. Directories without a readable record are left out."""
     if not home.kernels.is_dir():
         return []
     entries = [entry for d in home.kernels.iterdir() if not d.name.startswith(".") and (entry := read_entry(d))]
@@ -64,7 +64,7 @@ def cached_entries(home: Home) -> list[CachedKernel]:
 
 
 def read_entry(directory: Path) -> CachedKernel | None:
-    """The entry in ``directory``, or None where there is no whole one."""
+    """Return the entry in ``directory``, or None where there is no whole one."""
     try:
         record = KernelImage.model_validate_json(read_kept(directory / RECORD))
         Version(record.package.split(" ")[1])
@@ -117,7 +117,7 @@ def read_inventory(directory: Path) -> dict[str, int]:
 
 
 def read_checksums(directory: Path) -> dict[str, str]:
-    """The recorded SHA-256 of every file, by its path within ``directory``. Empty where there is no record."""
+    """Return the recorded SHA-256 of every file, by its path within ``directory``. Empty where there is no record."""
     try:
         return _DIGESTS.validate_json(read_kept(directory / CHECKSUMS))
     except (OSError, ValidationError):
@@ -150,7 +150,7 @@ def find_any_damage(directory: Path) -> str | None:
 
 
 def differs(directory: Path, name: str, digests: Mapping[str, str]) -> str | None:
-    """What is wrong with one file by its checksum, in words, or None."""
+    """Return what is wrong with one file by its checksum, in words, or None."""
     if name not in digests:
         return f"{CHECKSUMS} lacks {name}"
     try:
@@ -199,7 +199,7 @@ def require_space(directory: Path, needed_bytes: int, purpose: str) -> None:
 
 
 def out_of_space(directory: Path, purpose: str) -> RequestError:
-    """The error for a disk that filled up meanwhile."""
+    """Return the error for a disk that filled up meanwhile."""
     return RequestError(f"no disk space left for {purpose} in {directory}", hint=HINT)
 
 

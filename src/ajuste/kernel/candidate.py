@@ -39,12 +39,12 @@ class Candidate:
 
     @property
     def version(self) -> str:
-        """The version of its packages, e.g. ``6.12.94-1``."""
+        """Return the version of its packages, e.g. ``6.12.94-1``."""
         return self.packages[0].version
 
     @property
     def upstream(self) -> str:
-        """The kernel's own version, e.g. ``6.12.94``."""
+        """Return the kernel's own version, e.g. ``6.12.94``."""
         return upstream_version(self.version)
 
     @property
@@ -67,7 +67,7 @@ def upstream_version(version: str) -> str:
 
 
 def find_candidates(archive: Archive, source: KernelSource) -> list[Candidate]:
-    """All kernels of ``source`` that the package lists have, newest first."""
+    """Return all kernels of ``source`` that the package lists have, newest first."""
     names = archive.names("linux-")
     wanted = {name for release in _releases(names, source) for name in _part_names(release, source)}
     return assemble(archive.packages(wanted.intersection(names)), source)
@@ -183,7 +183,7 @@ _LONGEST_VERSION = 512
 
 
 def read_release(vmlinuz: Path) -> str:
-    """The release (``uname -r``) that a bzImage says it has. Raises RequestError if it is none."""
+    """Return the release (``uname -r``) that a bzImage says it has. Raises RequestError if it is none."""
     try:
         with vmlinuz.open("rb") as file:
             head = file.read(65 * 512 + _LONGEST_VERSION)
@@ -230,7 +230,7 @@ TREE: Final = "tree"
 def unpacked(
     packages: Sequence[Package], root: Path, archive: Archive, what: str, say: Say, *, spare_bytes: int
 ) -> Iterator[Path]:
-    """A directory in ``root``, gone afterwards, whose ``tree`` has what all ``packages`` unpack to.
+    """Yield a directory in ``root``, gone afterwards, whose ``tree`` has what all ``packages`` unpack to.
 
     The caller holds the lock of ``root``: what killed processes left there is removed. ``spare_bytes`` must be free
     beside what they take.

@@ -63,7 +63,7 @@ class OptionDifference(BaseModel):
     menus: tuple[str, ...] = ()
 
     def subsystem(self, depth: int = 2) -> str:
-        """The ``depth`` outermost menus it is in: a name to group by."""
+        """Return the ``depth`` outermost menus it is in: a name to group by."""
         return " › ".join(self.menus[:depth]) or ELSEWHERE
 
     @property
@@ -80,7 +80,7 @@ class OptionDifference(BaseModel):
 
     @property
     def in_neither(self) -> bool:
-        """Whether only one kernel offers it, and does not use it."""
+        """Return whether only one kernel offers it, and does not use it."""
         return {self.a, self.b} <= {"n", "absent"}
 
 
@@ -108,17 +108,17 @@ class KernelDifference(BaseModel):
 
     @property
     def effective(self) -> tuple[OptionDifference, ...]:
-        """What differs in the kernels themselves."""
+        """Return what differs in the kernels themselves."""
         return tuple(change for change in self.changes if not change.in_neither)
 
     def counts(self) -> dict[str, int]:
-        """How many of the effective changes there are of each reason, and how many of the others."""
+        """Return how many of the effective changes there are of each reason, and how many of the others."""
         reasons: list[str] = [change.reason for change in self.effective]
         by_reason = {reason: reasons.count(reason) for reason in dict.fromkeys(reasons)}
         return {"total": len(reasons), **by_reason, "in_neither": len(self.changes) - len(reasons)}
 
     def followers(self) -> Counter[str]:
-        """How many changes each one brings with it directly."""
+        """Return how many changes each one brings with it directly."""
         return Counter(name for change in self.effective for name in change.follows_from)
 
     def groups(self, depth: int = 2) -> dict[str, tuple[OptionDifference, ...]]:

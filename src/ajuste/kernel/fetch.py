@@ -89,7 +89,7 @@ def package_lists(source: KernelSource, home: Home, say: Say) -> Archive:
 
 
 def is_meant(wanted: PackagedKernel, entry: CachedKernel) -> bool:
-    """Whether a cached kernel is meant."""
+    """Return whether a cached kernel is meant."""
     source = kernel_sources()[wanted.source]
     if not entry.image.spec.startswith(source.name + ":"):
         return False

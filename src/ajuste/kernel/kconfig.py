@@ -46,7 +46,7 @@ class ConfigSetting:
 
     @property
     def is_on(self) -> bool:
-        """Whether the option is neither off nor absent."""
+        """Return whether the option is neither off nor absent."""
         return self.kind != "absent" and self != OFF
 
     def __str__(self) -> str:
@@ -246,7 +246,7 @@ class KconfigOption(BaseModel):
 
     @property
     def directory(self) -> str:
-        """The most probable directory of its code, such as ``net/mptcp``."""
+        """Return the most probable directory of its code, such as ``net/mptcp``."""
         return self.file.rpartition("/")[0]
 
 

@@ -49,14 +49,14 @@ class Relation:
         return f"{self.name} ({' '.join(self.version)})" if self.version else self.name
 
     def holds_for(self, version: str) -> bool:
-        """Whether that version will do."""
+        """Return whether that version will do."""
         if self.version is None:
             return True
         order, wanted = self.version
         return _HOLDS[order](_compared(version, wanted))
 
     def is_met_by(self, package: Package) -> bool:
-        """Whether ``package`` is it or provides it. What is provided without a version has none."""
+        """Return whether ``package`` is it or provides it. What is provided without a version has none."""
         if package.name == self.name and self.holds_for(package.version):
             return True
         return any(

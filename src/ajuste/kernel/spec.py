@@ -70,7 +70,7 @@ class KernelSeries(ClosedModel):
         return self.before is None or version < KernelVersion.parse(self.before)
 
     def may_have(self, version: str) -> bool:
-        """Whether a kernel of ``version`` can be in it: ``7``, ``6.12``, ``6.12.94`` or a release."""
+        """Return whether a kernel of ``version`` can be in it: ``7``, ``6.12``, ``6.12.94`` or a release."""
         if not version.isdigit():
             return self.holds_for(KernelVersion.parse(version))
         first = KernelVersion.parse(self.since).major
@@ -219,11 +219,11 @@ class PackagedKernel(BaseModel):
 
     @property
     def exact(self) -> bool:
-        """Whether it names one kernel for ever, and not the newest of a series."""
+        """Return whether it names one kernel for ever, and not the newest of a series."""
         return bool(self.release) or self.version.count(".") == 2
 
     def names(self, release: str, upstream: str, flavour: str) -> bool:
-        """Whether the kernel of that release, upstream version (``6.12.94``) and flavour is meant."""
+        """Return whether the kernel of that release, upstream version (``6.12.94``) and flavour is meant."""
         if self.release:
             return release == self.release
         return flavour == self.flavour and (upstream + ".").startswith(self.version + ".")
@@ -269,7 +269,7 @@ class KernelToBuild(BaseModel):
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """The options as they are typed."""
+        """Return the options as they are typed."""
         return tuple(f"{name}={_plain(value)}" for name, value in self.options)
 
     def __str__(self) -> str:
@@ -313,7 +313,7 @@ def parse_spec(text: str) -> KernelSpec:
 
 
 def is_to_build(text: str) -> bool:
-    """Whether ``text`` names a kernel by how it is to be built: ``build:…``."""
+    """Return whether ``text`` names a kernel by how it is to be built: ``build:…``."""
     return text.startswith(f"{TO_BUILD}:")
 
 

@@ -41,7 +41,7 @@ class Home:
 
     @property
     def store_url(self) -> str:
-        """The URL of the store."""
+        """Return the URL of the store."""
         return self.shared_store or f"sqlite:///{self.data / 'store.sqlite'}"
 
     @property
@@ -64,17 +64,17 @@ class Home:
 
     @property
     def journals(self) -> Path:
-        """What undoes the changes of experiments on this machine, as long as these go on."""
+        """Return what undoes the changes of experiments on this machine, as long as these go on."""
         return self.state / "journals"
 
     @property
     def reboots(self) -> Path:
-        """The state of an experiment across reboots of this machine."""
+        """Return the state of an experiment across reboots of this machine."""
         return self.state / "reboots"
 
     @property
     def cluster_keys(self) -> Path:
-        """Where the keys of a cluster are, if nothing else is said."""
+        """Return where the keys of a cluster are, if nothing else is said."""
         return self.data / "cluster-keys"
 
     @property
@@ -210,7 +210,7 @@ def module_source(name: str) -> Path:
 
 
 def is_library(file: Path) -> bool:
-    """Whether it is such as ``libc.so.6``: loaded, not started, and so not executable as a rule."""
+    """Return whether it is such as ``libc.so.6``: loaded, not started, and so not executable as a rule."""
     return ".so" in file.suffixes
 
 

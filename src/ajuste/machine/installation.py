@@ -67,7 +67,7 @@ def ajuste_version() -> str:
 
 
 def in_tree() -> bool:
-    """Whether it runs from its source tree."""
+    """Return whether it runs from its source tree."""
     return (TREE / "Cargo.toml").is_file()
 
 

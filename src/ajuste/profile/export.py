@@ -113,12 +113,12 @@ def setting_sysctl(setting: ExportSetting) -> str | None:
 
 
 def without_words(setting: ExportSetting) -> LeftOut:
-    """A setting that a format cannot say."""
+    """Return a setting that a format cannot say."""
     return LeftOut(f"{setting.tunable} = {setting.became}", f"{setting.where}: {NO_WORDS}")
 
 
 def without_process(attributes: Attributes) -> list[LeftOut]:
-    """What belongs to a process, for a format that is not about one."""
+    """Return what belongs to a process, for a format that is not about one."""
     return [LeftOut(what, PROCESS) for what in attribute_words(attributes)]
 
 

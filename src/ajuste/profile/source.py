@@ -30,7 +30,7 @@ class TunedTree:
 
     @property
     def folders(self) -> tuned.Folders:
-        """Where its profiles are."""
+        """Return where its profiles are."""
         return tuned.Folders([self.root / folder.relative_to("/") for folder in tuned.FOLDERS], self.root)
 
 

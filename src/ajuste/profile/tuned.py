@@ -176,7 +176,7 @@ class Folders:
         return [path for folder in self.folders if (path := folder / Path(name).name / FILE).is_file()]
 
     def names(self) -> list[str]:
-        """All profiles."""
+        """Return all profiles."""
         return sorted({path.parent.name for folder in self.folders for path in folder.glob(f"*/{FILE}")})
 
 

@@ -105,7 +105,7 @@ class Database:
 
     @contextmanager
     def held(self, fingerprint: str, seed: int, what: str) -> Iterator[None]:
-        """Hold a study and seed against all who share a server (see ``locks.only_one``); a file needs no more.
+        """Hold a study and seed against all who share a server (see ``location.exclusive``); a file needs no more.
 
         Source: PostgreSQL manual, 13.3.5 Advisory Locks: they end with the connection, however that ends.
         """

@@ -303,7 +303,7 @@ class Store:
 
     def reserved(self, fingerprint: str, seed: int, what: str) -> AbstractContextManager[None]:
         """Hold this study and seed, for as long as the context lasts, against all who share the store. Raises
-        RequestError if it is held elsewhere. A file is a store of one machine, where ``only_one`` is enough.
+        RequestError if it is held elsewhere. A file is a store of one machine, where ``exclusive`` is enough.
         """
         return self._database.held(fingerprint, seed, what)
 

@@ -59,7 +59,7 @@ OF_A_GUEST = (
 
 
 def check(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel = str) -> list[Problem]:
-    """The problems of ``study`` that can be known without a kernel, all or very many of them."""
+    """Return the problems of ``study`` that can be known without a kernel, all or very many of them."""
     return list(islice(_problems(study, catalogue, parse_kernel), MOST_SOUGHT))
 
 

@@ -133,11 +133,11 @@ class Commands:
 
     @property
     def programs(self) -> tuple[str, ...]:
-        """Absolute paths of the programs of this machine that are needed, each once."""
+        """Return absolute paths of the programs of this machine that are needed, each once."""
         return tuple(dict.fromkeys(self._found.values()))
 
     def scratch(self, varied: Mapping[str, str]) -> Scratch | None:
-        """The file system of a configuration that sets these attributes of it, if the study has one."""
+        """Return the file system of a configuration that sets these attributes of it, if the study has one."""
         table = self._study.scratch
         if table is None:
             return None
@@ -148,7 +148,7 @@ class Commands:
 
     @property
     def words(self) -> str:
-        """The workload as people name it: its kind, or its command as a shell would read it."""
+        """Return the workload as people name it: its kind, or its command as a shell would read it."""
         job = self._study.workload
         return job.kind or shlex.join(job.command or ())
 
@@ -159,7 +159,7 @@ class Commands:
         variant: str | None = None,
         limits: Mapping[str, str] | None = None,
     ) -> Command:
-        """The workload with a configuration's own parameters, process attributes, variant and control group limits."""
+        """Return the workload with a configuration's parameters, attributes, variant and control group limits."""
         job = self._study.workload
         if variant is None:
             argv = (self._workload_program, *self._arguments(job, parameters))
@@ -179,9 +179,7 @@ class Commands:
         )
 
     def modules(self, parameters: Mapping[str, str]) -> tuple[str, ...]:
-        """The kernel modules of Ajuste's own that the workload, with a configuration's own parameters, and any of its
-        background loads need.
-        """
+        """Return the kernel modules of Ajuste that the workload and its background loads need."""
         jobs: list[tuple[WorkloadTable | BackgroundTable, Mapping[str, str]]] = [(self._study.workload, parameters)]
         jobs += [(load, {}) for _, load, _ in self._background]
         kinds = (
@@ -250,7 +248,7 @@ class Commands:
         return Command(argv=(self._site.bundled, "scheduler", *words), environment={"LANG": "C.UTF-8"})
 
     def background(self, levels: Mapping[str, str]) -> tuple[tuple[Command, ...], tuple[Load, ...]]:
-        """The background load of the configuration with these ``levels``, as the study writes them, by factor."""
+        """Return the background load of the configuration with these ``levels``, as written, by factor."""
         commands: list[Command] = []
         loads: list[Load] = []
         for index, load, program in self._background:

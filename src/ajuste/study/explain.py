@@ -65,7 +65,6 @@ def _explain_boot(name: str) -> Explained:
 
 
 def _explain(name: str, study: Study, catalogue: Catalogue) -> Explained:
-    """Explain a factor that is no tunable."""
     if parameter := workload_parameter(name):
         kind = catalogue.workloads[study.workload.kind or ""]
         text = kind.parameters[parameter]
@@ -109,7 +108,7 @@ def _explain(name: str, study: Study, catalogue: Catalogue) -> Explained:
 
 
 def successor_notes(knobs: Mapping[str, Mapping[str, Knob]]) -> tuple[str, ...]:
-    """A sentence for every tunable that was varied in place of another."""
+    """Return a sentence for every tunable that was varied in place of another."""
     notes = [
         f"{knob.replaced.name} is not supported by {spec}; its successor {knob.tunable.name}, a related but "
         "different tunable, varies instead"

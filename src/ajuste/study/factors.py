@@ -252,7 +252,7 @@ class _Number:
     kind: Tunable | Parameter
 
     def read(self, text: str) -> int:
-        """A level in the tunable's unit. Raises RequestError."""
+        """Return a level in the tunable's unit. Raises RequestError."""
         if isinstance(self.kind, Tunable):
             return int(check_level(self.kind, text))
         return int(check_parameter(self.name, self.kind, text))
@@ -267,7 +267,7 @@ class _Wrong(Exception):
 
 
 def with_levels(study: Study, catalogue: Catalogue) -> tuple[Study, list[Problem]]:
-    """``study`` with the levels of all its ranges, and what is wrong with these.
+    """Return ``study`` with the levels of all its ranges, and what is wrong with these.
 
     A range that is wrong has its two ends as levels, so that everything else can be checked nevertheless.
     """
@@ -288,18 +288,17 @@ def with_levels(study: Study, catalogue: Catalogue) -> tuple[Study, list[Problem
 
 
 def factor_span(factor: FactorTable, study: Study, catalogue: Catalogue) -> Span | None:
-    """The range of a factor of a study that was checked; ``None`` if it has none."""
+    """Return the range of a factor of a study that was checked; ``None`` if it has none."""
     return _made(factor, study, catalogue)[0] if factor.range is not None else None
 
 
 def factor_numbers(factor: FactorTable, study: Study, catalogue: Catalogue) -> tuple[int, ...]:
-    """The levels of a factor with a range as numbers in its tunable's unit."""
+    """Return the levels of a factor with a range as numbers in its tunable's unit."""
     number = _number(factor, study, catalogue, "levels")
     return tuple(map(number.read, factor.levels))
 
 
 def _made(factor: FactorTable, study: Study, catalogue: Catalogue) -> tuple[Span, tuple[int, ...]]:
-    """The range, and the levels that it makes."""
     field = "range" if factor.levels else "levels"
     number = _number(factor, study, catalogue, field)
     low, high = _ends(factor.range or "", number, field)

@@ -23,7 +23,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$", max_length=80)]
 
 
 def level_text(value: Any) -> str:
-    """A level as text, as it is written to the kernel: ``true`` is ``1``."""
+    """Return a level as text, as it is written to the kernel: ``true`` is ``1``."""
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, str | int | float):

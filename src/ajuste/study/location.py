@@ -33,12 +33,12 @@ _SCALAR = re.compile(r"[^,\]}#\n]*")
 
 
 def locate(text: str) -> dict[KeyPath, int]:
-    """The line (from 1) of every key, table and array element of ``text``, which must be valid TOML."""
+    """Return the line (from 1) of every key, table and array element of ``text``, which must be valid TOML."""
     return _Scanner(text).scan()
 
 
 def nearest_line(lines: dict[KeyPath, int], path: KeyPath) -> int | None:
-    """The line of ``path``, or of the nearest table around it that is written down."""
+    """Return the line of ``path``, or of the nearest table around it that is written down."""
     for end in range(len(path), 0, -1):
         if path[:end] in lines:
             return lines[path[:end]]

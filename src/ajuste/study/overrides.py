@@ -60,7 +60,7 @@ def with_parameters(study: Study, parameters: Mapping[str, str], catalogue: Cata
 
 
 def with_time(study: Study, most_s: float) -> Study:
-    """``study`` with so many seconds to measure at most, instead of its own limit."""
+    """Return ``study`` with a limit of so many seconds."""
     return study.model_copy(update={"budget": study.budget.model_copy(update={"max_minutes": most_s / 60})})
 
 
@@ -71,7 +71,7 @@ def with_blocks(study: Study, fewest: int, most: int) -> Study:
 
 
 def with_boots(study: Study, each: int | None) -> Study:
-    """``study`` with so many blocks in each boot of this machine, or as many as it says itself. Raises RequestError."""
+    """Return ``study`` with so many blocks in each boot, or as many as it says itself. Raises RequestError."""
     blocks = each or study.blocks_per_boot or DEFAULT_PER_BOOT
     changed = study.model_copy(update={"design": study.design.model_copy(update={"blocks_per_boot": blocks})})
     for problem in check_boots(changed):
@@ -80,7 +80,7 @@ def with_boots(study: Study, each: int | None) -> Study:
 
 
 def with_precision(study: Study, text: str) -> Study:
-    """``study`` until its intervals are so narrow, instead of its own precision. Raises RequestError."""
+    """Return ``study`` until its intervals are so narrow. Raises RequestError."""
     option = "--precision"
     value = share(option, text)
     if not 0 < value <= 10:
@@ -92,8 +92,9 @@ def with_precision(study: Study, text: str) -> Study:
 
 
 def with_machine(study: Study, name: str, catalogue: Catalogue) -> Study:
-    """``study`` with another machine to model, or one at all: by its name, or its file from here. The study describes
-    the modelled time then, too. Raises RequestError for one that there is not, or that does not fit the study's guests.
+    """Return ``study`` with another machine to model, by its name or file. Raises RequestError.
+
+    The study describes the modelled time then, too.
     """
     place = Place(f"--machine {name}")
     _require_guest(study, place)
@@ -118,9 +119,7 @@ def _with_modelled_time(analysis: AnalysisTable) -> AnalysisTable:
 
 
 def with_topology(study: Study, text: str, catalogue: Catalogue) -> Study:
-    """``study`` with another topology for its guests, which decides how many CPUs they have. Raises RequestError for
-    one that there cannot be, or that does not fit the rest of the study.
-    """
+    """Return ``study`` with another topology of its guests, and so many CPUs. Raises RequestError."""
     place = Place(f"--topology {text}")
     _require_guest(study, place)
     table = read_topology(text)
@@ -245,7 +244,7 @@ def _less(factor: FactorTable, level: str) -> FactorTable:
 
 
 def with_kernels(study: Study, names: Mapping[str, str]) -> Study:
-    """``study`` with each kernel called as in ``names``, by what it calls it."""
+    """Return ``study`` with each kernel called as in ``names``."""
     kernel = study.target.kernel
     factors = tuple(_with_kernels(factor, names) for factor in study.factors)
     background = tuple(
@@ -291,12 +290,12 @@ Where = Literal["vm", "host"]
 
 
 def relocated(study: Study, where: Where, disk: str = "") -> Study:
-    """``study`` with a target of that kind; as it is if it has one.
+    """Return ``study`` with a target of that kind. Raises RequestError where it cannot be carried out there.
 
     On this machine the kernel, clock and size of the guest mean nothing, and neither do the guest's own devices: a file
     system is made on a loop device instead, and fixed settings of the device are left out. The workload has its
     parameters for this machine, and a study of a disk has ``disk``, by the kernel's name for it. What only a modelled
-    machine says is left out. Raises RequestError where the study cannot be carried out without them.
+    machine says is left out.
     """
     if study.target.kind == where:
         return study

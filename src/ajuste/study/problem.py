@@ -49,7 +49,7 @@ class Problem:
 
 
 def error(problems: Sequence[Problem], source: StudyOrigin | None) -> RequestError:
-    """One error that tells all ``problems``, a line each, in the order of the file."""
+    """Return one error with all ``problems``, a line each, in the order of the file."""
     placed = [(source.place(p.path) if source else None, p) for p in problems]
     placed.sort(key=lambda pair: (pair[0].line or 0) if pair[0] else 0)
     place, first = placed[0]
@@ -66,13 +66,12 @@ def error(problems: Sequence[Problem], source: StudyOrigin | None) -> RequestErr
 
 
 def _with_hint(problem: Problem) -> str:
-    """On one line, whatever values are in it."""
     text = f"{problem.message} ({problem.hint})" if problem.hint else problem.message
     return text.replace("\n", "\\n")
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
-    """``; did you mean a or b?``, or nothing where none is near."""
+    """Return ``; did you mean a or b?``, or nothing where none is near."""
     near = did_you_mean(nearest_names(name, known, most=3))
     return f"; {near}" if near else ""
 
@@ -112,7 +111,7 @@ def chosen_by_name(table: str, tables: Sequence[N], names: Sequence[str], where:
 
 
 def from_validation(failure: ValidationError, model: type[BaseModel]) -> list[Problem]:
-    """The problems that pydantic found, in the words of this house."""
+    """Return the problems that pydantic found, in the words of this house."""
     # A list whose elements are all wrong is also "too short": that is no news.
     return [
         _problem(detail, model)
@@ -149,7 +148,7 @@ def _problem(detail: ErrorDetails, model: type[BaseModel]) -> Problem:
 
 
 def fields_at(model: type[BaseModel], path: KeyPath) -> list[str]:
-    """The names of all fields of the table at ``path``, as they are written in a file."""
+    """Return the names of all fields of the table at ``path``, as they are written in a file."""
     for key in path:
         if isinstance(key, int):
             continue

@@ -48,7 +48,7 @@ _LIMIT_EXPECTED: Final = 'expected a percentage above 0% and below 100%, such as
 
 
 def parse_limit(value: Any) -> float:
-    """``"1%"`` as 0.01. Raises ValueError for anything else than a text with a percentage."""
+    """Parse ``"1%"`` as 0.01. Raises ValueError for anything but a text with a percentage."""
     match = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
     share = float(match[1]) / 100 if match else 0.0
     if not 0 < share < 1:
@@ -142,7 +142,7 @@ class BenchmarkTable(StudyTable):
         return self
 
     def build_command(self, layout: int) -> tuple[str, ...] | None:
-        """The command that builds that layout."""
+        """Return the command that builds that layout."""
         if self.layouts is None or self.build is None:
             return self.build
         return tuple(word.replace(LAYOUT, str(layout)) for word in self.build)
@@ -193,7 +193,7 @@ class Project:
     reproducers: tuple[ReproducerTable, ...] = ()
 
     def chosen(self, names: tuple[str, ...]) -> tuple[BenchmarkTable, ...]:
-        """Benchmarks of that name, in the file's order; all if none is named. Raises RequestError."""
+        """Return the benchmarks of that name, in the file's order; all if none is named. Raises RequestError."""
         return tuple(table for table in self._named(names) if isinstance(table, BenchmarkTable))
 
     def reproduced(self, names: tuple[str, ...]) -> tuple[ReproducerTable, ...]:
@@ -218,7 +218,7 @@ class Project:
         trees: Trees | None = None,
         confidence: float = CONFIDENCE,
     ) -> Study:
-        """The question of ``benchmark``, checked; with ``trees`` about the revisions that are there. Raises
+        """Return the question of ``benchmark``, checked; with ``trees`` about the revisions that are there. Raises
         RequestError.
         """
         there = trees or Trees(Path(), PurePosixPath())
@@ -296,7 +296,7 @@ _FIELDS: Final[Mapping[KeyPath, str]] = {
 
 
 def read_project(path: Path) -> Project:
-    """The project file ``path``; its form is checked. Raises one RequestError with everything that is wrong."""
+    """Return the project file ``path``; its form is checked. Raises one RequestError with everything that is wrong."""
     document, source = read_toml(path, "project file", f"write one: {HINT}", fields=HINT)
     try:
         table = ProjectTable.model_validate(document)
@@ -328,7 +328,6 @@ def missing(benchmark: BenchmarkTable, trees: Trees, side: str) -> str:
 
 
 def _document(benchmark: BenchmarkTable, trees: Trees, confidence: float) -> dict[str, Any]:
-    """The study as a file would have it."""
     defaults = IN_GUEST if benchmark.in_guest else ON_HOST
     metrics = [read_metric(text) for text in benchmark.metric]
     places = {side: str(trees.place(side)) for side in trees.labels}

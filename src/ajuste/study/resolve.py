@@ -94,7 +94,7 @@ class Resolver:
     catalogue: Catalogue
 
     def configuration(self, levels: tuple[str, ...]) -> ResolvedConfiguration:
-        """The configuration of these levels of ``factors``, in their order."""
+        """Return the configuration of these levels of ``factors``, in their order."""
         chosen = {table.name: level for table, level in zip(self.study.factors, levels, strict=True)}
         settings: dict[str, str] = {}
         for table, level in zip(self.study.factors, levels, strict=True):
@@ -130,7 +130,7 @@ class Resolver:
         )
 
     def build_study(self, configurations: tuple[ResolvedConfiguration, ...]) -> ResolvedStudy:
-        """The study with these configurations, which it made; each level of each factor is in one of them."""
+        """Return the study with these configurations, which it made; each level of each factor is in one of them."""
         kind = self.catalogue.workloads.get(self.study.workload.kind or "")
         deciding = deciding_metrics(self.study, self.catalogue)
         described = described_metrics(self.study, self.catalogue)
@@ -183,7 +183,6 @@ def resolver(
 
 
 def _knobs(index: int, study: Study, catalogue: Catalogue, kernels: Mapping[str, KernelVersion]) -> Knobs:
-    """The knobs of all tunables that one factor sets."""
     table = study.factors[index]
     knobs: Knobs = {}
     for name in filter(is_tunable, names_set(table)):
@@ -265,7 +264,6 @@ def _name(study: Study, knobs: Knobs, kernel: str, levels: tuple[str, ...]) -> s
 
 
 def _as_written(study: Study, factors: tuple[Factor, ...], levels: tuple[str, ...]) -> dict[str, str]:
-    """The levels of a configuration by factor, as the study has them."""
     return {
         table.name: table.levels[factor.levels.index(level)]
         for table, factor, level in zip(study.factors, factors, levels, strict=True)

@@ -143,7 +143,7 @@ class FactorTable(StudyTable):
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """The specs of the kernels that its levels name, each once; nothing where it leaves the kernel alone."""
+        """Return the specs of the kernels that its levels name, each once; nothing where it leaves the kernel alone."""
         if self.name == KERNEL_FACTOR:
             return self.levels
         settings = (self.settings[level] for level in self.levels if self.settings)
@@ -471,13 +471,13 @@ class Study(StudyTable):
 
     @property
     def blocks_per_boot(self) -> int:
-        """The blocks that count in each boot; 0 where the machine does not reboot."""
+        """Return the blocks that count in each boot; 0 where the machine does not reboot."""
         varied = any(is_boot_name(name) for factor in self.factors for name in (factor.name, *_settings_names(factor)))
         return self.design.blocks_per_boot or (DEFAULT_PER_BOOT if varied else 0)
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """The specs of all kernels that the study needs, each once."""
+        """Return the specs of all kernels that the study needs, each once."""
         kernels = (self.target.kernel,) if self.target.kernel else ()
         return tuple(dict.fromkeys((*kernels, *(kernel for factor in self.factors for kernel in factor.kernels))))
 

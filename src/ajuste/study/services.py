@@ -50,7 +50,6 @@ def _placeholder_texts(service: ServiceTable) -> tuple[str, ...]:
 
 
 def _askers(study: Study) -> Iterator[tuple[KeyPath, tuple[str, ...]]]:
-    """The commands that may ask services, with where they are written."""
     workload = study.workload
     yield ("workload", "command"), workload.command or ()
     for index, variant in enumerate(workload.variants):
@@ -61,7 +60,6 @@ def _askers(study: Study) -> Iterator[tuple[KeyPath, tuple[str, ...]]]:
 
 
 def _having(study: Study, kind: str) -> tuple[str, ...]:
-    """The services that have a port, or data."""
     asked = {name for _, words in _askers(study) for placeholder, name in _named(words) if placeholder == kind}
     asked |= {
         name
@@ -79,7 +77,7 @@ def _having(study: Study, kind: str) -> tuple[str, ...]:
 
 
 def with_services(study: Study, known: Catalogue) -> Study:
-    """``study`` with the services that the workload of the catalogue needs, unless it has services itself."""
+    """Return ``study`` with the services that the workload of the catalogue needs, unless it has some itself."""
     kind = known.workloads.get(study.workload.kind or "")
     if kind is None or not kind.services or study.workload.services:
         return study
@@ -88,12 +86,12 @@ def with_services(study: Study, known: Catalogue) -> Study:
 
 
 def catalogue_services(kind: WorkloadKind) -> tuple[ServiceTable, ...]:
-    """The servers that a workload of the catalogue needs, as a study has them."""
+    """Return the servers that a workload of the catalogue needs, as a study has them."""
     return tuple(ServiceTable.model_validate(service.model_dump(exclude_unset=True)) for service in kind.services)
 
 
 def check_services(study: Study) -> Iterator[Problem]:
-    """Services of one name, and placeholders that stand for nothing."""
+    """Yield services of one name, and placeholders that stand for nothing."""
     services = study.workload.services
     names = study.workload.service_names
     for index, service in enumerate(services):

@@ -20,7 +20,7 @@ from ajuste.study.schema import Study
 
 
 def study_files(study: Study) -> dict[str, Path]:
-    """The files a study brings, by their name relative to the study file: those listed and its own programs."""
+    """Return the files a study brings, by their name relative to the study file: those listed and its own programs."""
     directory = study_directory(study)
     return {name: directory / name for name in dict.fromkeys(name for _, name in _named(study))}
 
@@ -36,12 +36,12 @@ def is_study_file(program: str) -> bool:
 
 
 def normal_name(name: str) -> str:
-    """``./job`` and ``job`` are one name."""
+    """Return one name for ``./job`` and ``job``."""
     return str(PurePosixPath(name))
 
 
 def check_files(study: Study) -> list[Problem]:
-    """Files that are not there, or not below the study file's directory."""
+    """Yield files that are missing, or not below the study file's directory."""
     directory = study_directory(study)
     problems = [(path, _path_problem(directory, name, "file")) for path, name in _named(study)]
     for index, variant in enumerate(study.workload.variants):
@@ -138,7 +138,7 @@ class Site:
 
     @property
     def service_program(self) -> str:
-        """The path of the program that starts and stops services."""
+        """Return the path of the program that starts and stops services."""
         return str(PurePosixPath(self.bundled).with_name(SERVICE))
 
 
@@ -200,7 +200,7 @@ MOUNT: Final[Mapping[tuple[str, str], Callable[[str], str]]] = MappingProxyType(
 
 
 def scratch(table: ScratchTable, varied: Mapping[str, str], site: Site, program: Callable[[str], str]) -> Scratch:
-    """The file system of a configuration that gives ``varied`` values, by attribute, to the ``table``'s options.
+    """Return the file system of a configuration that gives ``varied`` values, by attribute, to the ``table``'s options.
 
     ``program`` finds a program by its name, or raises RequestError. Raises RequestError for a type that is not known
     here, and for an option that it does not have.

@@ -88,22 +88,22 @@ class Suite:
     table: SuiteTable
 
     def chosen(self, names: Sequence[str]) -> tuple[MemberTable, ...]:
-        """The members of those names, in the file's order; all if none is named. Raises RequestError."""
+        """Return the members of those names, in the file's order; all if none is named. Raises RequestError."""
         return chosen_by_name("member", self.table.members, names, f"the suite {self.table.name}")
 
 
 def builtin_suites() -> list[Suite]:
-    """The suites that Ajuste has itself, by name."""
+    """Return the suites that Ajuste has itself, by name."""
     return [read_suite(path) for path in builtin_files(FOLDER).values()]
 
 
 def find_suite(name_or_path: str) -> Suite:
-    """The built-in suite of that name, or that of a file. Raises RequestError."""
+    """Return the built-in suite of that name, or that of a file. Raises RequestError."""
     return read_suite(find_file(name_or_path, FOLDER, "suite", "list the suites with `ajuste suite`"))
 
 
 def read_suite(path: Path) -> Suite:
-    """The suite in the file ``path``; its form is checked. Raises one RequestError with everything that is wrong."""
+    """Return the suite in the file ``path``; only its form is checked. Raises one RequestError with all errors."""
     document, source = read_toml(path, "suite file", "list the suites with `ajuste suite`", fields=HINT)
     try:
         table = SuiteTable.model_validate(document)
@@ -167,8 +167,9 @@ def member_study(
     beside: Sequence[str] = (),
     parse_kernel: ParseKernel = str,
 ) -> Study:
-    """The configurations of ``request`` with the workload of ``member``, checked. Guests also have the programs
-    ``beside`` its own. Raises RequestError.
+    """Return the configurations of ``request`` with the workload of ``member``, checked. Raises RequestError.
+
+    Guests also have the programs ``beside`` its own.
     """
     workload = member.workload
     command = (workload.kind,) if workload.kind else workload.command or ()
@@ -207,9 +208,7 @@ def member_study(
 
 
 def guest_programs(suite: Suite, known: Catalogue) -> tuple[str, ...]:
-    """The programs of all members that a guest does not have anyway. With all of them in it, one guest that has booted
-    serves all members.
-    """
+    """Return the programs of all members that a guest lacks, so that one booted guest serves all members."""
     programs: set[str] = set()
     for member in suite.table.members:
         for job in (member.workload, *member.workload.background):

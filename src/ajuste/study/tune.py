@@ -32,8 +32,9 @@ def check_tune(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
 
 
 def searched_study(study: Study, search: Search, catalogue: Catalogue) -> Study:
-    """``study`` with what ``search`` names as its deciding metrics, and its ranges in fine steps. Raises RequestError
-    for a metric that it has not, and where there is nothing to choose.
+    """Return ``study`` with the metrics of ``search`` as deciding ones, and its ranges in fine steps.
+
+    Raises RequestError for a metric that it has not, and where there is nothing to choose.
     """
     named = [
         *(split_objective(text)[0] for text in search.objectives),

@@ -211,7 +211,7 @@ def test_what_is_no_parcel_is_refused(host: Host, text: str) -> None:
 def test_one_coordinator_does_not_end_what_another_measures(host: Host) -> None:
     bench = Bench(lambda _: host)
     bench.carry_out(parcel(), plans("a"))
-    bench.close_of(parcel(name="two"))
+    bench.close_job(parcel(name="two"))
     assert host.left == 0
-    bench.close_of(parcel())
+    bench.close_job(parcel())
     assert host.left == 1

@@ -104,10 +104,7 @@ def spread_ties(values: Floats) -> Floats:
 
 
 def two_groups(values: Floats) -> tuple[float, float]:
-    """Return the share of the upper of two groups and the distance of their means.
-
-    The split is where the groups are tightest (Otsu 1979).
-    """
+    """Return the share of the upper of the two tightest groups (Otsu 1979) and the distance of their means."""
     ordered = np.sort(values)
     below = np.arange(1, len(ordered))
     sums = np.cumsum(ordered)[:-1]
@@ -122,10 +119,7 @@ WIDER: Final = 1.2
 
 
 def far_values(residuals: Residuals) -> DiagnosticFinding | None:
-    """Return how many values are far from all others; ``None`` with too few values of each configuration.
-
-    The threshold is that of ``analysis.summary``.
-    """
+    """Return how many outliers there are, as in ``analysis.summary``; ``None`` with too few values of any."""
     groups = residuals.by_configuration
     if min(map(len, groups)) < FEWEST_VALUES_OF_EACH:
         return None

@@ -272,7 +272,6 @@ def warm_up(residuals: Residuals) -> DiagnosticFinding | None:
 
 
 def _first_against_rest(averages: Floats, length: int) -> tuple[float, float]:
-    """Return the p-value, and how far the mean of the first blocks is from its prediction."""
     places = np.arange(len(averages), dtype=np.float64)
     x, y = places[length:], averages[length:]
     spread = float(np.sum((x - x.mean()) ** 2))

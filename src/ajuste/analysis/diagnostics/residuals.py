@@ -73,10 +73,7 @@ class Residuals:
 
     @cached_property
     def far(self) -> list[list[int]]:
-        """Return the outliers' places in ``by_configuration``.
-
-        None where a configuration has few values or most are alike.
-        """
+        """Return the outliers' places in ``by_configuration``; none where values are few or mostly alike."""
         if min(map(len, self.from_median)) < FEWEST_OF_EACH:
             return [[] for _ in self.names]
         # Of many configurations with few values some have a small spread by chance: an outlier is far by that of all.
@@ -251,16 +248,13 @@ def error_of_shape(values: Floats) -> float:
 
 
 def error_in(series: Floats) -> tuple[float, int]:
-    """Return the error rate over all pieces of 2 × ``BATCH`` trials of a series in the order of running, and their
-    number.
-    """
+    """Return the error rate over all pieces of 2 × ``BATCH`` trials in the order of running, and their number."""
     windows = np.lib.stride_tricks.sliding_window_view(series, 2 * BATCH)
     windows = windows[:: max(1, len(windows) // _MOST_WINDOWS)]
     return float(np.mean(_significant(windows[:, :BATCH], windows[:, BATCH:]))), len(windows)
 
 
 def _significant(batches: Floats, other_batches: Floats) -> NDArray[np.bool_]:
-    """Welch's t test, row by row."""
     first, second = batches.var(axis=1, ddof=1) / BATCH, other_batches.var(axis=1, ddof=1) / BATCH
     both = first + second
     with np.errstate(divide="ignore", invalid="ignore"):

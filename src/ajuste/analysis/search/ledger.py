@@ -1,4 +1,4 @@
-"""What a search has measured so far, by block and by what the kernel made of each configuration."""
+"""Measurements of a search so far, by block and by the levels that the kernel had."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
 
 BROKEN_BY = 1.0
-"""What a configuration that cannot be measured is told to be beyond every constraint."""
+"""How far a configuration that cannot be measured counts as beyond every constraint."""
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A configuration that was asked for: its place in the space and its levels by factor."""
+    """A suggested configuration: its place in the space and its levels by factor."""
 
     name: str
     point: Point
@@ -35,8 +35,10 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Ledger:
-    """``blocks`` has the metrics of each clean trial by block and name. What became the same configuration has one
-    name: ``same`` says which, ``levels`` what its levels became. ``hopeless`` were tried and never measured.
+    """The metrics of each clean trial by block and name.
+
+    Configurations that became the same have one name: ``same`` says which, ``levels`` what its levels became.
+    ``hopeless`` were tried and never measured.
     """
 
     baseline: str
@@ -46,19 +48,16 @@ class Ledger:
     hopeless: frozenset[str]
 
     def since(self, block: int) -> Ledger:
-        """Only the blocks from that number on."""
         later = {number: by_name for number, by_name in self.blocks.items() if number >= block}
         return Ledger(self.baseline, later, self.levels, self.same, self.hopeless)
 
     def values(self, name: str, column: str) -> NDArray[np.float64]:
-        """All values of a metric under a configuration, in block order."""
+        """Return all values of a metric under a configuration, in block order."""
         of_name = (by_name[name] for by_name in self.blocks.values() if name in by_name)
         return np.array([metrics[column] for metrics in of_name if column in metrics], np.float64)
 
     def changes(self, name: str, metric: Metric, against: str | None = None) -> NDArray[np.float64]:
-        """How much worse than ``against`` (the baseline) in each block that has both, smaller is better: as a
-        logarithm of the ratio, or a difference.
-        """
+        """Return how much worse than ``against`` (the baseline) in each common block, as log ratio or difference."""
         other = against or self.baseline
         pairs = [
             (by_name[other][metric.column], by_name[name][metric.column])
@@ -70,21 +69,21 @@ class Ledger:
         return -worse if metric.direction == "higher" else worse
 
     def as_ratio(self, metric: Metric) -> bool:
-        """Whether a metric is compared by ratios: no value of it is 0 or negative."""
+        """Return whether a metric is compared by ratios: no value of it is 0 or negative."""
         column = metric.column
         return metric.scale == "ratio" and all(
             figures.get(column, 1.0) > 0 for by_name in self.blocks.values() for figures in by_name.values()
         )
 
     def level(self, name: str, metric: Metric) -> float:
-        """Mean or quantile of a metric under a configuration; NaN where it was not measured."""
+        """Return the mean or quantile of a metric under a configuration; NaN where it was not measured."""
         values = self.values(name, metric.column)
         if not len(values):
             return math.nan
         return float(np.mean(values) if metric.quantile is None else np.quantile(values, metric.quantile))
 
     def excess(self, name: str, limit: Constraint) -> float:
-        """How far a configuration seems to be beyond a limit; relative ones in blocks that have the baseline too."""
+        """Return how far a configuration is beyond a limit; relative ones in blocks that have the baseline too."""
         if not limit.relative or limit.metric.quantile is not None:
             value = limit.excess(self.level(name, limit.metric), self.level(self.baseline, limit.metric))
             return BROKEN_BY if math.isnan(value) else value
@@ -101,10 +100,10 @@ def build_ledger(
     baseline: str,
     find_name: Callable[[Mapping[str, str]], str | None] = lambda _: None,
 ) -> Ledger:
-    """What ``trials`` say, which are in the order of the design. ``asked`` knows every configuration by its name.
+    """Return the ledger of ``trials``, in the order of the design; ``asked`` has every configuration by its name.
 
-    What the kernel made another configuration has the name of that one, which ``find_name`` finds by its levels; of one
-    that nobody can ask for, the name of what became it first.
+    What the kernel made another configuration has the name of that one, which ``find_name`` finds by its levels; if no
+    suggestion can have these, the name of what became it first.
     """
     same: dict[str, str] = {}
     first: dict[tuple[tuple[str, str], ...], str] = {}
@@ -130,7 +129,7 @@ def build_ledger(
 
 
 def levels_read_back(trial: Trial, levels: Mapping[str, str]) -> dict[str, str]:
-    """The levels as the kernel had them: what was read back where that is another value than was written."""
+    """Return the levels as the kernel had them: as read back where that differs from what was written."""
     read = {write.tunable: write for write in trial.written}
     return {
         name: read[name].after if name in read and not same_value(read[name].after, read[name].asked) else level
@@ -139,9 +138,9 @@ def levels_read_back(trial: Trial, levels: Mapping[str, str]) -> dict[str, str]:
 
 
 def tried(ledger: Ledger, asked: Mapping[str, Suggestion], space: Space, goal: Goal) -> dict[str, Tried]:
-    """What a sampler is told, by the name of each configuration that was asked for, in that order; the baseline first.
+    """Return what a sampler learns of each suggested configuration by its name, in that order; the baseline first.
 
-    A configuration that could not be measured is told as bad as the worst, and beyond every constraint.
+    A configuration that could not be measured counts as bad as the worst, and as beyond every constraint.
     """
     names = [name for name in asked if name in ledger.same or name in ledger.hopeless]
     variances = tuple(_variance(ledger, metric) for metric in goal.objectives)
@@ -171,7 +170,7 @@ def tried(ledger: Ledger, asked: Mapping[str, Suggestion], space: Space, goal: G
 
 
 def _variance(ledger: Ledger, metric: Metric) -> float:
-    """Of a single comparison within a block, from whatever was measured in several blocks; 0 where nothing was."""
+    """Return the variance of a single comparison within a block, from all with several; 0 where there is none."""
     names = {name for by_name in ledger.blocks.values() for name in by_name if name != ledger.baseline}
     squares, freedom = 0.0, 0
     for name in sorted(names):
@@ -182,15 +181,10 @@ def _variance(ledger: Ledger, metric: Metric) -> float:
     return squares / freedom if freedom else 0.0
 
 
-# Whether configurations keep the constraints, by the intervals of the check.
-
-
 def kept_limits(
     limits: Sequence[Constraint], names: Sequence[str], verdicts: Sequence[Verdict], trials: Trials, alpha: float
 ) -> tuple[KeptLimit, ...]:
-    """Every limit for every one of ``names``: relative ones by the ``verdicts``, others by intervals of error rate
-    ``alpha`` of what ``trials`` measured.
-    """
+    """Check every limit for each of ``names``: by the ``verdicts`` if relative, else by intervals of ``trials``."""
     clean = clean_trials(trials)
     kept = []
     for name in names:

@@ -41,10 +41,7 @@ class Allotment:
 
 
 def allotment(trials: int, axes: int, objectives: int, min_blocks: int) -> Allotment:
-    """Share out ``trials`` among the phases; those that elimination saves go to the check.
-
-    Raises RequestError for too few.
-    """
+    """Share out ``trials``; those that elimination saves go to the check. Raises RequestError for too few."""
     finalists = 1 if objectives == 1 else CHECKED
     check = (1 + finalists) * max(CHECK_BLOCKS, min_blocks)
     replicate = (1 + REPLICATED) * ROUNDS
@@ -126,10 +123,7 @@ def survivors(
 
 
 def finalists(names: Sequence[str], tried: Mapping[str, Tried], objectives: int) -> list[str]:
-    """Return what is checked: the best of ``names`` by all that was measured, of several objectives the spread front.
-
-    Where nothing keeps the constraints, the nearest to them.
-    """
+    """Return what is checked: the best of ``names``, of several objectives the front, or the nearest to the limits."""
     allowed = [name for name in names if tried[name].allowed]
     if not allowed:
         return [min(names, key=lambda name: (tried[name].violation, tried[name].values))]
@@ -175,10 +169,7 @@ def importances(space: Space, surface: Surrogate, seed: int) -> tuple[Importance
 def expected_map(
     space: Space, surface: Surrogate, order: tuple[Importance, ...], at: Point, natural: Callable[[float], float]
 ) -> ExpectedMap | None:
-    """Return the expected values over the two most important ordered factors, all others as ``at``.
-
-    ``None`` with fewer than two such factors.
-    """
+    """Return expected values over the two most important ordered factors, others as ``at``; ``None`` without two."""
     ranks = {importance.factor: place for place, importance in enumerate(order)}
     ordered = [place for place, axis in enumerate(space.axes) if axis.scale != "none"]
     if len(ordered) < 2:

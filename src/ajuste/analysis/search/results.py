@@ -75,7 +75,6 @@ class SearchState:
         return build_ledger(self.trials, self.asked, self.resolved.baseline, self._find_name)
 
     def _find_name(self, levels: Mapping[str, str]) -> str | None:
-        """Return the name of a suggestion of any phase by its levels."""
         point = self.space.find_point(levels)
         return next((name for name, suggestion in self.asked.items() if suggestion.point == point), None)
 
@@ -180,7 +179,6 @@ def assemble_search(
 
 
 def _as_checked(configurations: Sequence[Measured], state: SearchState) -> tuple[Measured, ...]:
-    """Return ``configurations``, checked ones with the figures of the check, as in the verdicts."""
     if not state.checks:
         return tuple(configurations)
     metrics = (*state.resolved.deciding, *state.resolved.described)
@@ -224,7 +222,6 @@ def _tuning(state: SearchState) -> Tuning:
 
 
 def _steps(state: SearchState) -> tuple[SearchStep, ...]:
-    """Return every configuration of every block that has the baseline too, in the order of the design."""
     steps = []
     for number, by_name in sorted(state.ledger.blocks.items()):
         only = Ledger(state.resolved.baseline, {number: by_name}, {}, {}, frozenset())
@@ -265,7 +262,6 @@ def _model(state: SearchState) -> tuple[tuple[Importance, ...], ExpectedMap | No
 
 
 def _same(state: SearchState) -> tuple[str, ...]:
-    """Suggestions that became the same configuration."""
     return tuple(
         f"{name} became the same configuration as {first}, and counts as that one."
         for name, first in state.ledger.same.items()

@@ -46,10 +46,7 @@ class Blocks:
 
     @cached_property
     def levels(self) -> Array:
-        """Return the mean of each row as if all rows were measured in all blocks.
-
-        Least squares of rows and blocks, whose effects add up.
-        """
+        """Return the mean of each row as if all rows were measured in all blocks, by least squares."""
         return self._fitted[0]
 
     @cached_property
@@ -130,9 +127,9 @@ _TINY_FREEDOM: Final = 1e-9
 
 
 def believed(blocks: Blocks) -> tuple[Array, Array]:
-    """Return the variance of each row within blocks for intervals, and its degrees of freedom.
+    """Return the moderated variance of each row, or its own if larger, and its degrees of freedom.
 
-    The moderated one, or the row's where that is larger: a row that is noisier than most must not count as quiet.
+    A row that is noisier than most must not count as quiet.
     """
     common, freedom = moderated(blocks.variances, (blocks.counts - 1).astype(np.float64))
     return np.maximum(np.nan_to_num(blocks.variances), common), np.maximum(freedom, _TINY_FREEDOM)

@@ -78,7 +78,6 @@ def regions(line: GridLine, *, alpha: float, margin: float) -> tuple[Stretch, ..
 
 
 def _change_points(line: GridLine, alpha: float) -> list[int]:
-    """Return the last point of each region."""
     steps = len(line.x) - 1
     penalty = 2 * fdtri(2, line.freedom, 1 - alpha / max(1, steps - 1))
     sums = _running_sums(1 / line.error**2, line.x, line.y)
@@ -146,7 +145,6 @@ def _joined_flat(line: GridLine, parts: Sequence[_Part], margin: float) -> list[
 
 
 def _named(line: GridLine, parts: Sequence[_Part]) -> tuple[Stretch, ...]:
-    """Join neighbours of the same name."""
     moving = [abs(float(line.y[p.end] - line.y[p.start])) for p in parts if p.sign]
     whole = float(line.x[-1] - line.x[0])
 
@@ -167,7 +165,6 @@ def _named(line: GridLine, parts: Sequence[_Part]) -> tuple[Stretch, ...]:
 
 
 def _word(sign: int, steepness: float) -> Shape:
-    """``steepness`` is relative to that of the whole curve."""
     if sign < 0:
         return "fast fall" if steepness >= _FAST else "slow fall" if steepness <= 1 / _FAST else "fall"
     return "fast rise" if steepness >= _FAST else "slow rise" if steepness <= 1 / _FAST else "rise"

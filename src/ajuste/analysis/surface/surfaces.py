@@ -65,7 +65,6 @@ def _apart(blocks: Blocks, rivals: NDArray[np.intp]) -> tuple[Array, Array]:
 
 
 def _half_widths_apart(blocks: Blocks, rivals: NDArray[np.intp], n: Array, alpha: float) -> Array:
-    """Degrees of freedom are Satterthwaite's."""
     row_variances, freedom = believed(blocks)
     variances = row_variances[:, None] + row_variances[rivals][None, :]
     parts = row_variances**2 / freedom
@@ -120,10 +119,7 @@ def surfaces(
     verdicts: Sequence[Verdict],
     promise: Promise,
 ) -> tuple[Surface, ...]:
-    """Return a surface of each metric for each combination of the levels of the factors that are no axis.
-
-    Empty where the factors span none. Only means have surfaces.
-    """
+    """Return a surface of each mean for each combination of the levels of factors that are no axis."""
     axes = surface_axes(factors)
     slices = list(_slices(axes, configurations)) if axes else []
     if not 0 < len(slices) <= MOST_SLICES:
@@ -153,7 +149,6 @@ def _slices(axes: Sequence[SurfaceAxis], configurations: Sequence[Configuration]
 def _surface(
     part: _Slice, clean: Clean, metric: Metric, verdicts: Sequence[Verdict] | None, promise: Promise, alpha: float
 ) -> Surface | None:
-    """``verdicts`` are those on ``metric``, if it decides."""
     blocks = tabulate_blocks(clean, [c.name for c in part.configurations], metric, order_matters=promise.order_matters)
     if blocks is None:
         return None
@@ -227,7 +222,6 @@ def _flat(verdicts: Sequence[Verdict], names: set[str], reference: float) -> tup
 def _curves(
     axes: Sequence[SurfaceAxis], measured: Sequence[Configuration], blocks: Blocks, margin: float, promise: Promise
 ) -> Iterator[Curve]:
-    """Yield a curve along each axis for each level of the other one."""
     variances, freedom = moderated(blocks.variances, (blocks.counts - 1).astype(np.float64))
     errors = np.sqrt(variances / np.maximum(1, blocks.counts))
     errors = np.maximum(errors, _SMALLEST_ERROR * max(float(np.ptp(blocks.levels)), _SMALLEST_ERROR))
@@ -253,7 +247,6 @@ def _curves(
 def _lines(
     axis: SurfaceAxis, axes: Sequence[SurfaceAxis], measured: Sequence[Configuration]
 ) -> Iterator[tuple[dict[str, str], list[int]]]:
-    """Yield the places of the configurations along ``axis``, in order, for each level of the other axis."""
     order = {level: place for place, level in enumerate(axis.levels)}
     other = next((candidate for candidate in axes if candidate.factor != axis.factor), None)
     for level in other.levels if other else ("",):

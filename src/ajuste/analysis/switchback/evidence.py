@@ -198,7 +198,6 @@ def adjusted(values: Floats, control: Floats) -> Floats:
 
 
 def _before(terms: Floats) -> Floats:
-    """Return the sum of all before each, along the last axis."""
     return np.asarray(np.cumsum(terms, axis=-1) - terms)
 
 
@@ -222,7 +221,6 @@ def sequence_interval(
 
 
 def _estimate(differences: Floats, control: Floats | None) -> float:
-    """Return the mean, at equal load if a control explains much."""
     mean = float(np.mean(differences))
     if control is not None and len(differences) > 2 and float(np.sum(control**2)) > 0:
         away, load = differences - mean, control - np.mean(control)

@@ -97,10 +97,7 @@ def _in_slices(text: str) -> str:
 
 
 def _measurements(slices: Sequence[Slice], metric: Metric) -> Gathering:
-    """Gather the slices as if they were trials.
-
-    A block with several slices of a configuration is as many blocks: the first slices, the second ones and so on.
-    """
+    """Gather the slices as trials; a block with several slices of each configuration becomes as many blocks."""
     counting = [time_slice for time_slice in sorted(slices, key=lambda s: s.number) if time_slice.counts]
     seen: Counter[tuple[int, str]] = Counter()
     numbers: dict[tuple[int, int], int] = {}

@@ -65,10 +65,7 @@ class SwitchbackPlan:
 def plan_slices(
     noise: BlockNoise, effect: float, alpha: float, configurations: int, order: SwitchbackOrder
 ) -> SwitchbackPlan:
-    """Return how many slices tell an ``effect`` (on the scale of the noise) from none, also if its configuration stays.
-
-    ``alpha`` is the error rate of one comparison.
-    """
+    """Return how many slices tell an ``effect`` from none at error rate ``alpha``, also if it stays."""
     block_slices = slices_a_block(configurations, order)
     settled = settled_variance(configurations, order)
 
@@ -101,10 +98,7 @@ def noise_of_pilot(
 
 
 def noise_of_blocks(slices: Sequence[Slice], metric: Metric, baseline: str, others: Sequence[str]) -> BlockNoise | None:
-    """Return the noise of an experiment's blocks, without the mean effect of each of ``others``.
-
-    ``None`` where no blocks have two of the same scale.
-    """
+    """Return the noise of an experiment's blocks; ``None`` where no blocks have two of the same scale."""
     compared = (block_differences(slices, metric, baseline, name) for name in others)
     known = [differences for differences in compared if differences is not None]
     alike = [
@@ -118,8 +112,7 @@ def noise_of_blocks(slices: Sequence[Slice], metric: Metric, baseline: str, othe
 
 
 def pilot_differences(pilot: NDArray[np.float64], configurations: int, order: SwitchbackOrder) -> NDArray[np.float64]:
-    """Return the differences of two of so many equal configurations within every stretch of ``pilot`` as long as a
-    block.
+    """Return the differences of two of so many equal configurations within every block-long stretch of ``pilot``.
 
     Several orders are drawn for each stretch where there are several.
     """
@@ -132,8 +125,9 @@ def pilot_differences(pilot: NDArray[np.float64], configurations: int, order: Sw
 
 @lru_cache(maxsize=32)
 def settled_variance(configurations: int, order: SwitchbackOrder) -> float:
-    """Return the variance of the effect of slices that follow their own configuration, as a multiple of that of the
-    mean of differences (see ``evidence.carry_over``).
+    """Return the variance of the effect of slices that follow their own configuration.
+
+    As a multiple of that of the mean of differences (see ``evidence.carry_over``).
     """
     names = [str(place) for place in range(configurations)]
     drawn = [order_of_block(number, names, 0, order) for number in range(_ORDERS)]
@@ -149,7 +143,6 @@ def settled_variance(configurations: int, order: SwitchbackOrder) -> float:
 
 @lru_cache(maxsize=8)
 def _weights(configurations: int, order: SwitchbackOrder, blocks: int) -> NDArray[np.float64]:
-    """Return each slice's weight in the difference of the first two configurations."""
     names = [str(place) for place in range(configurations)]
     drawn = [order_of_block(number, names, 0, order) for number in range(blocks)]
     signs = np.array([[(name == "1") * 1.0 - (name == "0") for name in block] for block in drawn])

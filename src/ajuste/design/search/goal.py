@@ -77,7 +77,7 @@ def split_objective(text: str) -> tuple[str, Literal["lower", "higher"] | None]:
 
 
 def constrained_metric(text: str) -> str:
-    """The name of the metric that a constraint is on. Raises RequestError for what is no constraint."""
+    """Return the name of the metric that a constraint is on. Raises RequestError for what is no constraint."""
     return _split(text)[0]
 
 

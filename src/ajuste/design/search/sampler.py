@@ -70,11 +70,11 @@ class Space:
         return math.prod(len(axis.levels) for axis in self.axes)
 
     def point_levels(self, point: Point) -> dict[str, str]:
-        """The level of each factor that varies."""
+        """Return the level of each factor that varies."""
         return {axis.name: axis.levels[place] for axis, place in zip(self.axes, point, strict=True)}
 
     def find_point(self, levels: Mapping[str, str]) -> Point | None:
-        """The point with these levels, however they are written; ``None`` where there is none."""
+        """Return the point with these levels, however they are written; ``None`` where there is none."""
         places = []
         for axis in self.axes:
             alike = [place for place, level in enumerate(axis.levels) if same_value(level, levels[axis.name])]
@@ -88,7 +88,7 @@ class Space:
         return tuple(number for axis in self.axes for number in axis.coordinates(levels[axis.name]))
 
     def rows(self, points: Iterable[Point]) -> NDArray[np.float64]:
-        """A line for each point."""
+        """Return a line for each point."""
         tables = [np.array([axis.coordinates(level) for level in axis.levels]) for axis in self.axes]
         places = np.array(list(points), np.int64).reshape(-1, len(self.axes))
         return np.hstack([table[places[:, column]] for column, table in enumerate(tables)])
@@ -126,7 +126,7 @@ class Space:
 
 
 def build_space(factors: Sequence[Factor]) -> Space:
-    """The space of those of ``factors`` that have several levels."""
+    """Return the space of those of ``factors`` that have several levels."""
     varied = [factor for factor in factors if len(factor.levels) > 1]
     return Space(
         axes=tuple(SearchAxis(factor.name, factor.levels, _scale(factor)) for factor in varied),

@@ -147,7 +147,7 @@ TITLES: Final[dict[SamplerName, str]] = {
 
 
 def make_sampler(name: SamplerName, task: SamplerTask) -> SearchSampler:
-    """The sampler of that name."""
+    """Return the sampler of that name."""
     if name == "gp":
         return GaussianSampler(task)
     if name == "random":

@@ -46,7 +46,7 @@ class Initramfs(BaseModel):
 
     @property
     def least_memory_mib(self) -> int:
-        """The memory that a guest needs: for the archive, its unpacked copy and a kernel."""
+        """Return the memory that a guest needs: for the archive, its unpacked copy and a kernel."""
         return 2 * (self.size_bytes >> 20) + 128
 
 

@@ -175,7 +175,7 @@ class RunningMachine:
 
     @property
     def costs(self) -> Path:
-        """Where a lens writes what it has counted."""
+        """Return where a lens writes what it has counted."""
         return self._directory / "costs.json"
 
     @property
@@ -228,12 +228,12 @@ class RunningMachine:
         return Outcome.LATE
 
     def is_loud(self) -> bool:
-        """Whether the guest has printed or said all that it may."""
+        """Return whether the guest has printed or said all that it may."""
         files = (self._directory / name for name in ("console.log", "events.jsonl"))
         return any(file.exists() and file.stat().st_size >= LARGEST_OUTPUT_BYTES for file in files)
 
     def cpu_seconds(self) -> float:
-        """How much time QEMU has spent on this machine's CPUs."""
+        """Return how much time QEMU has spent on this machine's CPUs."""
         assert self._process is not None
         try:
             times = psutil.Process(self._process.pid).cpu_times()
@@ -242,7 +242,7 @@ class RunningMachine:
         return float(times.user + times.system)
 
     def guest_seconds(self) -> float:
-        """The time of the guest's real-time clock, which runs with its virtual clock, in seconds since 1970."""
+        """Return the time of the guest's real-time clock, which runs with its virtual clock, in seconds since 1970."""
         now = self.monitor.execute("qom-get", {"path": "/machine", "property": "rtc-time"})
         fields = [int(now[f"tm_{name}"]) for name in ("year", "mon", "mday", "hour", "min", "sec")]
         return float(timegm((fields[0] + 1900, fields[1] + 1, *fields[2:])))
@@ -254,16 +254,16 @@ class RunningMachine:
             resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
     def events(self) -> bytes:
-        """All that the agent has said, or anybody else through its port."""
+        """Return all that the agent has said, or anybody else through its port."""
         return self._read("events.jsonl")
 
     def console(self) -> str:
-        """The end of the console, without control characters."""
+        """Return the end of the console, without control characters."""
         raw = self._read("console.log", tail_bytes=_CONSOLE_TAIL_BYTES)
         return "".join(c for c in raw.decode(errors="replace").replace("\r\n", "\n") if c.isprintable() or c in "\n\t")
 
     def complaint(self) -> str:
-        """What QEMU itself said on standard error."""
+        """Return what QEMU itself said on standard error."""
         return self._read("qemu.log", tail_bytes=_CONSOLE_TAIL_BYTES).decode(errors="replace").strip()
 
     def _read(self, name: str, tail_bytes: int = LARGEST_OUTPUT_BYTES) -> bytes:
@@ -398,7 +398,7 @@ class Monitor:
         self._close()
 
     def execute(self, command: str, arguments: dict[str, object] | None = None) -> Any:
-        """What QEMU answers. Raises MonitorClosed if it has ended, RunError if it refuses or does not answer."""
+        """Return what QEMU answers. Raises MonitorClosed if it has ended, RunError if it refuses or does not answer."""
 
         async def _execute() -> object:
             return await asyncio.wait_for(self._client.execute(command, arguments), _ANSWER_SECONDS)

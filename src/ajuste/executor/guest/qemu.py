@@ -52,7 +52,7 @@ class Emulator(BaseModel):
 
     @property
     def environment(self) -> dict[str, str]:
-        """The whole environment that it is started with."""
+        """Return the whole environment that it is started with."""
         return {"LD_LIBRARY_PATH": str(self.libraries)} if self.libraries else {}
 
 
@@ -117,7 +117,7 @@ def _requirement(clock: Clock, cpus: int, topology: Topology | None) -> str:
 
 
 def installed_emulator(binary: Path) -> Emulator:
-    """The QEMU at ``binary``. Raises RequestError if that is none."""
+    """Return the QEMU at ``binary``. Raises RequestError if that is none."""
     try:
         output = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False, timeout=60).stdout
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -242,7 +242,7 @@ class GuestMachine(BaseModel):
 
     @property
     def in_words(self) -> dict[str, str]:
-        """What a report says of it."""
+        """Return what a report says of it."""
         virtual = f"virtual, {self.instruction_ns} ns for each instruction"
         return {
             "clock": virtual if self.clock == "virtual" else self.clock,
@@ -290,7 +290,7 @@ class Channels:
 
 
 def command_line(machine: GuestMachine, channels: Channels, *, restored: bool) -> list[str]:
-    """The arguments, program first. With ``restored`` QEMU waits for a snapshot instead of booting."""
+    """Return the arguments, program first. With ``restored`` QEMU waits for a snapshot instead of booting."""
     firmware = machine.emulator.firmware
     return [
         str(machine.emulator.binary),
@@ -327,7 +327,7 @@ def _plugin(machine: GuestMachine, channels: Channels) -> tuple[str, ...]:
 
 
 def kernel_line(machine: GuestMachine) -> str:
-    """The kernel's command line. Raises RequestError for an argument that cannot be passed, or too many."""
+    """Return the kernel's command line. Raises RequestError for an argument that cannot be passed, or too many."""
     for argument in machine.kernel_arguments:
         if not argument or not argument.isascii() or not argument.isprintable() or " " in argument:
             raise RequestError(f"kernel argument {argument!r}: expected one word such as isolcpus=1")

@@ -76,16 +76,16 @@ class GuestRoot(BaseModel):
 
     @property
     def about(self) -> dict[str, str]:
-        """What a run keeps of it."""
+        """Return what a run keeps of it."""
         versions = {package.name: f"{package.version} sha256:{package.sha256}" for package in self.packages}
         return {"release": f"Debian {self.release}", **versions}
 
     def has(self, path: str) -> bool:
-        """Whether something is at that absolute path."""
+        """Return whether something is at that absolute path."""
         return place_in_tree(path) in self.entries or _resolved(place_in_tree(path), self.entries) in self.entries
 
     def find(self, program: str) -> str | None:
-        """The absolute path of a program of the packages, by its name or path, as ``shutil.which``."""
+        """Return the absolute path of a program of the packages, by its name or path, as ``shutil.which``."""
         if "/" in program:
             return program if program.startswith("/") and self._is_program(program) else None
         places = (f"{directory}/{program}" for directory in (*SEARCH_PATH.split(":"), _GAMES))
@@ -274,7 +274,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_./+-]+")
 
 
 def read_alternatives(script: str) -> list[Alternative]:
-    """Those that a maintainer script installs in plain words; what has to be run to be known is left out."""
+    """Return those that a maintainer script installs in plain words; what has to be run to be known is left out."""
     alternatives: list[Alternative] = []
     for line in script.replace("\\\n", " ").splitlines():
         if "update-alternatives" in line and "--install" in line:
@@ -319,7 +319,7 @@ def _of_java(text: str) -> Iterator[Alternative]:
 
 
 def with_users(master: str, guest_users: str) -> str:
-    """The users (or groups) of a new system, with those of every guest, whose lines count."""
+    """Return the users (or groups) of a new system, with those of every guest, whose lines count."""
     names = {line.partition(":")[0] for line in guest_users.splitlines()}
     others = [line for line in master.splitlines() if line and line.partition(":")[0] not in names]
     return guest_users + "".join(f"{line}\n" for line in others)
@@ -335,7 +335,7 @@ _ARCHIVE: Final = "root.cpio"
 
 
 def fetch_root(asked: Sequence[str], home: Home, say: Say) -> GuestRoot:
-    """The packages ``asked`` for, as a guest has them: from the cache, which needs no network, or else from the
+    """Return the packages ``asked`` for, as a guest has them: from the cache, which needs no network, or else from the
     distribution's archive.
 
     Raises RequestError for packages that there are not and for a disk that is too full, RunError where fetching fails.
@@ -364,7 +364,7 @@ class PlannedPackages:
 
 
 def plan_packages(asked: Sequence[str], home: Home, say: Say) -> PlannedPackages:
-    """What ``fetch_root`` would give, without fetching a package. Raises as that does."""
+    """Return what ``fetch_root`` would give, without fetching a package. Raises as that does."""
     request = read_request(asked)
     with keeping_in(packages_directory(home), "packages"):
         if root := _kept(request, home, say):

@@ -54,7 +54,7 @@ class BootFailure(Exception):
 
     @property
     def last_lines(self) -> str:
-        """The last lines of the console."""
+        """Return the last lines of the console."""
         return "\n".join(self.console.rstrip().splitlines()[-_LAST_LINES:])
 
 
@@ -127,7 +127,7 @@ def _off(config: Path | None) -> frozenset[str]:
 
 
 def what_went_wrong(running: RunningMachine, outcome: Outcome, console: str) -> str:
-    """What went wrong with the machine itself, or an empty text."""
+    """Return what went wrong with the machine itself, or an empty text."""
     if outcome is Outcome.LATE:
         return "the guest hung: it did not end within its time limit"
     if outcome is Outcome.LOUD:
@@ -170,7 +170,7 @@ class Snapshot:
 
     @classmethod
     def of_file(cls, file: BufferedReader) -> Self:
-        """A copy of the rest of ``file``. Raises OSError, also where there is too little memory."""
+        """Return a copy of the rest of ``file``. Raises OSError, also where there is too little memory."""
         snapshot = cls()
         try:
             digest = hashlib.sha256()

@@ -397,14 +397,14 @@ class HostMachine:
             return ()
 
     def has_write_permission(self, path: str) -> bool:
-        """Whether the file lets anybody write at all: not even root can write a file that does not."""
+        """Return whether the file lets anybody write at all: not even root can write a file that does not."""
         try:
             return bool(self.path(path).stat().st_mode & 0o222)
         except OSError:
             return False
 
     def is_writable(self, path: str) -> bool:
-        """Whether this process may open the file for writing."""
+        """Return whether this process may open the file for writing."""
         return os.access(self.path(path), os.W_OK)
 
     def is_mounted_read_only(self, path: str) -> bool:
@@ -414,13 +414,13 @@ class HostMachine:
             return False
 
     def can(self, capability: int) -> bool:
-        """Whether this process has the capability of that number in force."""
+        """Return whether this process has the capability of that number in force."""
         match = re.search(r"^CapEff:\s*([0-9a-f]+)$", self._text("/proc/self/status"), re.MULTILINE)
         return bool(match and int(match[1], 16) >> capability & 1)
 
     @cached_property
     def options(self) -> frozenset[str] | None:
-        """The build options that are on, built in or as modules; ``None`` where nothing says them."""
+        """Return the build options that are on, built in or as modules; ``None`` where nothing says them."""
         places = ("/proc/config.gz", f"/boot/config-{self._release}", f"/lib/modules/{self._release}/config")
         for place in places:
             text = self._text(place)
@@ -436,13 +436,13 @@ class HostMachine:
 
     @cached_property
     def has_debugfs(self) -> bool | None:
-        """Whether debugfs is mounted where it belongs; ``None`` if the mounts cannot be read."""
+        """Return whether debugfs is mounted where it belongs; ``None`` if the mounts cannot be read."""
         mounts = self._text("/proc/self/mounts")
         return "/sys/kernel/debug debugfs" in mounts if mounts else None
 
     @cached_property
     def controllers(self) -> frozenset[str] | None:
-        """The controllers of cgroup v2 at /sys/fs/cgroup; ``None`` where that is not cgroup v2."""
+        """Return the controllers of cgroup v2 at /sys/fs/cgroup; ``None`` where that is not cgroup v2."""
         if not self.exists("/sys/fs/cgroup/cgroup.controllers"):
             return None
         return frozenset(self._text("/sys/fs/cgroup/cgroup.controllers").split())

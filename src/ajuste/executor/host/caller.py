@@ -86,7 +86,7 @@ def invoking_user(environment: Mapping[str, str] = os.environ) -> User | None:
 
 
 def works_for_agent(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether this process carries out what an agent asked for."""
+    """Return whether this process carries out what an agent asked for."""
     return asked_here(environment=environment).asker == "agent"
 
 
@@ -102,7 +102,7 @@ def agents_directory(place: Path = AGENTS) -> Iterator[None]:
         return
     try:
         if place.lstat().st_uid in (0, user.uid):
-            _removed(place) if _owns_directory(place, place.lstat().st_uid) else place.unlink()
+            _removed(place) if _is_user_directory(place, place.lstat().st_uid) else place.unlink()
         place.mkdir(mode=0o700)
     except FileNotFoundError:
         place.mkdir(mode=0o700)
@@ -251,11 +251,11 @@ class Completion:
     def completed(self, write: Write) -> Write:
         """With everything that the kernel changes along."""
         if write.tunable not in self._companions:
-            self._companions[write.tunable] = self._companions(write)
+            self._companions[write.tunable] = self._find_companions(write)
         more = self._companions[write.tunable]
         return write.model_copy(update={"companions": tuple(dict.fromkeys((*write.companions, *more)))})
 
-    def _companions(self, write: Write) -> tuple[Location, ...]:
+    def _find_companions(self, write: Write) -> tuple[Location, ...]:
         try:
             tunable = self._catalogue.find_tunable(write.tunable)
         except RequestError:
@@ -276,7 +276,7 @@ def remove_left_services(services: Path = SERVICES) -> tuple[Path, ...]:
         for directory in services.parent.glob(f"{services.name}-*")
         if (uid := re.fullmatch(r"\d{1,10}", directory.name.removeprefix(f"{services.name}-")))
         and mine in (0, int(uid[0]))
-        and _owns_directory(directory, int(uid[0]))
+        and _is_user_directory(directory, int(uid[0]))
         and _removed(directory)
     )
 
@@ -332,7 +332,7 @@ def _end_members(group: Path) -> None:
         time.sleep(0.01)
 
 
-def _owns_directory(directory: Path, uid: int) -> bool:
+def _is_user_directory(directory: Path, uid: int) -> bool:
     try:
         status = directory.lstat()
     except OSError:
@@ -412,7 +412,7 @@ class Caller:
 def finished(
     command: Sequence[str], there: Path, out: int, environment: Mapping[str, str], options: Mapping[str, Any]
 ) -> int:
-    """The exit code of ``command``. What it started ends with it, also what has left its session."""
+    """Return the exit code of ``command``. What it started ends with it, also what has left its session."""
     with all_ended():
         return _code(command, there, out, environment, options)
 

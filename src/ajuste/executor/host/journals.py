@@ -83,7 +83,7 @@ class JournalLeft(ClosedModel):
 
     @property
     def stands_in_the_way(self) -> bool:
-        """Whether values of this machine may still be changed because of it."""
+        """Return whether values of this machine may still be changed because of it."""
         return self.state not in ("void", "gone", "foreign")
 
 

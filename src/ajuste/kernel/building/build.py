@@ -227,7 +227,7 @@ def _name(recipe: _Recipe) -> str:
 
 
 def default_name(version: str, config: str, settings: Options, patches: Sequence[str]) -> str:
-    """What a kernel is called that nobody gave a name, such as ``6.1.192-lab-no-numa-my-patch``."""
+    """Return what a kernel is called that nobody gave a name, such as ``6.1.192-lab-no-numa-my-patch``."""
     words = [version, (Path(config).name.lstrip(".") or "config").removesuffix(".config")]
     for option, value in settings.items():
         plain = option.lower().replace("_", "-")

@@ -135,7 +135,7 @@ class BuiltKernel(BaseModel):
 
     @property
     def patches(self) -> tuple[bytes, ...]:
-        """The contents of its patches, in their order. Raises RequestError where one was not kept."""
+        """Return the contents of its patches, in their order. Raises RequestError where one was not kept."""
         contents = []
         for number, patch in enumerate(self.provenance.patches):
             try:
@@ -156,7 +156,7 @@ class BuiltKernel(BaseModel):
 
 
 def patch_file(directory: Path, number: int) -> Path:
-    """Where a kernel in ``directory`` has that patch of it."""
+    """Return where a kernel in ``directory`` has that patch of it."""
     return directory / "patches" / str(number)
 
 

@@ -199,7 +199,7 @@ class OptionChange:
 
     @property
     def wide(self) -> bool:
-        """Whether most must be compiled again."""
+        """Return whether most must be compiled again."""
         return self.affected > _WIDE * self.objects
 
     @property

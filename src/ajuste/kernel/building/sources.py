@@ -282,7 +282,7 @@ _AT_REVISION: Final = re.compile(r"(/.+) at (\S+)")
 
 
 def source_option(title: str) -> str:
-    """What ``--source`` takes for the sources that a kernel's record calls ``title``."""
+    """Return what ``--source`` takes for the sources that a kernel's record calls ``title``."""
     if match := _PACKAGED.fullmatch(title):
         return f"debian:{upstream_version(match[1])}"
     if match := _AT_REVISION.fullmatch(title):
@@ -383,14 +383,14 @@ def _is_meant(wanted: PackagedKernel, version: str) -> bool:
 
 
 def cached_sources(home: Home) -> list[PackagedSource]:
-    """All that are here, newest first."""
+    """Return all that are here, newest first."""
     folders = (home.cache / "sources").glob(f"{PREFIX}*")
     sources = [source for folder in folders if (source := _read(folder))]
     return sorted(sources, key=lambda source: Version(source.version), reverse=True)
 
 
 def cached_source(wanted: PackagedKernel, home: Home) -> PackagedSource | None:
-    """The newest that is meant and is here."""
+    """Return the newest that is meant and is here."""
     return next((source for source in cached_sources(home) if _is_meant(wanted, source.version)), None)
 
 

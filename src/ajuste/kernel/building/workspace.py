@@ -74,7 +74,7 @@ class Workspace:
 
     @property
     def log(self) -> Path:
-        """What the last make said."""
+        """Return what the last make said."""
         return self.directory / "make.log"
 
     @property
@@ -117,12 +117,12 @@ class Workspace:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was ever made of the sources."""
+        """Return whether nothing was ever made of the sources."""
         return not any(self.objects.iterdir()) and not self.objects_aside()
 
     @property
     def complete(self) -> bool:
-        """Whether the objects became a whole kernel, and most of them still are what they were then."""
+        """Return whether the objects became a whole kernel, and most of them still are what they were then."""
         return (self.objects / _COMPLETE).exists()
 
     def set_complete(self, complete: bool) -> None:
@@ -249,7 +249,7 @@ def _refuse_detours(manifest: Manifest) -> None:
 
 @contextmanager
 def workspace(origin: SourceOrigin, home: Home, say: Say) -> Iterator[Workspace]:
-    """The tree for all versions and variants of an origin, to be used by nobody else meanwhile."""
+    """Yield the tree for all versions and variants of an origin, to be used by nobody else meanwhile."""
     directory = home.cache / "build" / digest_texts([origin.place])[:16]
     with locked(directory / "lock", waiting=lambda: say(f"waiting for another ajuste that is building {origin.title}")):
         for part in ("source", "objects"):

@@ -51,7 +51,7 @@ class BootEntry:
 
     @property
     def mark(self) -> str:
-        """The word that identifies a boot of it."""
+        """Return the word that identifies a boot of it."""
         return f"{MARK}={self.experiment}.{self.index}"
 
     def command_line(self, words: Sequence[str], *, watchdog: bool) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ class BootLoader(ABC):
     @property
     @abstractmethod
     def files(self) -> tuple[Path, ...]:
-        """All files that it changes. They are as before at the end, or gone again."""
+        """Return all files that it changes. They are as before at the end, or gone again."""
 
     @abstractmethod
     def check(self, entries: Sequence[BootEntry]) -> None:
@@ -104,7 +104,7 @@ class BootLoader(ABC):
 
     @property
     def has_watchdog(self) -> bool:
-        """Whether the machine has a watchdog that reboots it when its kernel hangs."""
+        """Return whether the machine has a watchdog that reboots it when its kernel hangs."""
         return (self.root / "dev/watchdog0").exists()
 
 

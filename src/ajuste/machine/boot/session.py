@@ -101,7 +101,7 @@ class BootPlan(ClosedModel):
 
     @property
     def entries(self) -> tuple[BootEntry, ...]:
-        """The boot entries of its states."""
+        """Return the boot entries of its states."""
         pairs = enumerate(zip(self.states, self.kernels, strict=True))
         return tuple(BootEntry(i, kernel, state, self.experiment, self.words) for i, (state, kernel) in pairs)
 
@@ -162,7 +162,7 @@ class BootSession:
 
     @property
     def current(self) -> KeptBoot | None:
-        """The boot of the experiment that this machine is in."""
+        """Return the boot of the experiment that this machine is in."""
         last = self.plan.boots[-1] if self.plan.boots else None
         is_here = last is not None and last.outcome == "up" and last.boot_id == self.machine.boot_id
         return last if is_here else None
@@ -326,7 +326,7 @@ _SECURITY: Final = 4  # the directory of certificates
 
 
 def is_secure_boot(root: Path = Path("/")) -> bool:
-    """Whether the firmware starts only signed programs. The value follows four bytes of attributes."""
+    """Return whether the firmware starts only signed programs. The value follows four bytes of attributes."""
     try:
         return (root / _VARIABLE).read_bytes()[4:5] == b"\x01"
     except OSError:
@@ -334,7 +334,7 @@ def is_secure_boot(root: Path = Path("/")) -> bool:
 
 
 def is_signed(kernel: Path) -> bool:
-    """Whether a kernel, an EFI program, has a signature; the firmware judges whose."""
+    """Return whether a kernel, an EFI program, has a signature; the firmware judges whose."""
     with kernel.open("rb") as file:
         head = file.read(4096)
     try:
@@ -382,12 +382,12 @@ class RebootableMachine:
 
     @property
     def release(self) -> str:
-        """The release of the running kernel."""
+        """Return the release of the running kernel."""
         return (self.root / "proc/sys/kernel/osrelease").read_text().strip()
 
     @property
     def mark(self) -> str:
-        """The word that identifies the running boot as one of an experiment, or empty."""
+        """Return the word that identifies the running boot as one of an experiment, or empty."""
         return next((word for word in self.command_line if word.startswith(f"{MARK}=")), "")
 
     def loader(self, name: str) -> BootLoader:

@@ -99,7 +99,7 @@ class NoiseSpread:
 
     @property
     def run_percent(self) -> float:
-        """The standard deviation of one run in per cent, without drift."""
+        """Return the standard deviation of one run in per cent, without drift."""
         return 100 * math.expm1(math.sqrt(self.variance / 2))
 
 

@@ -47,7 +47,7 @@ class InventorySource:
 
     @property
     def is_this_machine(self) -> bool:
-        """Whether the kernel can be asked about it, too."""
+        """Return whether the kernel can be asked about it, too."""
         return self.root == Path("/")
 
     def read_bytes(self, path: str, most: int = _MOST_BYTES) -> bytes | Missing:
@@ -239,7 +239,7 @@ def _lists() -> dict[str, Any]:
 
 
 def is_publishable(kind: str, name: str) -> bool:
-    """Whether ``name`` is on the list ``kind`` of ``publishable.toml``."""
+    """Return whether ``name`` is on the list ``kind`` of ``publishable.toml``."""
     plain, wild = _patterns(kind)
     return name in plain or wild.match(name) is not None
 

@@ -65,8 +65,9 @@ class Factors:
 def factors(
     request: Request, commands: Sequence[str], catalogue: Catalogue, profiles: Sequence[Placed] = ()
 ) -> Factors:
-    """The factors of ``request``; ``commands`` are the names of its commands, ``profiles`` what those it names come to.
-    Raises RequestError.
+    """Return the factors of ``request``. Raises RequestError.
+
+    ``commands`` are the names of its commands, ``profiles`` what those it names come to.
     """
     given = settings(request, catalogue)
     several = [setting for setting in given if setting.several]
@@ -90,7 +91,7 @@ def factors(
 
 
 def profile_settings(profiles: Sequence[Placed]) -> dict[str, dict[str, str]]:
-    """What each profile sets, by its name, or by how it was called where two have the same name."""
+    """Return the settings of each profile by its name, or by its spec where two have the same name."""
     names = Counter(placed.profile.name for placed in profiles)
     return {
         placed.profile.name if names[placed.profile.name] == 1 else placed.profile.spec: profile_levels(placed)
@@ -99,7 +100,7 @@ def profile_settings(profiles: Sequence[Placed]) -> dict[str, dict[str, str]]:
 
 
 def profile_levels(placed: Placed) -> dict[str, str]:
-    """Everything that a profile sets. Raises RequestError where that is nothing."""
+    """Return all levels that a profile sets. Raises RequestError where there are none."""
     levels = {name: level for setting in placed.settings for name, level in setting.levels.items()}
     if not levels:
         left = "; ".join(f"{left_out.line.words}: {left_out.reason}" for left_out in placed.unmapped[:3])
@@ -112,7 +113,7 @@ def profile_levels(placed: Placed) -> dict[str, str]:
 
 
 def settings(request: Request, catalogue: Catalogue) -> list[Varied]:
-    """Everything but kernels and commands that was given a level or several. Raises RequestError."""
+    """Return all settings but kernels and commands. Raises RequestError."""
     given: list[Varied] = []
     for text in request.set:
         name, equals, levels = text.partition("=")
@@ -202,7 +203,6 @@ def _several(option: str, text: str) -> tuple[str, ...]:
 
 
 def _bundle(single: Sequence[Varied]) -> dict[str, Any]:
-    """One factor that compares all these settings together with the machine as it is."""
     level = " ".join(setting.words for setting in single)
     return {
         "name": SETTINGS_FACTOR,
@@ -223,7 +223,6 @@ def _choose_baseline(tables: list[dict[str, Any]], text: str) -> None:
 
 
 def _level_words(table: dict[str, Any]) -> list[str]:
-    """Those that are known by their words; of a range that is the range."""
     levels = table["levels"] if "levels" in table else table["settings"]
     return [levels] if isinstance(levels, str) else list(levels)
 
@@ -232,7 +231,7 @@ def _level_words(table: dict[str, Any]) -> list[str]:
 
 
 def ablation_document(document: Mapping[str, Any], placed: Placed) -> dict[str, Any]:
-    """The study ``document`` of a command line with the lines of a profile as what is varied."""
+    """Return the study ``document`` of a command line with the lines of a profile as what is varied."""
     from ajuste.profile.placing import profile_notes  # only ablations have lines
 
     profile_levels(placed)
@@ -249,8 +248,9 @@ def ablation_document(document: Mapping[str, Any], placed: Placed) -> dict[str, 
 
 
 def ablation_study(study: Study, placed: Placed) -> Study:
-    """The workload, target, metrics and budget of ``study`` with the lines of a profile as what is varied. What was
-    varied is at its baseline, as far as the profile does not set it.
+    """Return ``study`` with the lines of a profile as what is varied.
+
+    What was varied is at its baseline, as far as the profile does not set it.
     """
     from ajuste.profile.placing import profile_notes  # as above
 
@@ -280,7 +280,7 @@ def _at_baseline(factor: FactorTable) -> FactorTable:
 
 
 def line_tables(placed: Placed) -> list[dict[str, Any]]:
-    """A factor for each line, off or on."""
+    """Return a factor for each line, off or on."""
     names = line_names(placed.settings)
     return [
         {"name": name, "settings": {AS_IT_IS: {}, _level(setting): dict(setting.levels)}}
@@ -289,7 +289,7 @@ def line_tables(placed: Placed) -> list[dict[str, Any]]:
 
 
 def line_names(settings: Sequence[PlacedSetting]) -> list[str]:
-    """By what the lines set; with the devices where two of several sections set the same."""
+    """Return names by what the lines set; with the devices where two of several sections set the same."""
     lines = [setting.line for setting in settings]
     count = Counter(line.name for line in lines)
     return [line.name if count[line.name] == 1 else f"{line.name} ({line.devices})" for line in lines]

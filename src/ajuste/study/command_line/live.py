@@ -50,7 +50,7 @@ class LiveRequest(ComparisonOptions):
 
 
 def live_design(request: LiveRequest) -> LiveDesign:
-    """What is read and when. Raises RequestError."""
+    """Return what is read and when. Raises RequestError."""
     metrics = tuple(_metric("--metric", text) for text in request.metric)
     if not metrics:
         raise RequestError("--metric is required: what should get better?", hint=_EXAMPLE)
@@ -81,7 +81,7 @@ def live_design(request: LiveRequest) -> LiveDesign:
 
 
 def live_study(request: LiveRequest, design: LiveDesign, catalogue: Catalogue, program: str) -> Study:
-    """The study: what varies, and what is to be known. ``program`` is what lasts as long as a slice."""
+    """Return the study of a live experiment. ``program`` is what lasts as long as a slice."""
     if not request.set:
         raise RequestError("--set is required: what should vary?", hint="add --set vm.dirty_background_ratio=10,2")
     study = adhoc_study(
@@ -108,7 +108,7 @@ def live_study(request: LiveRequest, design: LiveDesign, catalogue: Catalogue, p
 
 
 def _as_pattern(live_metric: LiveMetric) -> str:
-    """As ``ajuste compare`` is told of a metric; nothing is ever read by it."""
+    """As an option of ``ajuste compare``; nothing is ever read by it."""
     metric = live_metric.metric
     words = [metric.name, *([metric.unit] if metric.unit else []), metric.direction]
     words += ["difference"] if metric.scale == "difference" else []

@@ -78,7 +78,7 @@ class Request(ComparisonOptions):
 
     @property
     def blocks_per_boot(self) -> int | None:
-        """Where this machine reboots for it."""
+        """Return the blocks of each boot, if this machine reboots for it."""
         wanted = self.reboots or self.boot or self.boot_kernel is not None
         return self.reboot_each or (DEFAULT_PER_BOOT if wanted else None)
 
@@ -88,7 +88,7 @@ class Request(ComparisonOptions):
 
     @property
     def kernel_words(self) -> str:
-        """The options that name the kernels."""
+        """Return the options that name the kernels."""
         return self.source_options or f"--kernel {self.kernel}"
 
     @property
@@ -97,7 +97,7 @@ class Request(ComparisonOptions):
         return () if self.kernel is None else kernels_between_commas(self.kernel, Place(self.kernel_words))
 
     def with_kernels(self, names: Mapping[str, str]) -> Request:
-        """The same with each kernel called as in ``names``, by what it is called here."""
+        """Return the request with each kernel called as in ``names``."""
         if self.kernel is None:
             return self
         swap = dict(names) | {f"{KERNEL_FACTOR}={text}": f"{KERNEL_FACTOR}={name}" for text, name in names.items()}
@@ -109,7 +109,7 @@ class Request(ComparisonOptions):
 
 
 def split_commands(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """The commands that ``--`` separates; an empty one where there is nothing between two."""
+    """Return the commands that ``--`` separates; an empty one where there is nothing between two."""
     commands: list[tuple[str, ...]] = [()]
     for word in words:
         if word == "--":
@@ -137,7 +137,7 @@ class CommandLine:
     command: str = "ajuste compare"
 
     def place(self, keys: Keys) -> Place:
-        """The option that said it, or what is around it."""
+        """Return the option that set a key, or what is around it."""
         for end in range(len(keys), 0, -1):
             if keys[:end] in self.options:
                 return Place(self.options[keys[:end]])
@@ -158,7 +158,7 @@ _NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"
 
 
 def share(option: str, text: str) -> float:
-    """``1%`` or ``0.01`` as 0.01. Raises RequestError."""
+    """Parse ``1%`` or ``0.01`` as 0.01. Raises RequestError."""
     match = re.fullmatch(_NUMBER + r"\s*(%?)", text.strip())
     if not match:
         raise wrong(option, text, "a share such as 1% or 0.01")
@@ -166,7 +166,7 @@ def share(option: str, text: str) -> float:
 
 
 def seconds(option: str, text: str) -> float:
-    """``5m``, ``90s``, ``1.5h`` or plain seconds. Raises RequestError."""
+    """Parse ``5m``, ``90s``, ``1.5h`` or plain seconds. Raises RequestError."""
     match = re.fullmatch(_NUMBER + r"\s*([a-z]*)", text.strip())
     if not match or match[2] not in _SECONDS or not float(match[1]):
         raise wrong(option, text, "a duration such as 90s, 5m or 1h")
@@ -174,7 +174,7 @@ def seconds(option: str, text: str) -> float:
 
 
 def mebibytes(option: str, text: str) -> int:
-    """``512``, ``512MiB`` or ``2G`` in MiB. Raises RequestError."""
+    """Parse ``512``, ``512MiB`` or ``2G`` in MiB. Raises RequestError."""
     match = re.fullmatch(_NUMBER + r"\s*([A-Za-z]*)", text.strip())
     if not match or match[2] not in _MIB:
         raise wrong(option, text, "a size such as 512MiB or 2GiB")
@@ -182,7 +182,7 @@ def mebibytes(option: str, text: str) -> int:
 
 
 def block_range(option: str, text: str) -> tuple[int, int]:
-    """``20`` as 20 to 20, ``5..100`` as 5 to 100. Raises RequestError."""
+    """Parse ``20`` as 20 to 20, ``5..100`` as 5 to 100. Raises RequestError."""
     match = re.fullmatch(r"([0-9]{1,6})(?:\.\.([0-9]{1,6}))?", text.strip())
     if not match or not int(match[1]) or int(match[2] or match[1]) < int(match[1]):
         raise wrong(option, text, "a number of blocks such as 20, or a range such as 5..100")
@@ -190,7 +190,7 @@ def block_range(option: str, text: str) -> tuple[int, int]:
 
 
 def read_topology(text: str) -> dict[str, int]:
-    """What ``--topology`` says, as a study file has it. Raises RequestError."""
+    """Return ``--topology`` as a study file has it. Raises RequestError."""
     try:
         return parse_topology(text)
     except ValueError as failure:
@@ -198,7 +198,7 @@ def read_topology(text: str) -> dict[str, int]:
 
 
 def package_names(given: Sequence[str]) -> list[str]:
-    """The packages of all options ``--package``, each with names between commas. Raises RequestError."""
+    """Return the packages of all options ``--package``, each with names between commas. Raises RequestError."""
     texts = [(text, Place(f"--package {text}")) for text in given]
     names = [name for text, place in texts for name in between_commas(text, "package", place=place)]
     for name in names:
@@ -208,7 +208,7 @@ def package_names(given: Sequence[str]) -> list[str]:
 
 
 def wrong(option: str, text: str, expected: str, hint: str = HINT) -> RequestError:
-    """The error of an option whose value is not what it should be."""
+    """Return the error of an option whose value is not what it should be."""
     return RequestError(f"expected {expected}", hint=hint, place=Place(f"{option} {text}"))
 
 
@@ -216,12 +216,12 @@ def wrong(option: str, text: str, expected: str, hint: str = HINT) -> RequestErr
 
 
 def between_commas(text: str, what: str, *, hint: str | None = None, place: Place | None = None) -> tuple[str, ...]:
-    """The parts of ``text``. Raises RequestError where ``what`` ("level") is missing between two commas."""
+    """Return the parts of ``text``. Raises RequestError where ``what`` ("level") is missing between two commas."""
     return _whole(text.split(","), what, hint, place)
 
 
 def kernels_between_commas(text: str, place: Place) -> tuple[str, ...]:
-    r"""The kernel specifications in ``text``; ``\,`` is a comma within one. Raises RequestError."""
+    r"""Return the kernel specifications in ``text``; ``\,`` is a comma within one. Raises RequestError."""
     return _whole(split_at(",", text), "kernel", "expected KERNEL or KERNEL,KERNEL", place)
 
 

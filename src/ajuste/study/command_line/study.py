@@ -60,8 +60,9 @@ IN_GUEST: Final = Defaults(timeout_s=600, warm_up=0, max_blocks=100)
 def adhoc_document(
     request: Request, catalogue: Catalogue, profiles: Sequence[Placed] = ()
 ) -> tuple[dict[str, Any], CommandLine]:
-    """The study's document as a file would have it, and what said each part of it; ``profiles`` are what those that it
-    names come to on its target. Raises RequestError.
+    """Return the study's document as a file would have it, and the options of its parts. Raises RequestError.
+
+    ``profiles`` are what those that it names come to on its target.
     """
     _check_commands(request, catalogue)
     texts = names(request.commands)
@@ -91,7 +92,7 @@ def adhoc_document(
 
 
 def study_without_profiles(request: Request, catalogue: Catalogue, *, parse_kernel: ParseKernel = str) -> Study:
-    """What the profiles of ``request`` are tried on. Raises RequestError for what is wrong with anything else of it."""
+    """Return what the profiles of ``request`` are tried on. Raises RequestError for all else that is wrong."""
     without = replace(request, profile=None, baseline=(), one_at_a_time=False, screen=False)
     study = adhoc_study(without, catalogue, parse_kernel=parse_kernel)
     if any(factor.name == KERNEL_FACTOR for factor in study.factors):
@@ -106,7 +107,7 @@ def study_without_profiles(request: Request, catalogue: Catalogue, *, parse_kern
 def adhoc_study(
     request: Request, catalogue: Catalogue, profiles: Sequence[Placed] = (), *, parse_kernel: ParseKernel = str
 ) -> Study:
-    """The study of ``request``, checked. Raises RequestError that names the options that are wrong."""
+    """Return the study of ``request``, checked. Raises RequestError that names the options that are wrong."""
     document, origin = adhoc_document(request, catalogue, profiles)
     return checked_study(document, origin, catalogue, parse_kernel=parse_kernel)
 
