@@ -99,10 +99,10 @@ def _shuffled(keys: Sequence[int]) -> list[int]:
 
 
 def raw_bits(entropy: Sequence[int], count: int) -> list[int]:
-    """``count`` random 64-bit numbers that follow from ``entropy`` alone.
+    """Return ``count`` random 64-bit numbers that follow from ``entropy`` alone.
 
-    The raw output of PCG64 and SeedSequence never changes between NumPy versions and platforms (NEP 19); the methods
-    of ``Generator`` may, and so they are not used.
+    The raw output of PCG64 and SeedSequence never changes between NumPy versions and platforms (NEP 19); the methods of
+    ``Generator`` may, and so they are not used.
     """
     source = np.random.PCG64(np.random.SeedSequence(list(entropy)))
     return [int(word) for word in source.random_raw(count)]

@@ -206,7 +206,7 @@ def known(grid: Grid, metrics: Sequence[SampledPoint], given_up: Collection[str]
     chosen = {grid.names.index(grid.baseline)}
     largest = None
     while len(chosen) <= min(grid.batch, len(grid.names) - 1):
-        need = np.max([_need(s, sampled) for s, sampled in zip(surfaces, metrics, strict=True)], axis=0)
+        need = np.max([SURE * s.error / sampled.allowed for s, sampled in zip(surfaces, metrics, strict=True)], axis=0)
         need[[*chosen, *left_out]] = -1.0
         worst = int(np.argmax(need))
         largest = float(need[worst]) if largest is None else largest
@@ -217,10 +217,6 @@ def known(grid: Grid, metrics: Sequence[SampledPoint], given_up: Collection[str]
     following = tuple(name for place, name in enumerate(grid.names) if place in chosen)
     measured = 1 + len({name for sampled in metrics for name in sampled.values})
     return KnownSurface(largest or 0.0, following, measured, len(grid.names))
-
-
-def _need(known: PosteriorSurface, sampled: SampledPoint) -> Array:
-    return np.asarray(SURE * known.error / sampled.allowed, np.float64)
 
 
 def surface_over(grid: Grid, sampled: SampledPoint) -> PosteriorSurface:

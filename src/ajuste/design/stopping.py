@@ -149,9 +149,7 @@ def is_look(blocks: int, looked: int, limits: StoppingLimits) -> bool:
 
 
 def hopeless(trials: Sequence[Trial], is_broken: Callable[[Trial], bool]) -> Trial | None:
-    """A trial of the first block, if there is one, whose configuration broke in every attempt: there is no point in
-    going on.
-    """
+    """Return a trial of the first block whose configuration broke in every attempt: going on is pointless."""
     first: dict[str, list[Trial]] = {}
     for trial in trials:
         if trial.slot.block == 0:
@@ -286,7 +284,7 @@ def look_from(blocks: int) -> int:
 
 
 def reviews(min_blocks: int) -> Iterator[int]:
-    """The looks after which it is settled what goes on being measured; the first at ``min_blocks`` or soon after."""
+    """Return the looks that settle what goes on being measured; the first at ``min_blocks`` or soon after."""
     number = look_from(min_blocks)
     for _ in count():
         yield number

@@ -148,7 +148,7 @@ def slices_a_block(configurations: int, order: SwitchbackOrder = "random") -> in
 def order_of_block(
     number: int, configurations: Sequence[str], seed: int, order: SwitchbackOrder = "random"
 ) -> tuple[str, ...]:
-    """The configurations of the slices of block ``number`` (0 …), in order; they follow from ``seed`` and ``number``.
+    """Return the configurations of the slices of block ``number`` (0 …), in the order drawn by ``seed``.
 
     A block whose configurations are fewer than before (some are decided) is drawn in the same way.
     """

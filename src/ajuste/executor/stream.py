@@ -101,10 +101,12 @@ def read_boot(content: bytes) -> Boot:
 
 
 def read_trial(content: bytes, plan: Plan, *, restores: bool = False, key: bytes = b"") -> Stream:
-    """The events of ``plan``, from ``accepted`` to ``end``, checked: every line known, nothing missing or repeated,
-    nothing after the end, and all that the plan asked for reported if ``end`` says that all went well. A host that
-    ``restores`` also says of each value that it was put back. Every line begins with the ``key`` that only the agent
-    knows, or somebody else wrote it; it is not part of ``lines``.
+    """Return the events of ``plan``, from ``accepted`` to ``end``, checked.
+
+    Every line is known, nothing is missing or repeated, nothing after the end, and all that the plan asked for is
+    reported if ``end`` says that all went well. A host that ``restores`` also says of each value that it was put back.
+    Every line begins with the ``key`` that only the agent knows, or somebody else wrote it; it is not part of
+    ``lines``.
     """
     lines: list[bytes] = []
     events: list[Event] = []

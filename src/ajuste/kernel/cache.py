@@ -40,8 +40,10 @@ class CachedKernel(BaseModel):
         return sum(read_inventory(self.directory).values())
 
     def damage(self, *, thoroughly: bool = False) -> str | None:
-        """What is wrong with the files on disk, or None. All are looked at; the modules are read when they are loaded
-        (see ``executor.guest.module``) or ``thoroughly``, all others now.
+        """Say what is wrong with the files on disk, or None.
+
+        All are looked at; the modules are read when they are loaded (see ``executor.guest.module``) or ``thoroughly``,
+        all others now.
         """
         if thoroughly:
             return find_any_damage(self.directory)
@@ -109,7 +111,7 @@ def write_inventory(directory: Path) -> None:
 
 
 def read_inventory(directory: Path) -> dict[str, int]:
-    """The recorded size in bytes of every file, by its path within ``directory``. Empty where there is no record."""
+    """Return the recorded size in bytes of every file, by its path within ``directory``; empty without a record."""
     try:
         return _SIZES.validate_json(read_kept(directory / NAME))
     except (OSError, ValidationError):
@@ -125,9 +127,7 @@ def read_checksums(directory: Path) -> dict[str, str]:
 
 
 def find_damage(directory: Path, read: Iterable[str] = ()) -> str | None:
-    """What differs from the inventory, in words, or None. All files are looked at, and those named ``read``, because
-    they are about to be used.
-    """
+    """Say what differs from the inventory, or None; the files named ``read`` are read, as they are about to be used."""
     sizes, digests = read_inventory(directory), read_checksums(directory)
     for name, record in ((NAME, sizes), (CHECKSUMS, digests)):
         if not record:
@@ -145,7 +145,7 @@ def find_damage(directory: Path, read: Iterable[str] = ()) -> str | None:
 
 
 def find_any_damage(directory: Path) -> str | None:
-    """As ``find_damage``; every file is read."""
+    """Say what differs from the inventory, or None; every file is read."""
     return find_damage(directory, read_checksums(directory))
 
 

@@ -49,7 +49,7 @@ class Candidate:
 
     @property
     def size_bytes(self) -> int:
-        """To download."""
+        """Return the bytes to download."""
         return sum(p.size_bytes for p in self.packages)
 
     @property
@@ -62,7 +62,7 @@ class Candidate:
 
 
 def upstream_version(version: str) -> str:
-    """``6.12.94`` of the package version ``6.12.94-1~bpo12+1``."""
+    """Return ``6.12.94`` of the package version ``6.12.94-1~bpo12+1``."""
     return Version(version).upstream_version or version
 
 

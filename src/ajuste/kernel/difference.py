@@ -68,7 +68,7 @@ class OptionDifference(BaseModel):
 
     @property
     def because(self) -> str:
-        """In a few words where the difference comes from; empty where that is not known."""
+        """Say in a few words where the difference comes from; empty if unknown."""
         if self.kind != "changed":
             return "new in B's version" if self.kind == "new" else "gone in B's version"
         if self.reason == "asked":
@@ -122,9 +122,7 @@ class KernelDifference(BaseModel):
         return Counter(name for change in self.effective for name in change.follows_from)
 
     def groups(self, depth: int = 2) -> dict[str, tuple[OptionDifference, ...]]:
-        """The effective changes by the ``depth`` outermost menus they are in; in each what was asked for first, and of
-        that what most others follow from.
-        """
+        """Return the effective changes by the ``depth`` outermost menus, first what was asked for or is followed most."""
         order: tuple[Reason, ...] = ("asked", "default", "follows", "rules", "compiler", "unknown")
         followers = self.followers()
         by_subsystem: dict[str, list[OptionDifference]] = {}
@@ -138,7 +136,7 @@ class KernelDifference(BaseModel):
         return {name: tuple(sorted(by_subsystem[name], key=rank)) for name in names}
 
     def within(self, text: str) -> KernelDifference:
-        """Only the changes whose name, menus or file have ``text`` in them."""
+        """Return the changes whose name, menus or file have ``text`` in them."""
         wanted = text.casefold()
         kept = [
             change

@@ -123,7 +123,7 @@ def without_process(attributes: Attributes) -> list[LeftOut]:
 
 
 def beside_settings(export: Export) -> list[LeftOut]:
-    """What a format for the system's own settings leaves out besides: the process's and the kernel's command line."""
+    """Return what a format for system settings leaves out besides: the process's and the kernel's command line."""
     boot = [LeftOut(word, BOOT) for word in export.kernel_arguments]
     return [*export.left_out, *without_process(export.attributes), *boot]
 

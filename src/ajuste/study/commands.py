@@ -56,13 +56,9 @@ def plan_for(study: ResolvedStudy, slot: Slot, attempt: int) -> Plan:
         samplers=study.samplers,
         observe_ns=round(table.observe_s * 1e9),
         after=resolved.after,
-        perturbation=_on_a_host(disturbed) if on_host else disturbed,
+        # A host's random pool is its own, and its trials start at any moment anyway.
+        perturbation=Perturbation(environment_bytes=disturbed.environment_bytes) if on_host else disturbed,
     )
-
-
-def _on_a_host(perturbation: Perturbation) -> Perturbation:
-    """A host's random pool is its own, and its trials start at any moment anyway."""
-    return Perturbation(environment_bytes=perturbation.environment_bytes)
 
 
 def trial_reading(study: ResolvedStudy, configuration: str) -> TrialReading:

@@ -300,14 +300,10 @@ def relocated(study: Study, where: Where, disk: str = "") -> Study:
     if study.target.kind == where:
         return study
     if where == "vm":
-        return _in_guest(study)
+        return study.model_copy(update={"target": TargetTable(kind="vm", clock="wall")})
     if study.disk is not None and not disk:
         raise _impossible(study, f"it uses the guest's disk {study.disk.name}")
     return _on_host(_on_disk(study, study.disk, disk) if study.disk is not None else study)
-
-
-def _in_guest(study: Study) -> Study:
-    return study.model_copy(update={"target": TargetTable(kind="vm", clock="wall")})
 
 
 def _on_disk(study: Study, disk: DiskTable, name: str) -> Study:

@@ -472,7 +472,8 @@ class Study(StudyTable):
     @property
     def blocks_per_boot(self) -> int:
         """Return the blocks that count in each boot; 0 where the machine does not reboot."""
-        varied = any(is_boot_name(name) for factor in self.factors for name in (factor.name, *_settings_names(factor)))
+        names = (name for f in self.factors for each in ((f.name,), *f.settings.values()) for name in each)
+        varied = any(map(is_boot_name, names))
         return self.design.blocks_per_boot or (DEFAULT_PER_BOOT if varied else 0)
 
     @property
@@ -480,8 +481,3 @@ class Study(StudyTable):
         """Return the specs of all kernels that the study needs, each once."""
         kernels = (self.target.kernel,) if self.target.kernel else ()
         return tuple(dict.fromkeys((*kernels, *(kernel for factor in self.factors for kernel in factor.kernels))))
-
-
-def _settings_names(factor: FactorTable) -> tuple[str, ...]:
-    """Return what a factor's levels set."""
-    return tuple(dict.fromkeys(name for settings in factor.settings.values() for name in settings))

@@ -65,7 +65,7 @@ class Goal:
 
 
 def split_objective(text: str) -> tuple[str, Literal["lower", "higher"] | None]:
-    """``context-switches=lower`` as name and direction; ``None`` where there is none. Raises RequestError."""
+    """Split ``context-switches=lower`` into name and direction, ``None`` without one. Raises RequestError."""
     name, mark, direction = text.partition("=")
     if not mark:
         return name, None

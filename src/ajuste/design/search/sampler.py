@@ -106,7 +106,7 @@ class Space:
         return sorted(drawn | {neighbour for point in near for neighbour in self.neighbours(point)})
 
     def neighbours(self, point: Point) -> list[Point]:
-        """The points one step away on one axis, or on two at once; any other level of an axis without order is."""
+        """Return the points one step away on one axis or on two; without order any other level is."""
         singles = [
             (place, level)
             for place, axis in enumerate(self.axes)
@@ -179,8 +179,9 @@ class SearchSampler(Protocol):
     """
 
     def suggest(self, tried: Sequence[Tried], count: int, taken: Collection[Point] = ()) -> list[Point]:
-        """The next points, ``count`` or fewer where no more are left; each is new. ``tried`` is everything so far, and
-        ``taken`` are points that are known to become something that was tried.
+        """Return the next points, up to ``count``; each is new.
+
+        ``tried`` is everything so far, and ``taken`` are points that are known to become something that was tried.
         """
         ...
 
@@ -228,9 +229,9 @@ def _dominates(trial: Tried, other: Tried) -> bool:
 
 
 def filling(space: Space, count: int, seed: int, taken: Collection[Point] = ()) -> list[Point]:
-    """``count`` points of a scrambled Sobol sequence, moved to the lattice; each once and none of ``taken``.
+    """Return ``count`` new points of a scrambled Sobol sequence, moved to the lattice; fewer if the space is full.
 
-    Fewer only where the space has no more. Source: Owen (1998), "Scrambling Sobol' and Niederreiter-Xing points".
+    Source: Owen (1998), "Scrambling Sobol' and Niederreiter-Xing points".
     """
     from scipy.stats import qmc  # slow to load, and few commands search
 
@@ -249,7 +250,7 @@ def filling(space: Space, count: int, seed: int, taken: Collection[Point] = ()) 
 
 
 def unused(space: Space, count: int, seed: int, taken: Collection[Point]) -> list[Point]:
-    """``count`` points at random that are not among ``taken``; fewer only where the space has no more."""
+    """Return ``count`` random points that are not among ``taken``; fewer only where the space has no more."""
     generator = np.random.default_rng([seed, 2, len(taken)])
     if space.size <= 4 * (len(taken) + count):
         free = [point for point in space.all_points() if point not in taken]

@@ -24,7 +24,7 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 def build_sampler(name: str, task: SamplerTask) -> optuna.samplers.BaseSampler:
-    """Optuna's sampler of that name, for a few dozen trials."""
+    """Return Optuna's sampler of that name, for a few dozen trials."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # What is experimental is said in our documentation.
         if name == "tpe":

@@ -69,7 +69,9 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
         _add_program(tree, program, files.packages, find)
     _add_study_files(tree, files.study_files, find)
     for scheduler in files.schedulers:
-        _add_scheduler(tree, scheduler, kernel)
+        program = scheduler_file(kernel, scheduler)
+        tree.add(f"/ajuste/schedulers/{scheduler}", Regular(program, 0o755))
+        _add_needs(tree, program, _nowhere, wanted_by=str(program), depth=0)
     from ajuste.executor.guest.module import modules_for  # Reads ELF files: slow to load, and hosts need it not.
 
     modules = modules_for(files.modules, kernel)
@@ -106,12 +108,6 @@ def _add_program(tree: FileTree, program: Path, packages: dict[str, str], find: 
     if not is_library(program) and not os.access(program, os.X_OK):
         raise RequestError(f"{program} is not executable", hint=f"make it executable: chmod +x {program}")
     _add_loadable(tree, program, find, wanted_by=str(program), depth=0)
-
-
-def _add_scheduler(tree: FileTree, name: str, kernel: KernelImage) -> None:
-    program = scheduler_file(kernel, name)
-    tree.add(f"/ajuste/schedulers/{name}", Regular(program, 0o755))
-    _add_needs(tree, program, _nowhere, wanted_by=str(program), depth=0)
 
 
 def _add_loadable(tree: FileTree, program: Path, find: FindThere, *, wanted_by: str, depth: int) -> None:

@@ -185,7 +185,7 @@ class RunningMachine:
 
     @property
     def exit_code(self) -> int | None:
-        """QEMU's; negative: the signal that killed it. ``None`` while it runs."""
+        """Return QEMU's exit code; negative: the signal that killed it. ``None`` while it runs."""
         return None if self._process is None else self._process.poll()
 
     def resume(self) -> None:
@@ -215,7 +215,9 @@ class RunningMachine:
         vigil = _Vigil(self, limit)
         while (rest_s := limit.host_s - (time.monotonic() - began)) > 0:
             try:
-                stop = self.monitor.wait_for(_is_stop, min(rest_s, _LOOK_EVERY_SECONDS))
+                stop = self.monitor.wait_for(
+                    lambda event: event.get("event") == "STOP", min(rest_s, _LOOK_EVERY_SECONDS)
+                )
                 if stop is not None:
                     return Outcome.STOPPED
                 if self.is_loud():
@@ -350,10 +352,6 @@ class _Vigil:
         return self._still >= _LOOKS_UNTIL_HALTED or guest_s - self._machine.resumed_at_s > self._limit_s
 
 
-def _is_stop(event: dict[str, Any]) -> bool:
-    return event.get("event") == "STOP"
-
-
 # The QEMU machine protocol over an inherited socket: commands, events, and the end of QEMU.
 #
 # ``qemu.qmp``'s asynchronous client on an event loop of its own: its synchronous wrapper keeps one loop a thread,
@@ -422,7 +420,9 @@ class Monitor:
         self.execute("getfd", {"fdname": name})
 
     def wait_for(self, wanted: Callable[[dict[str, Any]], bool], timeout_s: float) -> dict[str, Any] | None:
-        """The next event that is ``wanted``, or ``None`` after ``timeout_s``. Raises MonitorClosed when QEMU ends."""
+        """Return the next event that is ``wanted``, or ``None`` after ``timeout_s``. Raises MonitorClosed at QEMU's
+        end.
+        """
         return self._run(self._wait_for(wanted, timeout_s))
 
     async def _wait_for(self, wanted: Callable[[dict[str, Any]], bool], timeout_s: float) -> dict[str, Any] | None:

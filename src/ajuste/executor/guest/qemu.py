@@ -46,7 +46,7 @@ class Emulator(BaseModel):
 
     @property
     def release(self) -> tuple[int, int]:
-        """Major and minor version."""
+        """Return the major and minor version."""
         major, minor = self.version.split(".")[:2]
         return int(major), int(minor)
 
@@ -75,8 +75,7 @@ def choose_emulator(
     *,
     topology: Topology | None = None,
 ) -> Emulator:
-    """The QEMU for such a machine: ``AJUSTE_QEMU`` if that is set, else the installed one if it is new enough, else a
-    fetched one.
+    """Return the QEMU for such a machine: ``AJUSTE_QEMU``, the installed one if new enough, else a fetched one.
 
     Several CPUs under the virtual clock need QEMU 10: older ones never get to user space. By the wall clock they need
     8.1: where one CPU changes code while another one's is translated, older ones keep the old translation, and a guest
@@ -91,9 +90,9 @@ def choose_emulator(
     if chosen:
         emulator = installed_emulator(Path(chosen).expanduser().absolute())
         if emulator.release < oldest:
+            what = "a topology requires" if topology else f"{cpus} CPUs under the {clock} clock require"
             raise RequestError(
-                f"AJUSTE_QEMU is QEMU {emulator.version}; {_requirement(clock, cpus, topology)} "
-                f"{oldest[0]}.{oldest[1]} or later",
+                f"AJUSTE_QEMU is QEMU {emulator.version}; {what} {oldest[0]}.{oldest[1]} or later",
                 hint="unset AJUSTE_QEMU to fetch one that fits",
             )
         return emulator
@@ -110,10 +109,6 @@ def choose_emulator(
     return Emulator(
         binary=fetched.binary, version=fetched.version, firmware=fetched.firmware, libraries=fetched.libraries
     )
-
-
-def _requirement(clock: Clock, cpus: int, topology: Topology | None) -> str:
-    return f"{cpus} CPUs under the {clock} clock require" if topology is None else "a topology requires"
 
 
 def installed_emulator(binary: Path) -> Emulator:
@@ -159,10 +154,10 @@ def choose_accelerator(
     boots: Callable[[], str],
     environment: Mapping[str, str] = os.environ,
 ) -> Accelerator:
-    """KVM if ``boots`` says that a trial boot with it succeeded, else emulation (TCG).
+    """Return KVM if ``boots`` says that a trial boot with it succeeded, else emulation (TCG).
 
-    ``boots`` boots a machine with KVM within a time limit and returns an empty text, or what went wrong. Its answer
-    is kept until the next boot of this machine, for this version of QEMU (``emulator``) and this ``kernel`` (SHA-256).
+    ``boots`` boots a machine with KVM within a time limit and returns an empty text, or what went wrong. Its answer is
+    kept until the next boot of this machine, for this version of QEMU (``emulator``) and this ``kernel`` (SHA-256).
     ``AJUSTE_ACCELERATOR=tcg`` skips all that. Raises RequestError for any other value of it.
     """
     asked = environment.get("AJUSTE_ACCELERATOR", "")
@@ -373,7 +368,7 @@ def _escaped(path: Path) -> str:
 
 
 def node_options(nodes: Sequence[MemoryNode]) -> Iterator[str]:
-    """Arguments for ``nodes``, whose CPUs are numbered in their order; none for a machine without."""
+    """Return arguments for ``nodes``, whose CPUs are numbered in their order; none for a machine without."""
     first_cpu = 0
     for number, node in enumerate(nodes):
         yield from ("-object", f"memory-backend-ram,id=node{number},size={node.memory_mib}M")
@@ -396,7 +391,7 @@ class GuestLayout:
 
 
 def checked_layout(layout: GuestLayout, cpus: int) -> GuestLayout:
-    """``layout``, if it is one of a machine with so many CPUs. Raises RequestError."""
+    """Return ``layout``, if it is one of a machine with so many CPUs. Raises RequestError."""
     problem = layout.topology.problem_with(cpus, layout.nodes) if layout.topology else ""
     if problem := problem or find_problem(layout.nodes, cpus, layout.memory_mib):
         raise RequestError(problem)

@@ -96,8 +96,10 @@ class GuestRoot(BaseModel):
 
 
 def root_arguments(root: GuestRoot | None) -> tuple[str, ...]:
-    """Words for the command line of a kernel that has ``root``, if any. A file system of the kind tmpfs would take half
-    of the memory at most (Documentation/filesystems/ramfs-rootfs-initramfs.rst).
+    """Return words for the command line of a kernel that has ``root``, if any.
+
+    A file system of the kind tmpfs would take half of the memory at most
+    (Documentation/filesystems/ramfs-rootfs-initramfs.rst).
     """
     return ("rootfstype=ramfs",) if root else ()
 

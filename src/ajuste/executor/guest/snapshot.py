@@ -107,7 +107,7 @@ _SIGNS: Final = {
 
 
 def likely_causes(config: Path | None, console: str) -> str | None:
-    """Why a kernel with that ``.config`` (if it is known) may not have come up, or ``None``."""
+    """Say why a kernel with that ``.config`` (if it is known) may not have come up, or ``None``."""
     seen = [meaning for sign, meaning in _SIGNS.items() if sign in console]
     seen += [f"{meaning} ({name} is off)" for name, meaning in _NEEDS.items() if name in _off(config)]
     return f"likely cause: {'; '.join(dict.fromkeys(seen))}" if seen else None
@@ -286,8 +286,9 @@ class Damaged(Exception):
 
 
 def snapshot_name(machine: GuestMachine, kernel_sha256: str, initramfs_sha256: str) -> str:
-    """Of all that a boot depends on: QEMU's arguments, with files by their content; QEMU by its file's size and
-    time. One that was fetched is known by the version of its package: the time of its file is when it was last used.
+    """Return the SHA-256 of all that a boot depends on: QEMU's arguments, files by content, QEMU by size and time.
+
+    A fetched QEMU is known by its package's version: the time of its file is when it was last used.
     """
     binary = machine.emulator.binary.stat()
     made = 0 if machine.emulator.firmware else binary.st_mtime_ns
@@ -302,9 +303,7 @@ def snapshot_name(machine: GuestMachine, kernel_sha256: str, initramfs_sha256: s
 
 
 def find(home: Home, name: str) -> tuple[Booted, Snapshot] | None:
-    """The machine of that name with its snapshot, compared with its checksum; ``None`` if there is none. Raises Damaged
-    for one that is not whole, which is there no longer then.
-    """
+    """Return the intact machine of that name with its snapshot, or ``None``. Raises Damaged after removing another."""
     kept = _file(home, name)
     try:
         with open_kept(kept) as file:
@@ -330,7 +329,7 @@ def find(home: Home, name: str) -> tuple[Booted, Snapshot] | None:
 
 
 def keep(home: Home, name: str, booted: Booted, snapshot: Snapshot) -> None:
-    """Have it for next time, if there is room; nothing depends on that."""
+    """Keep it for next time, if there is room; nothing depends on that."""
     kept = _file(home, name)
     with contextlib.suppress(OSError):
         make_directory(kept.parent)
@@ -343,7 +342,7 @@ def keep(home: Home, name: str, booted: Booted, snapshot: Snapshot) -> None:
 
 
 def drop(home: Home, name: str) -> None:
-    """Whatever is there of that name, as far as it can be removed."""
+    """Remove whatever is there of that name, as far as possible."""
     kept = _file(home, name)
     _LOG.warning("snapshot dropped", extra={"file": str(kept)})
     try:

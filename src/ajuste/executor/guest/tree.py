@@ -137,7 +137,7 @@ _KINDS: Final = 0o170000
 
 
 def read_archive(archive: bytes) -> Iterator[tuple[str, bytes]]:
-    """The path and the content of each regular file, in archives that follow too. Raises ValueError for other bytes."""
+    """Yield path and content of each regular file, in archives that follow too. Raises ValueError for other bytes."""
     at = 0
     while True:
         fields = archive[at : at + _HEAD]
@@ -268,10 +268,9 @@ def is_script(program: Path) -> bool:
 
 
 def find_interpreters(script: Path, find_there: FindThere = lambda _: None) -> tuple[Path, ...]:
-    """The programs that the first line of ``script`` names (two with ``env``); none if it has no ``#!``. Those that
-    are there already (``find_there``) are left out.
+    """Return the missing programs that the first line of ``script`` names (two with ``env``); none without ``#!``.
 
-    Raises RequestError where one does not exist.
+    Those that ``find_there`` finds are not missing. Raises RequestError where one does not exist.
     """
     with script.open("rb") as file:
         line = file.read(_LONGEST_LINE).split(b"\n", 1)[0]

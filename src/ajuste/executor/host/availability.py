@@ -7,7 +7,7 @@ import os
 import platform
 import re
 import resource
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from functools import cached_property
@@ -22,7 +22,7 @@ from ajuste.machine.inventory.source import natural
 from ajuste.model.error import RequestError
 from ajuste.model.event import Failed, ReadBack
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import REAL_TIME, Attributes, Command, Plan, Read, location_words
+from ajuste.model.plan import REAL_TIME, Attributes, Plan, Read, location_words
 from ajuste.model.tunable import DEVICE_KINDS, PATH_KINDS, Marker, Tunable, Where, marker_words
 
 if TYPE_CHECKING:
@@ -188,7 +188,8 @@ def require_rights(plan: Plan) -> None:
         raise _refusal(f"changing {', '.join(write.tunable for write in plan.writes)}")
     if plan.scratch is not None:
         raise _refusal("making a file system for the trial")
-    for command in _commands(plan):
+    workload = () if plan.workload is None else (plan.workload,)
+    for command in (*plan.before, *plan.background, *plan.after, *workload):
         if reason := _beyond_rights(command.attributes):
             raise _refusal(reason)
 
@@ -197,24 +198,15 @@ def _refusal(what: str) -> RequestError:
     return RequestError(f"{what} needs root on this machine", hint=f"run {as_root()}\n{WITHOUT_ROOT}")
 
 
-def _commands(plan: Plan) -> Iterable[Command]:
-    yield from (*plan.before, *plan.background, *plan.after)
-    if plan.workload is not None:
-        yield plan.workload
-
-
 def _beyond_rights(attributes: Attributes) -> str:
-    if attributes.nice is not None and attributes.nice < _least_nice():
+    least_nice = min(os.getpriority(os.PRIO_PROCESS, 0), 20 - _limit(resource.RLIMIT_NICE))
+    if attributes.nice is not None and attributes.nice < least_nice:
         return f"nice {attributes.nice}"
     if attributes.policy in REAL_TIME and (attributes.priority or 1) > _limit(resource.RLIMIT_RTPRIO):
         return f"the policy {attributes.policy}"
     if attributes.cgroup_weight is not None or attributes.cgroup_limits:
         return "a control group of its own"
     return ""
-
-
-def _least_nice() -> int:
-    return min(os.getpriority(os.PRIO_PROCESS, 0), 20 - _limit(resource.RLIMIT_NICE))
 
 
 def _limit(which: int) -> int:
@@ -430,7 +422,7 @@ class HostMachine:
 
     @cached_property
     def lockdown(self) -> str:
-        """``integrity`` or ``confidentiality``; empty where the kernel is not locked down."""
+        """Return ``integrity`` or ``confidentiality``; empty where the kernel is not locked down."""
         match = re.search(r"\[(\w+)\]", self._text("/sys/kernel/security/lockdown"))
         return match[1] if match and match[1] != "none" else ""
 

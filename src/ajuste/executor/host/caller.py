@@ -60,7 +60,7 @@ def host_site() -> Site:
 
 
 def invoking_user(environment: Mapping[str, str] = os.environ) -> User | None:
-    """Whose commands are, if not ours: under sudo, the user who called it (``SUDO_UID``, ``SUDO_GID``; sudo(8)).
+    """Return whose commands are, if not ours: under sudo, the user who called it (``SUDO_UID``, ``SUDO_GID``; sudo(8)).
 
     ``None`` without root, without sudo, and where root called it. Commands of an agent are nobody's. Raises
     RequestError for anything else than two numbers of a user that the machine knows: a command that is not root's must
@@ -157,10 +157,10 @@ def user_here() -> str:
 
 
 def callers_environment(user: User | None, block: bytes | None = None) -> dict[str, str]:
-    """What commands of ``user`` find, as a plan has it: the environment that Ajuste was started with (``block``, as the
-    kernel keeps it), in its order, without Ajuste's own variables and those of sudo.
+    """Return the environment of commands of ``user``, as a plan has it: that of Ajuste's start, in its order.
 
-    ``os.environ`` is not asked: the interpreter and the libraries that Ajuste imports set variables there.
+    Without Ajuste's own variables and those of sudo; ``block`` is as the kernel keeps it. ``os.environ`` is not asked:
+    the interpreter and the libraries that Ajuste imports set variables there.
     """
     return {plan_text(name): plan_text(value) for name, value in callers_variables(user, block).items()}
 
@@ -249,7 +249,7 @@ class Completion:
         return command.model_copy(update={"environment": self._environments[user] | command.environment})
 
     def completed(self, write: Write) -> Write:
-        """With everything that the kernel changes along."""
+        """Return ``write`` with everything that the kernel changes along."""
         if write.tunable not in self._companions:
             self._companions[write.tunable] = self._find_companions(write)
         more = self._companions[write.tunable]
@@ -385,7 +385,7 @@ class Caller:
 
     @property
     def environment(self) -> dict[str, str]:
-        """That of the caller, without what is Ajuste's, sudo's and of another repository."""
+        """Return the caller's environment, without what is Ajuste's, sudo's and of another repository."""
         kept = {
             name: value
             for name, value in os.environ.items()
@@ -398,7 +398,7 @@ class Caller:
 
     @property
     def options(self) -> dict[str, Any]:
-        """For ``subprocess``."""
+        """Return the options for ``subprocess``."""
         if self.user is None:
             return {}
         return {"user": self.user.uid, "group": self.user.gid, "extra_groups": self.user.groups}

@@ -215,15 +215,13 @@ def _names(requests: Sequence[BuildRequest], recipes: Sequence[_Recipe]) -> list
     owners: dict[str, str] = {}
     names = []
     for request, recipe in zip(requests, recipes, strict=True):
-        name = request.name or _name(recipe)
+        name = request.name or default_name(
+            recipe.version, recipe.config, recipe.settings, [patch.path.name for patch in recipe.patches]
+        )
         if owners.setdefault(name, recipe.key) != recipe.key:
             name = f"{name[: _LONGEST_NAME - 9]}-{recipe.key[:8]}"
         names.append(name)
     return names
-
-
-def _name(recipe: _Recipe) -> str:
-    return default_name(recipe.version, recipe.config, recipe.settings, [patch.path.name for patch in recipe.patches])
 
 
 def default_name(version: str, config: str, settings: Options, patches: Sequence[str]) -> str:

@@ -181,7 +181,7 @@ class DirectorySource:
 
     @cached_property
     def manifest(self) -> Manifest:
-        """Files without those that building made: those that ``.gitignore`` names, if it was built there."""
+        """Return the files without those that building made: those of ``.gitignore``, if it was built there."""
         remembered = _remembered(self.known)
         now: dict[str, list[str]] = {}
         marks = {}
@@ -400,11 +400,8 @@ def _read(folder: Path) -> PackagedSource | None:
         record = PackagedSource.model_validate_json(read_kept(folder / _RECORD))
     except (OSError, ValidationError):
         return None
-    return record.model_copy(update={"directory": folder}) if _is_complete(folder) else None
-
-
-def _is_complete(folder: Path) -> bool:
-    return (folder / "tree/Makefile").is_file() and (folder / CHECKSUMS).is_file()
+    is_complete = (folder / "tree/Makefile").is_file() and (folder / CHECKSUMS).is_file()
+    return record.model_copy(update={"directory": folder}) if is_complete else None
 
 
 def _fetch(root: Path, wanted: PackagedKernel, archive: Archive, say: Say, *, refresh: bool) -> PackagedSource:

@@ -174,8 +174,8 @@ def unsettle(objects: Path) -> None:
 
 
 def find_damage(objects: Path) -> str | None:
-    """What of ``objects`` is not as it was when they were recorded, in words, or None. Where they are unsettled, only
-    files of the same size and time are compared.
+    """Say what of ``objects`` changed since they were recorded, or None; unsettled ones only of unchanged size and
+    time.
     """
     try:
         record = _RECORD.validate_json(unsealed(read_kept(objects / _CHECKSUMS)))
