@@ -122,7 +122,7 @@ class KernelDifference(BaseModel):
         return Counter(name for change in self.effective for name in change.follows_from)
 
     def groups(self, depth: int = 2) -> dict[str, tuple[OptionDifference, ...]]:
-        """Return the effective changes by the ``depth`` outermost menus, first what was asked for or is followed most."""
+        """Return the effective changes by outermost menus, first what was asked for or is followed most."""
         order: tuple[Reason, ...] = ("asked", "default", "follows", "rules", "compiler", "unknown")
         followers = self.followers()
         by_subsystem: dict[str, list[OptionDifference]] = {}
@@ -535,12 +535,8 @@ def _config(spec: str, home: Home, say: Say) -> NamedConfig | None:
 
 def _listed_options(baseline: str, difference: KernelDifference) -> KernelOptions:
     changes = sorted(difference.effective, key=lambda change: change.reason != "asked")
-    return KernelOptions(
-        baseline=baseline, total=len(changes), options=tuple(map(_differing_option, changes[:MOST_OPTIONS]))
+    options = tuple(
+        DifferingOption(name=change.name, title=change.title, baseline=change.a, own=change.b, because=change.because)
+        for change in changes[:MOST_OPTIONS]
     )
-
-
-def _differing_option(change: OptionDifference) -> DifferingOption:
-    return DifferingOption(
-        name=change.name, title=change.title, baseline=change.a, own=change.b, because=change.because
-    )
+    return KernelOptions(baseline=baseline, total=len(changes), options=options)

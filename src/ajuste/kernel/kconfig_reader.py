@@ -134,17 +134,14 @@ def answer(tree: KconfigTree, asked: KconfigQuestion) -> KconfigAnswer:
     """Answer a question on ``tree``, whatever was asked before."""
     tree.configure(asked.config)
     names = dict.fromkeys([*asked.explain, *asked.describe])
+    # What has no place in the configuration, for lack of what it depends on, has no value.
+    symbols = [s for s in tree.unique_defined_syms if tree.has_place(s)] if asked.values else []
     return KconfigAnswer(
         explanations={name: explain(tree, name, wanted) for name, wanted in asked.explain.items()},
         options={name: option for name in names if (option := _option(tree, name))},
-        values=_values(tree) if asked.values else {},
+        values={symbol.name: str(symbol.str_value) for symbol in symbols},
         defaults=_defaults(tree, asked.defaults),
     )
-
-
-def _values(tree: KconfigTree) -> dict[str, str]:
-    # What the configuration comes to. What has no place in it, for lack of what it depends on, is left out.
-    return {symbol.name: str(symbol.str_value) for symbol in tree.unique_defined_syms if tree.has_place(symbol)}
 
 
 def _defaults(tree: Kconfig, names: tuple[str, ...]) -> dict[str, str]:
