@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from ajuste.analysis.ablation import Lines, Rates, of_values
-from ajuste.design.combinations import name_of, of_block, subsets
+from ajuste.analysis.ablation import Lines, Rates, effects_from_values
+from ajuste.design.combinations import of_block, subset_name, subsets
 from ajuste.model.metric import Metric
 from ajuste.model.verdict import LineEffect
 from benchmarks.comparison import Comparison
@@ -23,7 +23,7 @@ CONFIDENCE: Final = 0.95
 
 METRIC: Final = Metric(name="time", title="time", what="", unit="s", direction="lower")
 NAMES: Final = tuple(f"line-{number}" for number in range(LINES))
-PROFILE: Final = Lines({name: {} for name in NAMES}, [name_of(one, NAMES) for one in subsets(LINES)])
+PROFILE: Final = Lines({name: {} for name in NAMES}, [subset_name(one, NAMES) for one in subsets(LINES)])
 
 
 HELD: Final = np.array(
@@ -99,7 +99,7 @@ def simulate(game: Game, seed: int) -> Ended:
     rates = Rates(LINES, 1, CONFIDENCE)
     blocks = MIN_BLOCKS
     while True:
-        found = of_values(PROFILE, values[:, :blocks], range(blocks), METRIC, rates, SMALLEST_EFFECT)
+        found = effects_from_values(PROFILE, values[:, :blocks], range(blocks), METRIC, rates, SMALLEST_EFFECT)
         lines = [one for one in found if one.kind == "line"]
         if blocks == MAX_BLOCKS or all(one.verdict != "undecided" for one in found):
             return Ended(_right(lines, game), blocks, _naive(values, game), Counter(one.role for one in lines))

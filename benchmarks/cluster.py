@@ -27,7 +27,7 @@ from ajuste.design.search.goal import Standing
 from ajuste.executor.cluster.cluster import ClusterExecutor
 from ajuste.executor.cluster.connection import Connection
 from ajuste.executor.cluster.keys import Cluster, cluster_at, make_key
-from ajuste.executor.cluster.messages import PLANS, Answer, Ask, GuestJob, PackedGuest, Said, answer
+from ajuste.executor.cluster.messages import PLANS, Answer, Ask, GuestJob, PackedGuest, Transcript, answer
 from ajuste.machine.home import Home
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.event import Accepted, Counter, End, Exited, Hello, Output, Started, Written
@@ -221,7 +221,7 @@ class Sleeper:
         return answer()
 
 
-def _said(plan: Plan) -> Said:
+def _said(plan: Plan) -> Transcript:
     switches = 1000 + plan.perturbation.start_delay_ns % 7
     common: dict[str, Any] = {"user_ns": 1, "system_ns": 1, "voluntary_switches": 1, "minor_faults": 1, "index": 0}
     common |= {"major_faults": 0, "peak_rss_bytes": 1, "wall_ns": 10**9, "at_ns": 4}
@@ -235,7 +235,7 @@ def _said(plan: Plan) -> Said:
     )
     end = End(at_ns=5, id=plan.id, ok=True, events=len(events))
     lines = "".join(f"{event.model_dump_json()}\n" for event in (*events, end))
-    return Said(lines=lines, host_seconds=SLEEP_S)
+    return Transcript(lines=lines, host_seconds=SLEEP_S)
 
 
 @contextmanager

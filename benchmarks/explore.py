@@ -22,7 +22,7 @@ from tests.headless import chromium
 
 from ajuste.machine.home import Home
 from ajuste.model.trial import Slot, Trial
-from ajuste.store.location import lock_name, only_one
+from ajuste.store.location import exclusive, lock_name
 from ajuste.store.store import Run, Store
 from ajuste.study.resolved import ResolvedStudy
 from benchmarks.comparison import Comparison
@@ -146,7 +146,7 @@ def _brushed(page: Any, view: str) -> list[float]:
 def _seen(page: Any, address: str, home: Home, store: Store, run: Run) -> Comparison:
     name = ResolvedStudy.model_validate_json(run.resolved).baseline
     kept: list[float] = []
-    with only_one(home.state / lock_name(run.fingerprint, run.seed), "the benchmark"):
+    with exclusive(home.state / lock_name(run.fingerprint, run.seed), "the benchmark"):
         page.goto(f"{address.partition('/?')[0]}/runs/{run.id}")
         page.wait_for_selector("html[data-trials]")
         page.evaluate(_WATCH)

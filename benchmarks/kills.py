@@ -31,7 +31,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.cli.edge import exit_code
 from ajuste.cli.main import application
 from ajuste.cli.restore import restore
-from ajuste.executor.host.journals import journals_in, scope_of
+from ajuste.executor.host.journals import journal_scope, journals_in
 from ajuste.machine.files import locked
 from ajuste.machine.home import Home
 from ajuste.model.error import RunError
@@ -252,7 +252,7 @@ class Killer:
             tally.wrong_ends += 1
             self.outcome.notes.append(f"{about}: the orchestrator ended with {code}")
         with machine_free():
-            left = [j for j in journals_in(scope_of(self.place.home.journals)) if j.stands_in_the_way]
+            left = [j for j in journals_in(journal_scope(self.place.home.journals)) if j.stands_in_the_way]
             changed = [name for name, value in values().items() if value != before[name]]
         tally.caught_changed += bool(changed)
         tally.journals_lost += bool(changed and not left)
@@ -262,7 +262,7 @@ class Killer:
                 self.place.restored()
                 self._count_differing(tally, before, f"{about}, before it works again")
             self.disk.mend()
-            left = [j for j in journals_in(scope_of(self.place.home.journals)) if j.stands_in_the_way]
+            left = [j for j in journals_in(journal_scope(self.place.home.journals)) if j.stands_in_the_way]
         if left:
             tally.restored_by_hand += 1
             refused = exit_of(self.place.begin(lambda: self.place.carry_out(0)))

@@ -15,7 +15,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from ajuste.design.refinement import Grid, SampledPoint, grid_of, known, surface_over
+from ajuste.design.refinement import Grid, SampledPoint, build_grid, known, surface_over
 from ajuste.machine.home import home
 from ajuste.model.trial import Configuration, Factor
 from ajuste.study.builtin import find_study
@@ -122,7 +122,7 @@ def _grid() -> Grid:
         Configuration(name=f"{m} {w}", levels={"m": m, "w": w}, baseline=m == w == "0")
         for m, w in product(levels, levels)
     ]
-    return grid_of(factors, made)
+    return build_grid(factors, made)
 
 
 def _refined(of: Grid, shape: Callable[[Array, Array], Array], seed: int) -> tuple[int, float]:

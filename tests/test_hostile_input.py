@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 import ajuste
-from ajuste.analysis.analysed import Wanted, analyse_table
+from ajuste.analysis.analysed import TableQuestion, analyse_table
 from ajuste.catalogue.loader import catalogue
 from ajuste.executor.stream import read_boot, read_trial
 from ajuste.kernel.building.configuration import read_config_file
@@ -192,7 +192,7 @@ def report(a: str, b: str, metric: str) -> tuple[str, str, str]:
     """As HTML, on a terminal, and as Markdown."""
     rows = "".join(f"{json_field(name)},{value}\n" for name in (a, b) for value in (1, 2, 3))
     table = read_source(ResultSource(f"configuration,{json_field(metric)}\n{rows}", a, Path("f.csv")), "csv")
-    results = analyse_table(table, Wanted(), files=(a,))
+    results = analyse_table(table, TableQuestion(), files=(a,))
     file = io.StringIO()
     report = results_report(results)
     print_report(report, Console(file=file, width=200), path=Path(b.replace("\0", "")))

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from ajuste.analysis.atlas import Atlas, agreement, joined, shipped_atlas
+from ajuste.analysis.transfer import Atlas, agreement, merge_atlases, shipped_atlas
 from benchmarks.comparison import Comparison
 from benchmarks.place import share_fetched
 
@@ -38,7 +38,7 @@ def measure() -> Iterator[Comparison]:
     for question in (one for one in questions() if asked.count(one) == len(SIDES)):
         _ajuste("transfer", *(f"{question['name']}-{side}" for side in SIDES), "--add")
     found = Atlas.model_validate_json((PLACE / "data" / "atlas.json").read_text(encoding="utf-8"))
-    SHIPPED.write_text(joined(shipped_atlas(), found).model_dump_json(indent=1) + "\n", encoding="utf-8")
+    SHIPPED.write_text(merge_atlases(shipped_atlas(), found).model_dump_json(indent=1) + "\n", encoding="utf-8")
     own = agreement("signs", [one for one in found.questions if one.kind in SIGNS])
     share = 100 * own.same / own.decided if own.decided else 0.0
     yield Comparison(

@@ -15,7 +15,7 @@ from typing import Any, Self
 from ajuste.catalogue.loader import catalogue
 from ajuste.executor.executor import Executor
 from ajuste.executor.host.host import RebootingExecutor
-from ajuste.machine.boot.session import BootPlan, BootSession, RebootWanted, Step, entries_of
+from ajuste.machine.boot.session import BootPlan, BootSession, RebootWanted, Step, plan_entries
 from ajuste.model.boot import BOOTS
 from ajuste.model.event import Accepted, End, Event, Exited, Hello, Started
 from ajuste.model.kernel import KernelVersion
@@ -104,7 +104,7 @@ def go_on(machine: PlayedMachine, study: ResolvedStudy, home: Path, step: Step) 
     session = BootSession.kept(home / "reboots", machine.rebootable, step)
     if session is None:
         loader = machine.rebootable.choose(machine.loader)
-        entries = entries_of(study.boots, machine.rebootable)
+        entries = plan_entries(study.boots, machine.rebootable)
         machine.rebootable.require_bootable(loader, entries)
         session = BootSession.begin(home / "reboots", plan_of(study, machine), machine.rebootable, step)
     if session.plan.phase == "ending":
@@ -136,7 +136,7 @@ def _end(session: BootSession) -> str:
 
 def plan_of(study: ResolvedStudy, machine: PlayedMachine) -> BootPlan:
     """The experiment before it begins."""
-    entries = entries_of(study.boots, machine.rebootable)
+    entries = plan_entries(study.boots, machine.rebootable)
     return BootPlan(
         loader=machine.loader,
         command=("/usr/bin/ajuste", "run", "played", "--reboots"),

@@ -145,7 +145,7 @@ def _count(home: Path, study: ResolvedStudy, tally: RebootTally) -> None:
         kept = Counter((one.slot.block, one.slot.position, one.slot.configuration) for one in store.trials(run))
         boots = KeptBoots.model_validate(run.environment[BOOTS])
         up = {boot.number for boot in boots.boots if boot.outcome in ("up", "cut")}
-        placed = {place[:2] for place, boot in boots.boot_of().items() if boot in up}
+        placed = {place[:2] for place, boot in boots.boot_by_trial().items() if boot in up}
     schedule = schedule_of(study, TrialHistory())
     design = study.study.design
     last = schedule.limits.max_blocks * (design.warm_up + study.study.blocks_per_boot)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from ajuste.analysis.switchback.plan import noise_of_pilot, plan_of_noise
+from ajuste.analysis.switchback.plan import noise_of_pilot, plan_slices
 from benchmarks.switchback.experiments import (
     A_BLOCK,
     ALPHA,
@@ -122,7 +122,7 @@ def _planned(
 
 def _planned_slices(pilot: NDArray[np.float64]) -> int | None:
     noise = noise_of_pilot(pilot, 2, "random", ratio=True)
-    return None if noise is None else plan_of_noise(noise, float(np.log1p(EFFECT)), ALPHA, 2, "random").slices
+    return None if noise is None else plan_slices(noise, float(np.log1p(EFFECT)), ALPHA, 2, "random").slices
 
 
 def _slices_until_found(run: Run, *, at_equal_load: bool) -> NDArray[np.float64]:

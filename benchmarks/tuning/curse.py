@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from ajuste.analysis.record import record_of
+from ajuste.analysis.record import sort_trials
 from ajuste.analysis.search.results import assemble_search
 from ajuste.catalogue.loader import catalogue
 from ajuste.design.search.goal import Search
@@ -96,7 +96,7 @@ def noisy_search(seed: int, sampler: SamplerName = "gp", trials: int = TRIALS) -
             )
             history.add(Trial(slot=slot, status="ok", metrics={"elapsed": seconds}, started=STARTED))
         number += 1
-    record = record_of(history.trials(number))
+    record = sort_trials(history.trials(number))
     results = assemble_search(schedule.study, record, run="", stopped=stop.why, stopped_because=stop.words)
     chosen = results.tuning.chosen[0] if results.tuning else ""
     levels = (schedule.study.find(name).configuration.levels for name in (chosen, schedule.study.baseline))

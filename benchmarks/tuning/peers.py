@@ -25,7 +25,7 @@ def _ajuste(name: SamplerName) -> Method:
         tried: list[Tried] = []
         while len(tried) < trials:
             for point in sampler.suggest(tried, 1):
-                row = surface.space.row(surface.space.levels_of(point))
+                row = surface.space.row(surface.space.point_levels(point))
                 tried.append(Tried(point, row, (surface.values[point],)))
         return [one.point for one in tried]
 

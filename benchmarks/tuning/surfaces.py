@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from ajuste.design.search.sampler import Point, Space, space_of
+from ajuste.design.search.sampler import Point, Space, build_space
 from ajuste.model.trial import Factor
 
 RECORDED: Final = Path(__file__).parent / "hackbench-surface.json"
@@ -30,7 +30,7 @@ class Surface:
 
     @cached_property
     def space(self) -> Space:
-        return space_of(self.factors)
+        return build_space(self.factors)
 
 
 def recorded(path: Path = RECORDED) -> Surface | None:

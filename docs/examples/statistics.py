@@ -5,7 +5,7 @@ import numpy as np
 from ajuste.analysis.effects import effect, margin
 from ajuste.analysis.pairs import Pairs
 from ajuste.analysis.sequence import fewest, mean_interval, values_needed
-from ajuste.analysis.verdict import word_of
+from ajuste.analysis.verdict import verdict_word
 from ajuste.model.metric import Metric
 
 # The confidence sequence for the mean of roughly normal values: look after every value.
@@ -34,5 +34,5 @@ pairs = Pairs(baseline, changed, baseline_first=random.random(20) < 0.5)
 found = effect(pairs, elapsed, alpha=0.05)
 
 assert found.scale == "ratio"
-assert word_of(found, elapsed, margin(found, smallest_effect=0.01)) == "improves"
-assert word_of(found, elapsed, margin(found, smallest_effect=0.20)) == "equivalent"
+assert verdict_word(found, elapsed, margin(found, smallest_effect=0.01)) == "improves"
+assert verdict_word(found, elapsed, margin(found, smallest_effect=0.20)) == "equivalent"

@@ -9,10 +9,10 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from ajuste.analysis.ablation import Lines, Rates, ablation, block_sums, of_values
+from ajuste.analysis.ablation import Lines, Rates, ablation, block_sums, effects_from_values
 from ajuste.analysis.answer import lines_answer
 from ajuste.analysis.sequence import mean_interval
-from ajuste.design.combinations import Subset, name_of, of_block, order_of, subsets
+from ajuste.design.combinations import Subset, block_order, of_block, subset_name, subsets
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import LineEffect
@@ -27,7 +27,9 @@ def names(lines: int) -> tuple[str, ...]:
 
 
 def profile(lines: int) -> Lines:
-    return Lines({name: {name: "1"} for name in names(lines)}, [name_of(one, names(lines)) for one in subsets(lines)])
+    return Lines(
+        {name: {name: "1"} for name in names(lines)}, [subset_name(one, names(lines)) for one in subsets(lines)]
+    )
 
 
 def by_definition(game: Game, lines: int) -> list[float]:
@@ -51,7 +53,7 @@ def values(game: Game, lines: int, blocks: int, noise: float = 0.0, seed: int = 
 def found(
     game: Game, lines: int, blocks: int = 12, noise: float = 0.002, metric: Metric = ELAPSED
 ) -> dict[str, LineEffect]:
-    of = of_values(
+    of = effects_from_values(
         profile(lines), np.exp(values(game, lines, blocks, noise)), range(blocks), metric, Rates(lines, 1, 0.95), 0.02
     )
     return {one.line: one for one in of}
@@ -159,7 +161,9 @@ def test_every_interval_has_the_width_that_its_share_of_the_error_gives() -> Non
     measured = values(additive(), 4, 9, noise=0.01)
     rates = Rates(4, 1, 0.95)
     (of,) = [
-        one for one in of_values(profile(4), np.exp(measured), range(9), ELAPSED, rates, 0.02) if one.line == "line-2"
+        one
+        for one in effects_from_values(profile(4), np.exp(measured), range(9), ELAPSED, rates, 0.02)
+        if one.line == "line-2"
     ]
     own = mean_interval(block_sums(measured, range(9), 4)["share"][2], alpha=0.05 / 2 / 4)
     assert (of.low, of.high) == pytest.approx((math.exp(own.low), math.exp(own.high)))
@@ -170,7 +174,7 @@ def test_blocks_that_lack_something_are_left_out_of_what_needs_it_only() -> None
     measured = values(additive(line1=-0.1), 8, 6)
     measured[subsets(8).index(frozenset({2})), 0] = np.nan
     sums = block_sums(measured, range(6), 8)
-    order = order_of(8, 0)
+    order = block_order(8, 0)
     shares = 5 if 2 in (order[0], order[-1]) else 6
     assert [sums[kind].shape[1] for kind in ("share", "alone", "last", "between")] == [shares, 5, 6, 5]
 
@@ -194,7 +198,7 @@ def test_trials_say_the_same_as_their_values(metrics: Sequence[Metric]) -> None:
     lines = profile(7)
     said = ablation(lines, trials(measured, lines, ELAPSED), metrics, confidence=0.95, smallest_effect=0.02)
     of_elapsed = [one for one in said if one.metric == "elapsed"]
-    direct = of_values(lines, measured, range(6), ELAPSED, Rates(7, len(metrics), 0.95), 0.02)
+    direct = effects_from_values(lines, measured, range(6), ELAPSED, Rates(7, len(metrics), 0.95), 0.02)
     assert [one.estimate for one in of_elapsed] == pytest.approx([one.estimate for one in direct])
     assert all(one.verdict == "undecided" and one.blocks == 0 for one in said if one.metric == "rate")
 
@@ -202,7 +206,7 @@ def test_trials_say_the_same_as_their_values(metrics: Sequence[Metric]) -> None:
 def test_figures_that_are_zero_are_compared_by_differences() -> None:
     measured = np.where(np.isnan(values(additive(), 4, 6)), np.nan, 0.0)
     measured[1:] += 3.0
-    said = of_values(profile(4), measured, range(6), ELAPSED, Rates(4, 1, 0.95), 0.02)
+    said = effects_from_values(profile(4), measured, range(6), ELAPSED, Rates(4, 1, 0.95), 0.02)
     assert {one.scale for one in said} == {"difference"}
 
 

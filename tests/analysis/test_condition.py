@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste.analysis.condition import checked, worsening
+from ajuste.analysis.condition import check, worsening
 from ajuste.analysis.verdict import judge
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Results, Summary
@@ -25,7 +25,7 @@ def results_of(*verdicts: Verdict, mean: float = 10.0) -> Results:
 
 
 def outcome(limit: float | None, *verdicts: Verdict, mean: float = 10.0) -> str:
-    (found,) = checked([FailCondition("x", ("elapsed",), limit)], results_of(*verdicts, mean=mean))
+    (found,) = check([FailCondition("x", ("elapsed",), limit)], results_of(*verdicts, mean=mean))
     return found.outcome
 
 
@@ -38,7 +38,7 @@ def test_without_a_limit_the_verdict_says_it(word: Any, expected: str) -> None:
 
 
 def test_what_is_proved_of_one_counts_whatever_is_open_of_others() -> None:
-    (found,) = checked(
+    (found,) = check(
         [FailCondition("x", ("elapsed",))], results_of(verdict("b"), verdict("c", "worsens"), verdict("d", "improves"))
     )
     assert found.outcome == "worsens"
@@ -98,7 +98,7 @@ def test_a_false_alarm_is_as_rare_as_the_confidence_says_though_every_block_is_l
         for blocks in (3, 5, 7, 10, 14):
             found = judge(made, trials({name: own[:blocks] for name, own in values.items()}), [ELAPSED])
             condition = FailCondition("x", ("elapsed",), 0.05)
-            if checked([condition], results_of(*found))[0].proving:
+            if check([condition], results_of(*found))[0].proving:
                 alarms += 1
                 break
     assert alarms <= 0.05 * studies

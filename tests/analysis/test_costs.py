@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ajuste.analysis.costs import MOST_ROWS, Namer, compared, costs_of_entries, costs_of_functions, named_costs
+from ajuste.analysis.costs import MOST_ROWS, Namer, compare_costs, entry_costs, function_costs, named_costs
 from ajuste.model.cost import CostComparison, CostFunction, CostGraph, CostRow, Costs, CostTask, NamedCosts, Space
 from costs import costs
 
@@ -46,9 +46,9 @@ def wholes(graph: CostGraph, trial: str) -> list[int]:
 def test_the_functions_add_up_to_the_whole(one: Costs) -> None:
     found = named_costs(one, naming)
     assert found.instructions == one.instructions
-    assert sum(cost.itself for cost in costs_of_functions(found).values()) == one.instructions
+    assert sum(cost.itself for cost in function_costs(found).values()) == one.instructions
     frames = [(NAMES[f.address], f.calls, f.instructions) for task in one.tasks for f in task.frames]
-    for function, cost in costs_of_functions(found).items():
+    for function, cost in function_costs(found).items():
         own = [(calls, count) for name, calls, count in frames if name == (function.name, function.file)]
         assert (cost.calls, cost.itself) == (sum(calls for calls, _ in own), sum(count for _, count in own))
         assert cost.itself <= cost.caused <= one.instructions
@@ -60,16 +60,16 @@ def test_files_that_are_called_alike_are_one_and_nothing_is_lost(found: NamedCos
     assert merged.instructions == found.instructions
     assert len(set(merged.functions)) == len(merged.functions)
     before = Counter[str]()
-    for function, cost in costs_of_functions(found).items():
+    for function, cost in function_costs(found).items():
         before[function.name] += cost.itself
-    assert {one.name: cost.itself for one, cost in costs_of_functions(merged).items()} == before
+    assert {one.name: cost.itself for one, cost in function_costs(merged).items()} == before
     assert found.with_files(lambda path: path) == found
 
 
 @given(named(), named())
 def test_a_difference_adds_up_to_the_whole_difference(baseline: NamedCosts, own: NamedCosts) -> None:
-    found = compared(baseline, own)
-    assert (found.baseline, found.own) == (baseline.instructions, own.instructions)
+    found = compare_costs(baseline, own)
+    assert (found.baseline, found.total) == (baseline.instructions, own.instructions)
     rows = [*found.functions, found.others]
     assert sum(row.difference for row in rows) == own.instructions - baseline.instructions
     assert sum(row.difference for row in found.parts) == own.instructions - baseline.instructions
@@ -79,9 +79,9 @@ def test_a_difference_adds_up_to_the_whole_difference(baseline: NamedCosts, own:
 
 @given(named(), named())
 def test_a_graph_has_all_instructions_of_both(baseline: NamedCosts, own: NamedCosts) -> None:
-    graph = compared(baseline, own).graph
+    graph = compare_costs(baseline, own).graph
     assert (sum(graph.baseline), sum(graph.own)) == (baseline.instructions, own.instructions)
-    kernel = compared(baseline, own).kernel_graph
+    kernel = compare_costs(baseline, own).kernel_graph
     in_kernel = [sum(part.kernel for part in one.parts) for one in (baseline, own)]
     assert in_kernel == [sum(kernel.baseline), sum(kernel.own)]
     assert graph.parents[0] == -1
@@ -95,7 +95,7 @@ def test_a_graph_has_all_instructions_of_both(baseline: NamedCosts, own: NamedCo
 
 @given(named(), named())
 def test_a_difference_turns_its_sign_with_the_sides(one: NamedCosts, other: NamedCosts) -> None:
-    there, back = compared(one, other), compared(other, one)
+    there, back = compare_costs(one, other), compare_costs(other, one)
     for rows in ("functions", "parts", "entries"):
         assert turned(getattr(there, rows)) == [(row.name, row.file, -row.difference) for row in getattr(back, rows)]
     assert there.others.difference == -back.others.difference
@@ -112,12 +112,12 @@ def test_the_order_of_tasks_does_not_matter(one: Costs, baseline: NamedCosts, or
     tasks = list(one.tasks)
     order.shuffle(tasks)
     other = one.model_copy(update={"tasks": tuple(tasks)})
-    assert compared(baseline, named_costs(other, naming)) == compared(baseline, named_costs(one, naming))
+    assert compare_costs(baseline, named_costs(other, naming)) == compare_costs(baseline, named_costs(one, naming))
 
 
 @given(named())
 def test_nothing_differs_from_itself(one: NamedCosts) -> None:
-    found = compared(one, one)
+    found = compare_costs(one, one)
     assert found.functions == ()
     assert found.others.difference == 0
     assert NamedCosts.model_validate_json(one.model_dump_json()) == one
@@ -161,7 +161,7 @@ RECURSION = made(
 
 
 def test_recursion_is_counted_once_and_an_interrupt_is_nobodys() -> None:
-    found = {function.name: cost for function, cost in costs_of_functions(RECURSION).items()}
+    found = {function.name: cost for function, cost in function_costs(RECURSION).items()}
     assert (found["compute"].calls, found["compute"].itself, found["compute"].caused) == (5, 50, 140)
     assert found["main"].caused == 150
     assert found["__x64_sys_read"].caused == 90
@@ -169,7 +169,7 @@ def test_recursion_is_counted_once_and_an_interrupt_is_nobodys() -> None:
 
 
 def test_system_calls_exceptions_and_interrupts_have_rows_of_their_own() -> None:
-    found = {name: (cost.calls, cost.itself, cost.caused) for name, cost in costs_of_entries(RECURSION).items()}
+    found = {name: (cost.calls, cost.itself, cost.caused) for name, cost in entry_costs(RECURSION).items()}
     assert found == {
         "read": (4, 40, 90),
         "page_fault (exception)": (5, 50, 50),
@@ -200,7 +200,7 @@ def test_what_is_not_told_by_name_is_told_together(figures: list[int]) -> None:
             ),
         }
     )
-    found = compared(made(), one)
+    found = compare_costs(made(), one)
     assert [row.own for row in found.functions] == [count for count in sorted(figures)[::-1][:MOST_ROWS] if count]
     assert found.others.name == str(len(figures) - len(found.functions))
     assert found.others.own == sum(figures) - sum(row.own for row in found.functions)
@@ -214,7 +214,7 @@ def test_a_planted_change_is_told_from_more_calls() -> None:
     after = made(
         (-1, "main", "start", 1, 10), (0, "compute", "call", 900, 18_000), (0, "__x64_sys_read", "syscall", 50, 4_000)
     )
-    found = compared(before, after)
+    found = compare_costs(before, after)
     assert [row.name for row in found.functions] == ["compute", "__x64_sys_read"]
     assert [(row.name, row.by_each) for row in found.changed] == [("__x64_sys_read", 500.0)]
     assert "Each call of __x64_sys_read carries out 80 instead of 70 itself." in found.sentences
@@ -222,7 +222,7 @@ def test_a_planted_change_is_told_from_more_calls() -> None:
 
 @given(named(), named())
 def test_what_each_call_makes_is_part_of_the_difference(baseline: NamedCosts, own: NamedCosts) -> None:
-    for row in compared(baseline, own).changed:
+    for row in compare_costs(baseline, own).changed:
         more_calls = (row.own_calls - row.baseline_calls) * row.baseline / row.baseline_calls
         assert round(row.by_each + more_calls, 3) == row.difference
 
@@ -230,4 +230,4 @@ def test_what_each_call_makes_is_part_of_the_difference(baseline: NamedCosts, ow
 def test_new_code_stands_before_what_varies_a_little() -> None:
     before = made((-1, "main", "start", 10, 1_000_000), (0, "__x64_sys_read", "syscall", 100, 4_000))
     after = made((-1, "main", "start", 10, 1_010_000), (0, "__x64_sys_read", "syscall", 100, 7_000))
-    assert [row.name for row in compared(before, after).changed] == ["__x64_sys_read", "main"]
+    assert [row.name for row in compare_costs(before, after).changed] == ["__x64_sys_read", "main"]

@@ -84,7 +84,7 @@ def test_without_both_orders_an_interval_is_unbounded_because_a_drift_looks_like
     unordered = effect(Pairs(one, other), elapsed, 0.05)
     assert always is not None
     assert mixed is not None
-    assert always.one_order
+    assert always.same_order
     assert (always.low, always.high) == (None, None)
     assert always.estimate == mixed.estimate
     assert mixed.interval.low > 0

@@ -68,7 +68,7 @@ def work_out(
 
 
 def of(effects: Effects, subject: str) -> FactorEffect:
-    return next(effect for effect in effects.found if effect.subject == subject)
+    return next(effect for effect in effects.findings if effect.subject == subject)
 
 
 def by_least_squares(trials: Sequence[Trial], metric: Metric, effect: FactorEffect) -> float:
@@ -97,7 +97,7 @@ def test_effects_and_interactions_are_those_of_a_linear_model(metric: Metric) ->
     random = np.random.default_rng(3)
     configurations = made(THREE, "all")
     trials = play(configurations, 6, lambda *_: float(random.integers(50, 150)), metric)
-    found = work_out(THREE, configurations, trials, metric).found
+    found = work_out(THREE, configurations, trials, metric).findings
     assert [effect.kind for effect in found] == 4 * ["main"] + 5 * ["interaction"]
     for effect in found:
         estimate = math.log(effect.estimate or 0) if effect.scale == "ratio" else effect.estimate
@@ -131,9 +131,9 @@ def test_only_complete_blocks_count_and_without_any_nothing_is_known() -> None:
     configurations = made(THREE, "all")
     trials = play(configurations, 4, lambda one, block: 1.0 + block, ELAPSED)
     spoilt = [t.model_copy(update={"status": "flagged"}) if t.slot.block == 2 else t for t in trials[:-1]]
-    assert {effect.blocks for effect in work_out(THREE, configurations, spoilt, ELAPSED).found} == {2}
+    assert {effect.blocks for effect in work_out(THREE, configurations, spoilt, ELAPSED).findings} == {2}
     none = [trial for trial in trials if trial.slot.configuration != configurations[0].name]
-    for effect in work_out(THREE, configurations, none, ELAPSED).found:
+    for effect in work_out(THREE, configurations, none, ELAPSED).findings:
         assert (effect.verdict, effect.estimate, effect.blocks) == ("undecided", None, 0)
 
 
@@ -164,18 +164,18 @@ def test_screening_finds_the_active_factors_and_clears_the_others_in_spite_of_an
     truths["f5"] += 0.04
     for seed in range(20):
         effects = screen(seed, active)
-        words = {effect.factors[0]: effect.verdict for effect in effects.found}
+        words = {effect.factors[0]: effect.verdict for effect in effects.findings}
         assert {name: words[name] for name in active} == {"f0": "worsens", "f4": "improves", "f9": "worsens"}
         assert all(words[name] == "equivalent" for name, truth in truths.items() if truth == 0)
-        wrong += any(not (e.low or 0) <= math.exp(truths[e.factors[0]]) <= (e.high or 0) for e in effects.found)
+        wrong += any(not (e.low or 0) <= math.exp(truths[e.factors[0]]) <= (e.high or 0) for e in effects.findings)
     assert wrong <= 3  # 5 % of 20 is 1; more than 3 would be seen in 2 of 100 such tests
 
 
 def test_the_answer_names_what_matters_and_counts_the_rest() -> None:
     effects = screen(1, {"f0": 0.10, "f4": -0.05})
-    said = factor_answer([ELAPSED], effects.found, 0.02)
+    said = factor_answer([ELAPSED], effects.findings, 0.02)
     assert said.startswith("Elapsed time: of 12 factors, each averaged over the others, 4 matter: f0 off → on ")
     assert "f0 off → on (+10." in said
     assert said.endswith("8 do not, within ±2 %.")
-    assert all(effect.deciding for effect in effects.found)
+    assert all(effect.deciding for effect in effects.findings)
     assert not effects.cells

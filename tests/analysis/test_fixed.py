@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ajuste.analysis.effects import of_log_means, of_means, paired, unpaired
+from ajuste.analysis.effects import log_mean_contrast, mean_contrast, paired, unpaired
 
 values = st.lists(st.floats(0.001, 1e6), min_size=2, max_size=30).map(np.array)
 
@@ -44,7 +44,7 @@ def test_the_paired_interval_is_that_of_scipy(data: st.DataObject) -> None:
 
 def test_summaries_say_the_same_as_the_values_that_they_are_of() -> None:
     one, other = np.array([3.0, 4.0, 3.5, 3.7]), np.array([4.1, 4.4, 5.0])
-    summary = of_means(
+    summary = mean_contrast(
         one.mean(), one.std(ddof=1) / 2, len(one), other.mean(), other.std(ddof=1) / math.sqrt(3), len(other)
     )
     direct = unpaired(one, other)
@@ -61,7 +61,9 @@ def test_the_delta_method_covers_a_known_ratio() -> None:
     inside = 0
     for _ in range(1000):
         one, other = source.normal(100, 5, 10), source.normal(110, 5.5, 10)
-        found = of_log_means(one.mean(), one.std(ddof=1) / 10**0.5, 10, other.mean(), other.std(ddof=1) / 10**0.5, 10)
+        found = log_mean_contrast(
+            one.mean(), one.std(ddof=1) / 10**0.5, 10, other.mean(), other.std(ddof=1) / 10**0.5, 10
+        )
         inside += abs(found.difference - math.log(1.1)) <= found.half_width(0.05)
     assert 0.93 < inside / 1000 < 0.97
 

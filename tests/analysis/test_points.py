@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ajuste.analysis import record
-from ajuste.analysis.record import points_of, tally
+from ajuste.analysis.record import select_points, tally
 from ajuste.model.measurements import measurements
-from ajuste.model.results import Point, tally_of
+from ajuste.model.results import Point, tally_points
 
 
 @pytest.fixture
@@ -27,17 +27,17 @@ def by_name(point: Point) -> tuple[int, str]:
 
 def test_few_trials_are_all_told_and_counted_alike(many: Any) -> None:
     columns = measurements(many)
-    told = points_of(columns)
+    told = select_points(columns)
     assert [(one.block, one.configuration, one.metrics) for one in sorted(told, key=by_name)] == [
         (block, name, {"elapsed": float(block + base)}) for block in range(20) for name, base in (("a", 0), ("b", 20))
     ]
-    assert tally(columns) == tally_of(told)
+    assert tally(columns) == tally_points(told)
     assert tally(columns).reasons == {"reason 3": 1, "reason 25": 1}
 
 
 def test_of_many_whole_blocks_are_told_and_what_was_not_clean(many: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record, "MOST_WORDS", 72)
-    told = points_of(measurements(many))
+    told = select_points(measurements(many))
     assert [point.block for point in told if point.status == "ok"] == [0, 0, 4, 4, 8, 8, 11, 11, 15, 15, 19, 19]
     assert [(point.block, point.configuration) for point in told if point.status != "ok"] == [(3, "a"), (5, "b")]
     assert tally(measurements(many)).clean == 38

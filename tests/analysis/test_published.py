@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ajuste.analysis.analysed import Wanted, analyse_table
+from ajuste.analysis.analysed import TableQuestion, analyse_table
 from ajuste.model.verdict import Verdict
 from ajuste.outputs.files import FileRequest, read_files
 
@@ -47,7 +47,9 @@ def verdicts(
     ]
     (path / "table.csv").write_text(head + "".join(rows))
     asked = FileRequest(higher=["value"], differences=[] if ratio else ["value"])
-    return list(analyse_table(read_files([path / "table.csv"], asked=asked), Wanted(smallest_effect=0.001)).verdicts)
+    return list(
+        analyse_table(read_files([path / "table.csv"], asked=asked), TableQuestion(smallest_effect=0.001)).verdicts
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ajuste.analysis.relevance import Activity, difference, no_chances, unrefuted, without_more_blocks
+from ajuste.analysis.relevance import Activity, difference, factors_without_chance, unrefuted, without_more_blocks
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.relevance import NoChance, explains_all
@@ -55,7 +55,7 @@ def varied(name: str, levels: str = "[0, 1]") -> str:
 
 
 def saw(study: ResolvedStudy, **seen: Any) -> list[tuple[str, str]]:
-    return [(one.factor, one.saw) for one in no_chances(study, catalogue(), Activity(**seen))]
+    return [(one.factor, one.saw) for one in factors_without_chance(study, catalogue(), Activity(**seen))]
 
 
 def test_without_swap_swappiness_has_no_chance(asked: Asked) -> None:
@@ -101,7 +101,7 @@ def test_a_disk_whose_counters_the_trials_turn_off_says_nothing(asked: Asked) ->
 def test_functions_that_never_ran_are_the_stronger_reason(asked: Asked) -> None:
     study = asked(varied("net.ipv4.tcp_sack"))
     functions = frozenset(catalogue().conditions["tcp"].functions)
-    (found,) = no_chances(study, catalogue(), Activity(ran=frozenset(), has=functions))
+    (found,) = factors_without_chance(study, catalogue(), Activity(ran=frozenset(), has=functions))
     assert found.never_ran == catalogue().conditions["tcp"].functions
     assert "The kernel never ran the code that reads it" in found.note
     assert saw(study, ran=frozenset({"tcp_connect"}), has=functions) == []
@@ -111,7 +111,7 @@ def test_functions_that_never_ran_are_the_stronger_reason(asked: Asked) -> None:
 
 def test_a_little_waiting_leaves_hardly_a_chance(asked: Asked) -> None:
     study = asked(varied("base_slice_ns", "[1000000, 3000000]"))
-    (found,) = no_chances(study, catalogue(), Activity({"schedstat:cpu.wait_ns": 9e6}, seconds=1.0))
+    (found,) = factors_without_chance(study, catalogue(), Activity({"schedstat:cpu.wait_ns": 9e6}, seconds=1.0))
     assert found.hardly
     assert found.sentence == (
         "base_slice_ns had hardly a chance to matter: tasks waited for a CPU for less than 1 % of the time"
@@ -132,8 +132,8 @@ def test_several_settings_have_no_chance_only_if_none_of_them_has(asked: Asked) 
 def test_only_standing_conditions_are_told_before_measuring(asked: Asked) -> None:
     study = asked(varied("vm.swappiness", "[10, 60]"))
     before = Activity({"meminfo:SwapTotal": 1 << 30, **STILL})
-    assert no_chances(study, catalogue(), before, standing=True) == ()
-    (found,) = no_chances(study, catalogue(), Activity({"meminfo:SwapTotal": 0}), standing=True)
+    assert factors_without_chance(study, catalogue(), before, standing=True) == ()
+    (found,) = factors_without_chance(study, catalogue(), Activity({"meminfo:SwapTotal": 0}), standing=True)
     assert found.warning.startswith("vm.swappiness cannot matter here: no swap is on. To see an effect, turn")
 
 

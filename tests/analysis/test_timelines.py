@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ajuste.analysis.record import record_of
+from ajuste.analysis.record import sort_trials
 from ajuste.analysis.timelines import MOST_CONFIGURATIONS, MOST_FIGURES, timelines
 from ajuste.model.event import Exited, Sample, Sampled, Started
 from ajuste.model.plan import Command, Sampler
@@ -77,7 +77,7 @@ def trial(name: str, block: int, written_at_s: int, **more: Any) -> Trial:
 
 def test_the_trial_in_the_middle_stands_for_its_configuration() -> None:
     trials = [trial("a", block, 30 + block) for block in range(5)] + [trial("b", 0, 10)]
-    written = timelines(study(), record_of(trials))[0]
+    written = timelines(study(), sort_trials(trials))[0]
     assert (written.source, written.key, written.shown, written.unit) == ("vmstat", "nr_written", "growth", "pages")
     assert [(line.configuration, line.block, line.representative) for line in written.lines] == [
         ("a", 2, True),
@@ -94,7 +94,7 @@ def test_the_trial_in_the_middle_stands_for_its_configuration() -> None:
 
 
 def test_a_rate_is_shown_as_such_and_a_level_as_it_is() -> None:
-    written, rate, dirty = timelines(study(), record_of([trial("a", 0, 30)]))
+    written, rate, dirty = timelines(study(), sort_trials([trial("a", 0, 30)]))
     assert (rate.key, rate.shown, rate.unit) == ("ctxt", "rate", "/s")
     assert rate.lines[0].values == pytest.approx([50] * len(rate.lines[0].values), rel=1e-5)
     assert (dirty.key, dirty.shown, dirty.lines[0].values) == ("nr_dirty", "value", (8, 8, 0, 0))
@@ -103,7 +103,7 @@ def test_a_rate_is_shown_as_such_and_a_level_as_it_is() -> None:
 
 def test_what_never_changed_is_not_shown_unless_it_was_asked_for() -> None:
     asked = Timeline(name="free", source="vmstat", key="nr_free_pages", take="last")
-    assert [figure.key for figure in timelines(study(timelines=(asked,)), record_of([trial("a", 0, 30)]))] == [
+    assert [figure.key for figure in timelines(study(timelines=(asked,)), sort_trials([trial("a", 0, 30)]))] == [
         "nr_free_pages",
         "nr_dirty",
         "nr_written",
@@ -113,13 +113,13 @@ def test_what_never_changed_is_not_shown_unless_it_was_asked_for() -> None:
 
 @pytest.mark.parametrize("spoilt", [{"status": "flagged"}, {"status": "failed", "events": ""}])
 def test_trials_that_were_not_clean_are_not_shown(spoilt: dict[str, Any]) -> None:
-    assert timelines(study(), record_of([trial("a", 0, 30, **spoilt)])) == ()
-    assert timelines(study(samplers=()), record_of([trial("a", 0, 30)])) == ()
+    assert timelines(study(), sort_trials([trial("a", 0, 30, **spoilt)])) == ()
+    assert timelines(study(samplers=()), sort_trials([trial("a", 0, 30)])) == ()
 
 
 def test_of_many_configurations_some_are_shown_and_always_the_baseline() -> None:
     names = tuple(f"c{n:02}" for n in range(30))
-    found = timelines(study(names, baseline="c11"), record_of(trial(name, 0, 30) for name in names))
+    found = timelines(study(names, baseline="c11"), sort_trials(trial(name, 0, 30) for name in names))
     shown = [line.configuration for line in found[0].lines]
     assert len(found) <= MOST_FIGURES
     assert len(shown) == MOST_CONFIGURATIONS

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from scipy.stats import spearmanr
 
-from ajuste.analysis.atlas import Atlas, AtlasQuestion, agreements, joined, question_kind
-from ajuste.analysis.transfer import transfer
+from ajuste.analysis.transfer import Atlas, AtlasQuestion, agreements, merge_atlases, question_kind, transfer
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.transfer import transfer_report
 from ajuste.machine.home import home
@@ -150,7 +149,7 @@ def test_the_last_answer_to_a_question_counts_and_other_machines_stay() -> None:
     old = asked("priority", verdict("worsens", 10), verdict("worsens", 20))
     new = asked("priority", verdict("worsens", 10), verdict("improves", -20))
     elsewhere = asked("priority", verdict("worsens", 10), verdict("worsens", 20), machine="two")
-    found = joined(Atlas(questions=(old, elsewhere)), Atlas(questions=(new,))).questions
+    found = merge_atlases(Atlas(questions=(old, elsewhere)), Atlas(questions=(new,))).questions
     assert [(one.machine, one.row.agreement) for one in found] == [("one", "opposite"), ("two", "same")]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ajuste.analysis.analysed import Wanted, analyse_table
+from ajuste.analysis.analysed import TableQuestion, analyse_table
 from ajuste.analysis.elsewhere import compare
 from ajuste.model.measurements import MeasuredTable, Values
 from ajuste.model.metric import Metric
@@ -63,7 +63,7 @@ def test_one_unit_is_undecided_and_says_why(tmp_path: Path, kind: str) -> None:
         files = [pyperf(tmp_path / f"{name}.json", [values]) for name, values in (("old", old), ("new", new))]
     else:
         files = [google(tmp_path / f"{name}.json", values) for name, values in (("old", old), ("new", new))]
-    (verdict,) = analyse_table(read_files(files, (), FileRequest()), Wanted()).verdicts
+    (verdict,) = analyse_table(read_files(files, (), FileRequest()), TableQuestion()).verdicts
     assert verdict.verdict == "undecided"
     assert f"only one {kind.split()[0]}" in verdict.reason
 
@@ -73,7 +73,7 @@ def test_several_forks_decide(tmp_path: Path) -> None:
         jmh(tmp_path / f"{name}.json", [[level, 1.001 * level], [1.01 * level], [0.99 * level]])
         for name, level in (("old", 1.0), ("new", 2.0))
     ]
-    (verdict,) = analyse_table(read_files(files, (), FileRequest()), Wanted()).verdicts
+    (verdict,) = analyse_table(read_files(files, (), FileRequest()), TableQuestion()).verdicts
     assert verdict.verdict == "worsens"
     assert verdict.values == (3, 3)
     assert "3 forks" in verdict.reason
@@ -87,7 +87,7 @@ def test_files_of_a_group_are_the_units(tmp_path: Path) -> None:
             values = level * (1 + 0.005 * number) * np.array([1, 1.001, 0.999])
             (tmp_path / name / f"{number}.txt").write_text("time\n" + "".join(f"{value:.6f}\n" for value in values))
         groups.append(tmp_path / name)
-    (verdict,) = analyse_table(read_files(groups, (), FileRequest(lower=("time",))), Wanted()).verdicts
+    (verdict,) = analyse_table(read_files(groups, (), FileRequest(lower=("time",))), TableQuestion()).verdicts
     assert verdict.values == (3, 3)
     assert "3 files" in verdict.reason
 
@@ -97,7 +97,7 @@ def test_the_figures_of_a_sentence_agree_with_its_percentage() -> None:
     old, new = [1.0, 10.0] * 8, [0.4, 12.4, 0.41, 12.3] * 4
     samples = {("old", "time"): Values(tuple(old)), ("new", "time"): Values(tuple(new))}
     metric = ELAPSED.model_copy(update={"name": "time", "title": "time"})
-    results = analyse_table(MeasuredTable("CSV", ("old", "new"), (metric,), samples), Wanted())
+    results = analyse_table(MeasuredTable("CSV", ("old", "new"), (metric,), samples), TableQuestion())
     screen = StringIO()
     print_report(results_report(results, ()), Console(file=screen))
     said = " ".join(screen.getvalue().split())
@@ -132,7 +132,7 @@ def test_rounds_of_one_process_cannot_judge_and_those_of_several_runs_can(
     tmp_path: Path, write: Callable[[Path, list[list[float]]], Path]
 ) -> None:
     def verdict(*paths: Path) -> Verdict:
-        return analyse_table(read_files(paths, (), FileRequest()), Wanted()).verdicts[0]
+        return analyse_table(read_files(paths, (), FileRequest()), TableQuestion()).verdicts[0]
 
     rounds = {"old": [10.0, 10.1, 9.9, 10.05], "new": [12.0, 12.1, 11.9, 12.05]}
     alone = verdict(*(write(tmp_path / f"{name}.json", [values]) for name, values in rounds.items()))

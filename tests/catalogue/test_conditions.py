@@ -48,7 +48,7 @@ def test_most_of_the_catalogue_says_when_it_can_matter() -> None:
 @each(CONDITIONS, name=attrgetter("name"))
 def test_its_figures_are_those_of_a_source(condition: RelevanceCondition) -> None:
     example = {"disk": "sda", "interface": "eth0"}
-    for group in condition.figures_of(example):
+    for group in condition.fill_figures(example):
         for figure in group:
             origin, _, name = figure.partition(":")
             source = next((one for known, one in figure_sources().items() if known == origin), None)
@@ -78,7 +78,7 @@ def has_its_figures(condition: RelevanceCondition) -> None:
     parts = {"disk": (DISKS or ["sda"])[0], "interface": "lo"}
     wanted = {
         filled: name
-        for group, plain in zip(condition.figures_of(parts), condition.figures, strict=True)
+        for group, plain in zip(condition.fill_figures(parts), condition.figures, strict=True)
         for filled, name in zip(group, plain, strict=True)
     }
     missing = wanted.keys() - read_figures(wanted, MACHINE).keys()
@@ -92,15 +92,15 @@ def _is_protocol(name: str) -> bool:
 
 def test_a_setting_of_one_disk_looks_at_that_disk() -> None:
     disk = catalogue().conditions["disk"]
-    assert disk.figures_of({"disk": "sdb"})[0][0] == "diskstats:sdb.reads_completed"
-    assert disk.figures_of({}) == (), "of no disk there is nothing to look at"
+    assert disk.fill_figures({"disk": "sdb"})[0][0] == "diskstats:sdb.reads_completed"
+    assert disk.fill_figures({}) == (), "of no disk there is nothing to look at"
 
 
 def test_every_tunable_of_a_disk_or_an_interface_whose_condition_needs_one_has_it() -> None:
     for tunable in catalogue().tunables.values():
         for condition in catalogue().relevance_conditions(tunable):
             parts = dict.fromkeys(tunable.parts, "x")
-            assert len(condition.figures_of(parts)) == len(condition.figures), (tunable.name, condition.name)
+            assert len(condition.fill_figures(parts)) == len(condition.figures), (tunable.name, condition.name)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ajuste.model.error import RequestError
-from ajuste.store.location import lock_name, only_one
+from ajuste.store.location import exclusive, lock_name
 from ajuste.store.store import Store
 from ajuste.store.upkeep import back_up
 from small_stores import DECIDED, DIGEST, GOING_ON, Commands, small_store, spare_trial
@@ -169,7 +169,7 @@ def test_two_runs_are_shown_side_by_side(commands: Commands) -> None:
 def test_prune_spares_a_run_that_is_measured_now(commands: Commands) -> None:
     with Store(f"sqlite:///{commands.store}") as store:
         run = store.find_run(GOING_ON)
-    with only_one(commands.store.parent.parent / "state" / lock_name(run.fingerprint, run.seed), "a study"):
+    with exclusive(commands.store.parent.parent / "state" / lock_name(run.fingerprint, run.seed), "a study"):
         assert commands.json("store", "prune", "--untagged", "--yes")["deleted"] == [DECIDED]
     assert [one["run"] for one in commands.json("report")] == [GOING_ON]
 
@@ -201,7 +201,7 @@ def test_a_run_that_is_being_measured_is_not_deleted(commands: Commands) -> None
         run = store.find_run(GOING_ON)
     state = commands.home / "state"
     state.mkdir(exist_ok=True)
-    with only_one(state / lock_name(run.fingerprint, run.seed), "a study"):
+    with exclusive(state / lock_name(run.fingerprint, run.seed), "a study"):
         code, _, complained = commands.run("store", "delete", GOING_ON, "--yes")
     assert (code, "another process runs the study small" in complained) == (2, True)
     assert GOING_ON in listed(commands)

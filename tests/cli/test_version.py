@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.machine.files import sha256_of
+from ajuste.machine.files import file_sha256
 from ajuste.machine.home import AGENT, native_program
 from ajuste.machine.installation import EXTRAS, ajuste_version
 
@@ -30,7 +30,7 @@ def test_the_version_alone_is_one_line() -> None:
 
 def test_all_facts_are_in_both_forms(tmp_path: Path) -> None:
     facts = json.loads(ajuste("--version", "--verbose", "--json", AJUSTE_HOME=str(tmp_path / "home")).stdout)
-    assert facts["agent"]["sha256"] == sha256_of(native_program(AGENT))
+    assert facts["agent"]["sha256"] == file_sha256(native_program(AGENT))
     assert facts["agent"]["version"].startswith("ajuste-agent ")
     assert facts["kernel"] == os.uname().release
     assert facts["paths"]["data"] == str(tmp_path / "home" / "data")

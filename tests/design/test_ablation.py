@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.design.combinations import MOST_EXACT, ORDERS, name_of, of_block, order_of, principal, subsets, way
+from ajuste.design.combinations import MOST_EXACT, ORDERS, block_order, of_block, principal, subset_name, subsets, way
 
 MANY = 14
 
@@ -22,16 +22,16 @@ def test_of_many_lines_a_block_has_each_alone_and_left_out_and_the_way_in_an_ord
         assert len(held) == len(set(held)) <= 2 + 2 * MANY + 2 * (MANY - 1)
         assert set(principal(MANY)) <= set(held)
         assert all(frozenset({line}) in held and every - {line} in held for line in range(MANY))
-        order = order_of(MANY, block)
+        order = block_order(MANY, block)
         assert sorted(order) == list(range(MANY))
         assert set(way(order)) | set(way(order[::-1])) <= set(held)
 
 
 def test_orders_differ_take_turns_and_never_change() -> None:
-    drawn = [order_of(MANY, block) for block in range(ORDERS)]
+    drawn = [block_order(MANY, block) for block in range(ORDERS)]
     assert len(set(drawn)) == ORDERS
-    assert order_of(MANY, ORDERS + 3) == drawn[3]
-    assert order_of(6, 0) == (1, 2, 3, 0, 5, 4), "a run that was stored goes on with the same orders"
+    assert block_order(MANY, ORDERS + 3) == drawn[3]
+    assert block_order(6, 0) == (1, 2, 3, 0, 5, 4), "a run that was stored goes on with the same orders"
 
 
 def test_the_study_knows_everything_that_any_block_holds() -> None:
@@ -43,6 +43,6 @@ def test_the_study_knows_everything_that_any_block_holds() -> None:
 
 def test_what_is_tried_is_called_by_what_there_is_of_it_or_by_what_is_missing() -> None:
     names = ["a", "b", "c", "d"]
-    said = {name_of(subset, names) for subset in subsets(4)}
+    said = {subset_name(subset, names) for subset in subsets(4)}
     assert len(said) == 16
     assert {"nothing of it", "the whole", "only a", "only a, b", "all but d"} <= said

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste.design.refinement import Grid, SampledPoint, grid_of, known, surface_over
+from ajuste.design.refinement import Grid, SampledPoint, build_grid, known, surface_over
 from ajuste.model.trial import Configuration, Factor
 
 Shape = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -29,7 +29,7 @@ def grid(across: int, down: int) -> Grid:
         Factor(name=name, levels=tuple(map(str, range(count))), baseline="0")
         for name, count in (("m", across), ("w", down))
     )
-    return grid_of(
+    return build_grid(
         (one, two),
         [
             Configuration(name=f"{m} {w}", levels={"m": m, "w": w}, baseline=m == w == "0")

@@ -42,7 +42,7 @@ def test_what_is_decided_costs_nothing_more_and_the_rest_until_its_review() -> N
     verdicts = [verdict("b", "improves"), verdict("c", more_blocks=2), verdict("d", more_blocks=8, blocks=60)]
     found = remaining(12, verdicts, min_blocks=5, max_blocks=30, allocation="undecided")
     assert found.blocks == 8
-    assert found.own == {"b": 0, "c": 3, "d": 8}  # there is a review after 15 blocks, none after 14
+    assert found.blocks_left == {"b": 0, "c": 3, "d": 8}  # there is a review after 15 blocks, none after 14
     assert found.seconds({"a": 1, "b": 100, "c": 10, "d": 1000}) == 8 * 1 + 3 * 10 + 8 * 1000
 
 

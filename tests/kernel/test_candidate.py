@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ajuste.kernel.archive.lists import Package
-from ajuste.kernel.candidate import assemble, upstream_of
+from ajuste.kernel.candidate import assemble, upstream_version
 from ajuste.kernel.spec import kernel_sources
 
 DEBIAN = kernel_sources()["debian"]
@@ -77,6 +77,6 @@ def test_other_packages_are_left_out() -> None:
 
 
 def test_the_series_goes_by_the_version_and_not_by_the_name() -> None:
-    assert upstream_of("6.1.180-1~deb11u1") == "6.1.180"
+    assert upstream_version("6.1.180-1~deb11u1") == "6.1.180"
     (found,) = assemble([package("linux-image-6.1.0-0.deb11.52-cloud-amd64", "6.1.180-1~deb11u1")], DEBIAN)
     assert found.series.name == "6.1"

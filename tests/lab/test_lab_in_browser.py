@@ -18,7 +18,7 @@ from ajuste.machine.home import Home
 from ajuste.model.trial import Slot, Trial
 from ajuste.run.sharing import to_bundle
 from ajuste.store.bundle import write_bundle
-from ajuste.store.location import lock_name, only_one
+from ajuste.store.location import exclusive, lock_name
 from ajuste.store.store import Store
 from headless import until
 from shell import SMALL, small
@@ -55,7 +55,7 @@ def test_every_page_is_clean_for_screen_readers_and_fits_narrow_and_wide(opened:
 def test_trials_appear_as_another_process_measures_them(opened: Open, lab_home: Home) -> None:
     with Store(lab_home.store_url) as store:
         run = store.find_run(GOING_ON)
-        with only_one(lab_home.state / lock_name(run.fingerprint, run.seed), "the test"):
+        with exclusive(lab_home.state / lock_name(run.fingerprint, run.seed), "the test"):
             page = opened(f"/runs/{GOING_ON}")
             page.wait_for_selector("html[data-trials]")
             before = int(page.evaluate("document.documentElement.dataset.trials"))
@@ -100,7 +100,7 @@ def test_an_interval_without_limits_is_drawn_open(opened: Open, lab_home: Home, 
                 for place, ns in enumerate((750000, 75000000))
             ]
             store.add_trials(run, trials)
-        with only_one(lab_home.state / lock_name(run.fingerprint, run.seed), "the test"):
+        with exclusive(lab_home.state / lock_name(run.fingerprint, run.seed), "the test"):
             page = opened(f"/runs/{run.id}")
             page.wait_for_selector("#live-effects .badge")
             assert page.locator("#live-effects .open-end").count() == 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.machine.activity import facts_here, read_figures, texts_of
+from ajuste.machine.activity import facts_here, read_figures, read_texts
 from ajuste.machine.inventory.source import InventorySource
 
 FILES = {
@@ -65,6 +65,6 @@ def test_what_is_not_there_or_not_counted_is_left_out(machine: InventorySource, 
 
 def test_facts_and_files_are_read(machine: InventorySource) -> None:
     assert facts_here(machine)["nodes"] == 2
-    assert texts_of(["/proc/sys/vm/overcommit_memory", "/proc/gone"], machine) == {
+    assert read_texts(["/proc/sys/vm/overcommit_memory", "/proc/gone"], machine) == {
         "/proc/sys/vm/overcommit_memory": "0"
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ajuste.analysis.analysed import UNPAIRED, Wanted, analyse_table
+from ajuste.analysis.analysed import UNPAIRED, TableQuestion, analyse_table
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import Values
 from ajuste.model.results import Results
@@ -43,7 +43,7 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def analysed(*files: str, names: tuple[str, ...] = ()) -> Results:
-    return analyse_table(read_files([Path(file) for file in files], names), Wanted())
+    return analyse_table(read_files([Path(file) for file in files], names), TableQuestion())
 
 
 def test_two_runs_in_two_files_are_not_paired(at: Any) -> None:

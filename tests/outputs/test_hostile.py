@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ajuste.analysis.analysed import Wanted, analyse_table
+from ajuste.analysis.analysed import TableQuestion, analyse_table
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable, Values
 from ajuste.model.results import Results
@@ -102,7 +102,7 @@ def test_no_content_breaks_a_parser(kind: str) -> None:
 def analysed(table: MeasuredTable) -> None:
     """The whole way to a report's document."""
     with contextlib.suppress(RequestError):  # such as no metric in common
-        Results.model_validate_json(analyse_table(table, Wanted(three_sigma=True)).model_dump_json())
+        Results.model_validate_json(analyse_table(table, TableQuestion(three_sigma=True)).model_dump_json())
 
 
 documents = st.recursive(

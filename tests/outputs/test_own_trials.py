@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from ajuste.analysis.analysed import Wanted, analyse_table
+from ajuste.analysis.analysed import TableQuestion, analyse_table
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import Values
 from ajuste.model.metric import Metric
@@ -59,7 +59,7 @@ def test_clean_trials_are_compared_within_their_blocks(exported: Path) -> None:
     table = read_files([exported])
     assert table.configurations == ("-1", "=4")
     assert table.samples["-1", "elapsed"] == Values(tuple(OLD), ("0", "1", "2", "3"))
-    found = analyse_table(table, Wanted(metrics=("elapsed",), smallest_effect=0.001))
+    found = analyse_table(table, TableQuestion(metrics=("elapsed",), smallest_effect=0.001))
     [verdict] = [v for v in found.verdicts if v.deciding]
     theirs = stats.ttest_rel([math.log(v) for v in NEW], [math.log(v) for v in OLD])
     assert (verdict.verdict, verdict.blocks) == ("worsens", 4)

@@ -11,7 +11,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import Tunable
-from ajuste.profile.placing import Placed, PlacedProfile, notes_of, place, wishes
+from ajuste.profile.placing import Placed, PlacedProfile, place, profile_notes, wishes
 from ajuste.profile.profile import Profile
 
 Write = Callable[..., Path]
@@ -146,7 +146,7 @@ def test_a_value_that_cannot_be_is_refused_with_file_and_line(write: Write, read
 
 def test_notes_say_what_is_set_what_is_so_already_and_what_is_left_out(write: Write, read: Read) -> None:
     write("one", "[sysctl]\nvm.swappiness=10\nvm.dirty_ratio=20\n[disk]\nreadahead=>4096\n[script]\nscript=x\n")
-    sets, same, left = notes_of([placed(read("one"))])
+    sets, same, left = profile_notes([placed(read("one"))])
     assert sets == (
         "The profile one, from here, sets here: disk readahead = >4096 (2 places); vm.swappiness = 10 (was 60)."
         if sets.index("disk") < sets.index("vm.")

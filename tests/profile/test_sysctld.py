@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ajuste.model.error import RequestError
 from ajuste.profile.profile import Profile
-from ajuste.profile.source import files_of, read_sysctls
+from ajuste.profile.source import profile_files, read_sysctls
 
 KNOWN = ("vm.swappiness", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
 
@@ -66,7 +66,7 @@ def test_a_file_takes_the_place_of_its_like_in_later_folders_and_all_go_by_name(
     write(usr / "50-b.conf", "")
     write(usr / "10-a.conf", "")
     write(usr / "readme", "")
-    assert files_of([etc, usr]) == [usr / "10-a.conf", etc / "50-b.conf"]
+    assert profile_files([etc, usr]) == [usr / "10-a.conf", etc / "50-b.conf"]
 
 
 @pytest.mark.parametrize("text", ["vm.swappiness 10", "= 10"])

@@ -42,7 +42,7 @@ def with_effects(results: Results, *, screening: bool = False) -> Results:
     found = factor_effects(
         results.factors, configurations, trials, deciding, confidence=0.95, smallest_effect=0.05, screening=False
     )
-    effects = tuple(e.model_copy(update={"deciding": screening}) for e in found.found)
+    effects = tuple(e.model_copy(update={"deciding": screening}) for e in found.findings)
     verdicts = tuple(v.model_copy(update={"deciding": v.deciding and not screening}) for v in results.verdicts)
     update = {"effects": effects, "cells": found.cells, "effects_correction": found.correction, "verdicts": verdicts}
     return results.model_copy(update=update)

@@ -7,7 +7,7 @@ import re
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from ajuste.model.kernel import PROOFS, Proof, Shown
+from ajuste.model.kernel import PROOFS, Proof, ShownFeature
 from ajuste.model.results import Results
 from ajuste.report.markdown import markdown
 from ajuste.report.results import results_report
@@ -71,7 +71,7 @@ def test_a_screening_shows_the_effects_of_its_factors(crowded: Results) -> None:
 
 
 def test_tables_that_a_study_has_besides_are_there_too(granularity: Results) -> None:
-    claim = Shown(feature="numa", title="NUMA", present=False, options={"CONFIG_NUMA": "n"}, claim="no-numa")
+    claim = ShownFeature(feature="numa", title="NUMA", present=False, options={"CONFIG_NUMA": "n"}, claim="no-numa")
     proof = Proof(kernel="mine:other", release="6.1.0", build="#1", features=(claim,))
     environment = {**granularity.environment, PROOFS: {"mine:other": proof.model_dump(mode="json")}}
     *_, rows = tables(granularity.model_copy(update={"environment": environment}))

@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 from tests.report.simulated import HOSTILE
 
-from ajuste.model.kernel import PROOFS, Proof, Shown, Sight
+from ajuste.model.kernel import PROOFS, Proof, ShownFeature, Sight
 from ajuste.model.results import Results
 from ajuste.report.document import Table
 from ajuste.report.html import render_html
@@ -15,7 +15,7 @@ from ajuste.report.listings import proofs_section
 from ajuste.report.results import results_report
 from ajuste.report.terminal import print_report
 
-SEEN = Shown(
+SEEN = ShownFeature(
     feature="numa",
     title="NUMA",
     present=False,

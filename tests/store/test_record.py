@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ajuste.analysis.record import digest, record_of
+from ajuste.analysis.record import digest, sort_trials
 from ajuste.model.event import Written
 from ajuste.model.measurements import Measurements
 from ajuste.model.trial import Slot, Trial
@@ -57,12 +57,12 @@ def assert_same_figures(found: Measurements, wanted: Measurements) -> None:
 
 def test_the_figures_are_those_of_the_trials(kept: Any, trials: list[Trial]) -> None:
     store, run = kept
-    assert_same_figures(KeptRecord(run, store).measurements, record_of(trials).measurements)
+    assert_same_figures(KeptRecord(run, store).measurements, sort_trials(trials).measurements)
 
 
 def test_whole_trials_are_read_by_their_row(kept: Any, trials: list[Trial]) -> None:
     store, run = kept
-    assert KeptRecord(run, store).whole([4, 0]) == record_of(trials).whole([4, 0])
+    assert KeptRecord(run, store).whole([4, 0]) == sort_trials(trials).whole([4, 0])
 
 
 def test_the_digest_is_of_the_canonical_json(kept: Any, trials: list[Trial]) -> None:
@@ -80,7 +80,7 @@ def test_the_digest_is_of_the_canonical_json(kept: Any, trials: list[Trial]) -> 
         for one in sorted(trials, key=lambda t: (t.slot.block, t.slot.position))
     ]
     wanted = hashlib.sha256(json.dumps(rows, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-    assert digest(trials) == record_of(trials).digest == KeptRecord(run, store).digest == wanted
+    assert digest(trials) == sort_trials(trials).digest == KeptRecord(run, store).digest == wanted
 
 
 def test_the_digest_of_a_run_that_ended_is_kept_until_there_are_more_trials(kept: Any, trials: list[Trial]) -> None:

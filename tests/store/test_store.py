@@ -17,7 +17,7 @@ from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Written
 from ajuste.model.trial import Slot, Trial
 from ajuste.store.engine import Database
-from ajuste.store.location import lock_name, only_one
+from ajuste.store.location import exclusive, lock_name
 from ajuste.store.record import KeptRecord
 from ajuste.store.salvage import inspect_store
 from ajuste.store.store import Run, Store
@@ -274,12 +274,12 @@ def test_a_second_holder_of_the_same_lock_is_refused(tmp_path: Path) -> None:
     lock = tmp_path / "locks" / lock_name("f", 1)
     assert lock_name("f", 1) != lock_name("f", 2)
     with (
-        only_one(lock, "this study"),
+        exclusive(lock, "this study"),
         pytest.raises(RequestError, match="another process runs this study"),
-        only_one(lock, "this study"),
+        exclusive(lock, "this study"),
     ):
         pass
-    with only_one(lock, "this study"):
+    with exclusive(lock, "this study"):
         pass
 
 

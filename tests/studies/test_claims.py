@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ajuste.analysis.prediction import weight_of_nice
+from ajuste.analysis.prediction import nice_weight
 from ajuste.study.builtin import find_study
 from shell import Shell
 
@@ -112,7 +112,7 @@ def test_the_table_of_weights_is_the_running_kernels(tmp_path: Path, ajuste_home
     results = Shell(tmp_path, ajuste_home).json("run", "weights.toml", "--quiet")
     shown = means(results, "weight")
     # The kernel scales a weight by 1024 (scale_load of kernel/sched/sched.h).
-    assert shown == {f"nice={nice}": 1024 * weight_of_nice(nice) for nice in levels}
+    assert shown == {f"nice={nice}": 1024 * nice_weight(nice) for nice in levels}
 
 
 WEIGHTS_STUDY = """\

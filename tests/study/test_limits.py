@@ -9,7 +9,7 @@ import pytest
 
 from ajuste.cli.edge import exit_code
 from ajuste.model.error import RequestError
-from ajuste.study.problem import MOST_TOLD
+from ajuste.study.problem import MOST_LISTED
 from ajuste.study.read import read_study
 from mutation import LARGE, bounded
 from shell import SMALL
@@ -58,7 +58,7 @@ def test_of_very_many_problems_some_are_told_and_the_others_counted(
     path.write_text("\n".join(f"unknown{n}{'x' * 80} = '{'y' * 90}'" for n in range(900)))
     assert exit_code(lambda: read_study(path)) == 2
     said = capsys.readouterr().err
-    assert said.count(": unknown field") <= MOST_TOLD
+    assert said.count(": unknown field") <= MOST_LISTED
     assert re.search(r"and (at least )?\d+ more problems", said)
     assert len(said) < 20_000
     assert "Traceback" not in said

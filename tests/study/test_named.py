@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import kernel_kind
-from ajuste.model.capability import ASKERS, KINDS, Asked, Asker, Kind, asked_here, granted, rule, told
+from ajuste.model.capability import ASKERS, KINDS, Asked, Asker, Kind, asked_here, child_environment, granted, rule
 from ajuste.model.error import RequestError
 from ajuste.study.location import StudySource
 from ajuste.study.named import NAMES, PLAIN, named_in, require_allowed
@@ -132,7 +132,7 @@ def test_the_table_decides_every_kind_for_everybody() -> None:
 
 def test_a_child_process_works_for_who_asked() -> None:
     agent = granted("agent", ["vm.swappiness", "nice"])
-    assert asked_here(environment=told(agent)) == agent
+    assert asked_here(environment=child_environment(agent)) == agent
     assert asked_here(environment={}).asker == "owner"
     assert asked_here(environment={"SUDO_UID": "1000"}).asker == "sudo"
     with pytest.raises(RequestError, match="expected one of"):

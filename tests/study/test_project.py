@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import parse_study_spec
 from ajuste.model.error import RequestError
-from ajuste.study.project import Trees, limit_of, missing, read_project
+from ajuste.study.project import Trees, missing, parse_limit, read_project
 
 WHOLE = """\
 [[benchmark]]
@@ -109,7 +109,7 @@ def test_benchmarks_are_chosen_by_name(tmp_path: Path) -> None:
 
 @given(st.decimals(min_value="0.000001", max_value="99.999999", places=6))
 def test_every_percentage_between_none_and_all_is_a_limit(percent: Decimal) -> None:
-    assert limit_of(f"{percent}%") == limit_of(f" {percent} % ") == float(percent) / 100
+    assert parse_limit(f"{percent}%") == parse_limit(f" {percent} % ") == float(percent) / 100
 
 
 @given(
@@ -127,7 +127,7 @@ def test_every_percentage_between_none_and_all_is_a_limit(percent: Decimal) -> N
 )
 def test_anything_else_is_none(value: Any) -> None:
     with pytest.raises(ValueError, match="expected a percentage above 0% and below 100%"):
-        limit_of(value)
+        parse_limit(value)
 
 
 @pytest.mark.parametrize(

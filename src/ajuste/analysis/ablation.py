@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.analysis.effects import SMALLEST_RELATIVE_STEP, Effect, margin
-from ajuste.analysis.pairs import Clean, Trials, clean_trials
+from ajuste.analysis.pairs import Trials, clean_trials
 from ajuste.analysis.sequence import fewest, mean_interval
 from ajuste.analysis.signs import blind_spot
-from ajuste.analysis.verdict import figures_of, more_blocks, reason_of, word_of
-from ajuste.design.combinations import ORDERS, Subset, is_exact, of_block, order_of, subsets, way
+from ajuste.analysis.verdict import effect_fields, more_blocks, verdict_reason, verdict_word
+from ajuste.design.combinations import ORDERS, Subset, block_order, is_exact, of_block, subsets, way
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.verdict import Bounds, LineEffect, Role, Word
 from ajuste.model.wording import change, percent
@@ -32,7 +32,7 @@ Weights: TypeAlias = NDArray[np.float64]
 
 KINDS: Final[tuple[Kind, ...]] = ("share", "alone", "last", "between")
 _TERMS: Final[Mapping[Kind, int]] = {"share": 1, "alone": 2, "last": 2, "between": 4}
-"""How many values of one block weigh as much as one in each."""
+"""Values of one block that weigh as much as one in each."""
 
 _ROLES: Final[Mapping[Word, Role]] = {
     "improves": "helps",
@@ -61,7 +61,7 @@ class Rates:
 
     @property
     def words(self) -> str:
-        """The correction for people."""
+        """Return the correction for people."""
         return (
             f"Bonferroni: half of the {percent(1 - self.confidence)} for the shares of {self.lines} lines on "
             f"{self.metrics} deciding metric{'' if self.metrics == 1 else 's'}, each at {percent(1 - self.share)}; "
@@ -72,31 +72,28 @@ class Rates:
 
 @cache
 def weights(lines: int, block: int) -> tuple[NDArray[np.int64], Mapping[Kind, Weights]]:
-    """The places among ``subsets(lines)`` of what a block of that number holds, and for each kind of figure a row of
-    weights over these for each line.
-    """
+    """Return the places among ``subsets(lines)`` of a block's configurations, and each line's weights by figure."""
     every = {subset: place for place, subset in enumerate(subsets(lines))}
     held = of_block(lines, block)
     place = {subset: column for column, subset in enumerate(held)}
     whole = frozenset(range(lines))
-    found = {kind: np.zeros((lines, len(held))) for kind in KINDS}
+    rows = {kind: np.zeros((lines, len(held))) for kind in KINDS}
     for line in range(lines):
-        one = frozenset({line})
-        _step(found["alone"][line], place, frozenset(), one)
-        _step(found["last"][line], place, whole - one, whole)
-    found["between"] = found["last"] - found["alone"]
+        alone = frozenset({line})
+        _step(rows["alone"][line], place, frozenset(), alone)
+        _step(rows["last"][line], place, whole - alone, whole)
+    rows["between"] = rows["last"] - rows["alone"]
     if is_exact(lines):
-        _exactly(found["share"], lines, place)
-        return np.array([every[subset] for subset in held]), found
-    order = order_of(lines, block)
+        _exactly(rows["share"], lines, place)
+        return np.array([every[subset] for subset in held]), rows
+    order = block_order(lines, block)
     for direction in (order, order[::-1]):
         for line, (before, after) in zip(direction, pairwise(way(direction)), strict=True):
-            _step(found["share"][line], place, before, after, 0.5)
-    return np.array([every[subset] for subset in held]), found
+            _step(rows["share"][line], place, before, after, 0.5)
+    return np.array([every[subset] for subset in held]), rows
 
 
 def _step(row: Weights, place: Mapping[Subset, int], before: Subset, after: Subset, weight: float = 1.0) -> None:
-    """Add the difference that a line makes to ``before``."""
     row[place[after]] += weight
     row[place[before]] -= weight
 
@@ -111,27 +108,25 @@ def _exactly(into: Weights, lines: int, place: Mapping[Subset, int]) -> None:
 
 
 def block_sums(values: Weights, blocks: Sequence[int], lines: int) -> Mapping[Kind, Weights]:
-    """Of each kind of figure a row for each line, a column for each block that has all it takes.
+    """Return for each kind of figure a row for each line, a column for each block that has all it takes.
 
     ``values`` has a row for each of ``subsets(lines)`` and a column for each of ``blocks``, by their numbers; NaN where
     there is no value.
     """
-    found: dict[Kind, list[Weights]] = {kind: [] for kind in KINDS}
+    sums_by_kind: dict[Kind, list[Weights]] = {kind: [] for kind in KINDS}
     for number, column in zip(blocks, values.T, strict=True):
         places, rows = weights(lines, 0 if is_exact(lines) else number % ORDERS)
-        own = column[places]
-        missing = np.isnan(own)
-        for kind, sums in found.items():
+        held = column[places]
+        missing = np.isnan(held)
+        for kind, sums in sums_by_kind.items():
             if not missing.any() or not np.any(rows[kind][:, missing]):
-                sums.append(rows[kind] @ np.where(missing, 0.0, own))
-    return {kind: np.stack(sums, axis=1) if sums else np.empty((lines, 0)) for kind, sums in found.items()}
+                sums.append(rows[kind] @ np.where(missing, 0.0, held))
+    return {kind: np.stack(sums, axis=1) if sums else np.empty((lines, 0)) for kind, sums in sums_by_kind.items()}
 
 
 @dataclass(frozen=True)
 class _Table:
-    """The values of one metric by subset and block, as logarithms where ``scale`` is ``ratio``. ``rounding`` is the
-    variance that a value has from its resolution alone.
-    """
+    """One metric by subset and block, as logarithms if ``ratio``. ``rounding`` is the variance from its resolution."""
 
     values: Weights
     blocks: Sequence[int]
@@ -156,33 +151,26 @@ class Lines:
 def ablation(
     lines: Lines, trials: Trials, metrics: Sequence[Metric], *, confidence: float, smallest_effect: float
 ) -> tuple[LineEffect, ...]:
-    """What the whole does and each line, on each of ``metrics``. May be looked at after every block."""
+    """Return the effects of the whole and of each line on each of ``metrics``; may be looked at after every block."""
     clean = clean_trials(trials)
+    rows = np.stack([clean.places(name) for name in lines.configurations])
     rates = Rates(len(lines.names), len(metrics), confidence)
-    found: list[LineEffect] = []
+    findings: list[LineEffect] = []
     for metric in metrics:
-        values = _values(clean, lines, metric)
-        found += of_values(lines, values, clean.blocks.tolist(), metric, rates, smallest_effect)
-    return tuple(found)
+        column = clean.measured.metrics.get(metric.name)
+        values = np.full(rows.shape, np.nan) if column is None else np.where(rows >= 0, column[rows], np.nan)
+        findings += effects_from_values(lines, values, clean.blocks.tolist(), metric, rates, smallest_effect)
+    return tuple(findings)
 
 
-def of_values(
+def effects_from_values(
     lines: Lines, values: Weights, blocks: Sequence[int], metric: Metric, rates: Rates, smallest_effect: float
 ) -> list[LineEffect]:
-    """The same from the values themselves, a row for each of ``lines.configurations`` and a column for each of
-    ``blocks``; NaN where there is none.
-    """
+    """Return the same from ``values``: a row for each of ``lines.configurations``, a column for each of ``blocks``."""
     return _of_metric(lines, _table(values, blocks, metric), metric, rates, smallest_effect)
 
 
-def _values(clean: Clean, lines: Lines, metric: Metric) -> Weights:
-    column = clean.measured.metrics.get(metric.name)
-    rows = np.stack([clean.places(name) for name in lines.configurations])
-    return np.full(rows.shape, np.nan) if column is None else np.where(rows >= 0, column[rows], np.nan)
-
-
 def _table(values: Weights, blocks: Sequence[int], metric: Metric) -> _Table | None:
-    """``None`` where nothing was measured of the baseline."""
     if not values.size or np.all(np.isnan(values[0])):
         return None
     baseline_mean = float(np.nanmean(values[0]))
@@ -199,32 +187,32 @@ def _of_metric(
     names = lines.names
     whole = _effect(table, metric, rates.other, _whole(table)) if table else None
     finding = _finding(whole, "whole", "the whole", metric, rates, smallest_effect, rates.other)
-    found = [finding.model_copy(update={"part": _part(whole, whole)})]
+    findings = [finding.model_copy(update={"part": _part(whole, whole)})]
     sums = block_sums(table.values, table.blocks, len(names)) if table else {}
     for place, name in enumerate(names):
         effects = {kind: _figure(kind, sums[kind][place], table, metric, rates) if table else None for kind in KINDS}
-        found.append(_of_line(name, lines.sets[name], effects, whole, metric, rates, smallest_effect))
-    return found
+        findings.append(_of_line(name, lines.sets[name], effects, whole, metric, rates, smallest_effect))
+    return findings
 
 
-def _figure(kind: Kind, of_blocks: Weights, table: _Table, metric: Metric, rates: Rates) -> Effect | None:
-    return _effect(table, metric, rates.share if kind == "share" else rates.other, of_blocks, _TERMS[kind])
+def _figure(kind: Kind, block_values: Weights, table: _Table, metric: Metric, rates: Rates) -> Effect | None:
+    return _effect(table, metric, rates.share if kind == "share" else rates.other, block_values, _TERMS[kind])
 
 
 def _whole(table: _Table | None) -> Weights:
     if table is None:
         return np.empty(0)
     both = table.values[1] - table.values[0]
-    kept: Weights = both[~np.isnan(both)]
-    return kept
+    measured: Weights = both[~np.isnan(both)]
+    return measured
 
 
-def _effect(table: _Table, metric: Metric, alpha: float, of_blocks: Weights, terms: int = 2) -> Effect | None:
-    """The mean of the blocks' sums. Each is of about ``terms`` values, whose rounding is the least that it varies."""
-    if not len(of_blocks):
+def _effect(table: _Table, metric: Metric, alpha: float, block_values: Weights, terms: int = 2) -> Effect | None:
+    """Return the mean of the blocks' sums, of about ``terms`` values each, whose rounding is the least variance."""
+    if not len(block_values):
         return None
-    interval = mean_interval(of_blocks, alpha=alpha, floor=terms * table.rounding)
-    same = bool(np.all(of_blocks == 0))
+    interval = mean_interval(block_values, alpha=alpha, floor=terms * table.rounding)
+    same = bool(np.all(block_values == 0))
     scale: Scale = "ratio" if table.ratio else "difference"
     return Effect(scale, interval, table.baseline_mean, metric.resolution, same, table.fell_back)
 
@@ -239,11 +227,16 @@ def _of_line(
     smallest_effect: float,
 ) -> LineEffect:
     finding = _finding(effects["share"], "line", name, metric, rates, smallest_effect, rates.share)
-    words = {kind: _word(own, metric, smallest_effect) for kind, own in effects.items()}
+    words = {kind: _word(effect, metric, smallest_effect) for kind, effect in effects.items()}
+    alone, last = (
+        change(effect.estimate, effect.scale, metric.unit) if effect else "?"
+        for effect in (effects["alone"], effects["last"])
+    )
+    both = f"{alone} alone, {last} as the last one added"
     role, verdict, reason = finding.role, finding.verdict, finding.reason
     if role == "useless" and not {words["alone"], words["last"]} <= {"equivalent", "undecided"}:
         role, verdict = "depends", "differs"
-        reason = f"overall it has no effect that matters, but {_both(effects, metric)}"
+        reason = f"overall it has no effect that matters, but {both}"
     return finding.model_copy(
         update={
             "sets": dict(sets),
@@ -252,17 +245,17 @@ def _of_line(
             "reason": reason,
             "part": _part(effects["share"], whole),
             **{kind: _bounds(effects[kind]) for kind in KINDS if kind != "share"},
-            "remark": _remark(effects, words["between"], metric),
+            "remark": "" if words["between"] in ("equivalent", "undecided") else f"it depends on other lines: {both}",
         }
     )
 
 
-def _word(own: Effect | None, metric: Metric, smallest_effect: float) -> Word:
-    return word_of(own, metric, margin(own, smallest_effect)) if own else "undecided"
+def _word(effect: Effect | None, metric: Metric, smallest_effect: float) -> Word:
+    return verdict_word(effect, metric, margin(effect, smallest_effect)) if effect else "undecided"
 
 
 def _finding(
-    own: Effect | None,
+    effect: Effect | None,
     kind: Literal["line", "whole"],
     name: str,
     metric: Metric,
@@ -270,29 +263,29 @@ def _finding(
     smallest_effect: float,
     alpha: float,
 ) -> LineEffect:
-    zone = margin(own, smallest_effect) if own else 0.0
-    word = _word(own, metric, smallest_effect)
-    if own is None:
+    zone = margin(effect, smallest_effect) if effect else 0.0
+    word = _word(effect, metric, smallest_effect)
+    if effect is None:
         reason = "no block has a clean trial of every configuration that it needs"
     else:
-        too_few = f"{own.interval.n} of the {fewest(alpha)} complete blocks that an interval requires"
-        reason = reason_of(word, own, metric, smallest_effect, too_few)
+        too_few = f"{effect.interval.n} of the {fewest(alpha)} complete blocks that an interval requires"
+        reason = verdict_reason(word, effect, metric, smallest_effect, too_few)
     return LineEffect(
         kind=kind,
         line=name,
         role=_ROLES[word],
         verdict=word,
-        **figures_of(own, metric),
+        **effect_fields(effect, metric),
         level=rates.confidence,
-        blocks=own.interval.n if own else 0,
-        more_blocks=more_blocks(own, zone, alpha) if own and word == "undecided" else None,
-        unseen=blind_spot(own.interval.n, rates.confidence) if own else None,
+        blocks=effect.interval.n if effect else 0,
+        more_blocks=more_blocks(effect, zone, alpha) if effect and word == "undecided" else None,
+        unseen=blind_spot(effect.interval.n, rates.confidence) if effect else None,
         reason=reason,
     )
 
 
-def _bounds(own: Effect | None) -> Bounds:
-    return Bounds(estimate=own.estimate, low=own.low, high=own.high) if own else Bounds()
+def _bounds(effect: Effect | None) -> Bounds:
+    return Bounds(estimate=effect.estimate, low=effect.low, high=effect.high) if effect else Bounds()
 
 
 def _part(share: Effect | None, whole: Effect | None) -> float | None:
@@ -300,18 +293,3 @@ def _part(share: Effect | None, whole: Effect | None) -> float | None:
     if share is None or whole is None or whole.interval.low <= 0 <= whole.interval.high:
         return None
     return share.interval.mean / whole.interval.mean
-
-
-def _remark(effects: Mapping[Kind, Effect | None], between: Word, metric: Metric) -> str:
-    """Where the line does something else beside the others than alone, that is said."""
-    if between in ("equivalent", "undecided"):
-        return ""
-    return f"it depends on other lines: {_both(effects, metric)}"
-
-
-def _both(effects: Mapping[Kind, Effect | None], metric: Metric) -> str:
-    def say(kind: Kind) -> str:
-        own = effects[kind]
-        return change(own.estimate, own.scale, metric.unit) if own else "?"
-
-    return f"{say('alone')} alone, {say('last')} as the last one added"

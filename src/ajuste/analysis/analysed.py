@@ -1,4 +1,4 @@
-"""Results from a table that was measured elsewhere: the document that every report is drawn from."""
+"""Results from a table that was measured elsewhere: the document behind every report."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ajuste.analysis.answer import answer
 from ajuste.analysis.effects import FixedContrast
 from ajuste.analysis.elsewhere import (
     Comparison,
-    comparisons_of,
-    family_of,
-    one_unit_notes,
-    summary_of,
-    verdict_of,
+    compare_table,
+    count_comparisons,
+    judge_comparison,
+    single_unit_notes,
+    summarise_sample,
     without_partner,
 )
 from ajuste.analysis.record import points, thinned
 from ajuste.analysis.summary import summarise
-from ajuste.analysis.three_sigma import compared, fixed_chance, row_of
+from ajuste.analysis.three_sigma import compare_row, fixed_chance, uncompared_row
 from ajuste.model.error import RequestError
 from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric
@@ -48,14 +48,16 @@ FIXED: Final = (
     "appears, you see a false one more often than the confidence promises."
 )
 
-MOST_SAID: Final = 3
-"""So many metrics are told in the answer where there is nothing to compare."""
+MOST_DESCRIBED: Final = 3
+"""The metrics in the answer where there is nothing to compare."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a person asks of a table. Without ``baseline`` the first configuration is it; without ``metrics``
-    the table's main ones decide, and the others are only described. ``smallest_effect`` is a share of the baseline.
+class TableQuestion:
+    """What to ask of a table.
+
+    Without ``baseline`` the first configuration is it; without ``metrics`` the table's main ones decide, and the others
+    are only described. ``smallest_effect`` is a share of the baseline.
     """
 
     baseline: str | None = None
@@ -66,45 +68,48 @@ class Wanted:
 
 
 def analyse_table(
-    table: MeasuredTable, wanted: Wanted, *, files: Sequence[str] = (), reproduce: Sequence[str] = (), ajuste: str = ""
+    table: MeasuredTable,
+    question: TableQuestion,
+    *,
+    files: Sequence[str] = (),
+    reproduce: Sequence[str] = (),
+    ajuste: str = "",
 ) -> Results:
-    """Everything that can be said of ``table``. Raises RequestError for names that are not in it, and where no two
-    configurations have a metric in common.
-    """
-    baseline = _baseline(table, wanted)
-    deciding = _deciding(table, wanted)
+    """Return the results of ``table``. Raises RequestError for unknown names, or without a common metric."""
+    baseline = _baseline(table, question)
+    deciding = _deciding(table, question)
     names = [metric.name for metric in deciding]
-    count = family_of(table, baseline, names)
+    count = count_comparisons(table, baseline, names)
     others = [name for name in table.configurations if name != baseline]
     if others and not count:
         raise RequestError(
             f"no other configuration has a metric of {baseline}: {_what_each_has(table)}",
             hint="give the compared column or benchmark the same name in all files",
         )
-    alpha = (1 - wanted.confidence) / max(1, count)
-    comparisons = comparisons_of(table, baseline, alpha)
-    verdicts = _verdicts(table, baseline, names, comparisons, wanted, alpha)
+    alpha = (1 - question.confidence) / max(1, count)
+    comparisons = compare_table(table, baseline, alpha)
+    verdicts = _verdicts(table, baseline, names, comparisons, question, alpha)
     configurations = tuple(_measured(table, name, baseline) for name in table.configurations)
     if not others:
-        alpha = (1 - wanted.confidence) / len(deciding)
+        alpha = (1 - question.confidence) / len(deciding)
         configurations = (_with_intervals(configurations[0], table, names, alpha),)
     trials, tally = points(table)
     pairing = _pairing(comparisons)
-    said = answer(deciding, verdicts, configurations, {}, smallest_effect=wanted.smallest_effect)
+    comparison_answer = answer(deciding, verdicts, configurations, {}, smallest_effect=question.smallest_effect)
     return Results(
         study="analyse",
         title=_title(baseline, others),
         question=_question(baseline, others),
-        answer=said if others else _described(deciding, configurations[0], wanted.confidence),
+        answer=comparison_answer if others else _described(deciding, configurations[0], question.confidence),
         run="",
         seed=None,
         clock=None,
         digest=_digest(table),
         stopped=None,
         stopped_because="",
-        level=wanted.confidence,
-        smallest_effect=wanted.smallest_effect,
-        correction=_correction(count, alpha, wanted.confidence),
+        level=question.confidence,
+        smallest_effect=question.smallest_effect,
+        correction=_correction(count, alpha, question.confidence),
         blocks=_blocks(table) if pairing != "none" else 0,
         verdicts=verdicts,
         configurations=configurations,
@@ -112,18 +117,18 @@ def analyse_table(
         metrics=(*deciding, *(metric for metric in table.metrics if metric.name not in names)),
         trials=trials,
         tally=tally,
-        three_sigma=_three_sigma(table, baseline, deciding, verdicts, comparisons) if wanted.three_sigma else (),
+        three_sigma=_three_sigma(table, baseline, deciding, verdicts, comparisons) if question.three_sigma else (),
         elsewhere=Elsewhere(
             formats=table.format,
             files=tuple(files),
-            values=sum(_size(sample) for sample in table.samples.values()),
+            values=sum(1 if isinstance(s, Summarised) else len(s.values) for s in table.samples.values()),
             paired=pairing,
             inference=FIXED,
-            pairing=_pairing_words(pairing, others),
+            pairing={"all": PAIRED, "some": SOME_PAIRED, "none": UNPAIRED}[pairing] if others else "",
         ),
         reproduce=tuple(reproduce),
         notes=(
-            *one_unit_notes(comparisons, names),
+            *single_unit_notes(comparisons, names),
             *((UNPAIRED,) if others and pairing == "none" else ()),
             *table.notes,
             *thinned(len(trials), tally),
@@ -132,22 +137,22 @@ def analyse_table(
     )
 
 
-def _baseline(table: MeasuredTable, wanted: Wanted) -> str:
-    if wanted.baseline is None:
+def _baseline(table: MeasuredTable, question: TableQuestion) -> str:
+    if question.baseline is None:
         return table.configurations[0]
-    if wanted.baseline not in table.configurations:
+    if question.baseline not in table.configurations:
         raise RequestError(
-            f"--baseline {wanted.baseline}: configuration not found; expected one of {_some(table.configurations)}"
+            f"--baseline {question.baseline}: configuration not found; expected one of {_some(table.configurations)}"
         )
-    return wanted.baseline
+    return question.baseline
 
 
-def _deciding(table: MeasuredTable, wanted: Wanted) -> list[Metric]:
+def _deciding(table: MeasuredTable, question: TableQuestion) -> list[Metric]:
     known = {metric.name: metric for metric in table.metrics}
-    for name in wanted.metrics:
+    for name in question.metrics:
         if name not in known:
             raise RequestError(f"--metric {name}: metric not found; expected one of {_some(list(known))}")
-    return [known[name] for name in dict.fromkeys(wanted.metrics)] or [
+    return [known[name] for name in dict.fromkeys(question.metrics)] or [
         metric for metric in table.metrics if metric.name in table.deciding
     ]
 
@@ -168,28 +173,28 @@ def _verdicts(
     baseline: str,
     deciding: Sequence[str],
     comparisons: dict[tuple[str, str], Comparison],
-    wanted: Wanted,
+    question: TableQuestion,
     alpha: float,
 ) -> tuple[Verdict, ...]:
     verdicts = []
-    for metric in sorted(table.metrics, key=lambda one: one.name not in deciding):
+    for metric in sorted(table.metrics, key=lambda metric: metric.name not in deciding):
         decides = metric.name in deciding
         for name in table.configurations:
-            found = comparisons.get((name, metric.name))
-            if found is not None:
-                verdict = verdict_of(
-                    found,
+            comparison = comparisons.get((name, metric.name))
+            if comparison is not None:
+                verdict = judge_comparison(
+                    comparison,
                     name,
                     metric,
-                    confidence=wanted.confidence,
+                    confidence=question.confidence,
                     alpha=alpha,
-                    smallest_effect=wanted.smallest_effect,
+                    smallest_effect=question.smallest_effect,
                     deciding=decides,
                 )
                 verdicts.append(verdict)
             elif name != baseline:
                 lacking = baseline if (baseline, metric.name) not in table.samples else name
-                verdicts.append(without_partner(name, metric, wanted.confidence, lacking, decides))
+                verdicts.append(without_partner(name, metric, question.confidence, lacking, decides))
     return tuple(verdicts)
 
 
@@ -214,20 +219,18 @@ def _summary(sample: Sample) -> Summary:
 
 
 def _with_intervals(only: Measured, table: MeasuredTable, deciding: Sequence[str], alpha: float) -> Measured:
-    """The only configuration with Student's intervals of its means."""
     metrics = dict(only.metrics)
     for name in deciding:
-        own = summary_of(table.samples[only.name, name])
-        half = FixedContrast(own.mean, own.sem, own.n - 1).half_width(alpha)
+        summary = summarise_sample(table.samples[only.name, name])
+        half = FixedContrast(summary.mean, summary.sem, summary.n - 1).half_width(alpha)
         if math.isfinite(half):
-            metrics[name] = metrics[name].model_copy(update={"low": own.mean - half, "high": own.mean + half})
+            metrics[name] = metrics[name].model_copy(update={"low": summary.mean - half, "high": summary.mean + half})
     return only.model_copy(update={"metrics": metrics})
 
 
 def _described(deciding: Sequence[Metric], only: Measured, confidence: float) -> str:
-    """The answer where there is nothing to compare with."""
     sentences = []
-    for metric in deciding[:MOST_SAID]:
+    for metric in deciding[:MOST_DESCRIBED]:
         summary = only.metrics[metric.name]
         values = count_of(summary.n, "value")
         text = f"{metric.title} of {only.name}: {amount(summary.mean, metric.unit)} on average of {values}"
@@ -235,29 +238,19 @@ def _described(deciding: Sequence[Metric], only: Measured, confidence: float) ->
             ends = f"{amount(summary.low, metric.unit)} to {amount(summary.high, metric.unit)}"
             text += f", {percent(confidence)} interval {ends}"
         sentences.append(f"{text}.")
-    if len(deciding) > MOST_SAID:
-        sentences.append(f"Further metrics ({len(deciding) - MOST_SAID}) are below.")
+    if len(deciding) > MOST_DESCRIBED:
+        sentences.append(f"Further metrics ({len(deciding) - MOST_DESCRIBED}) are below.")
     return " ".join([*sentences, "There is no other configuration to compare it with."])
 
 
 def _pairing(comparisons: dict[tuple[str, str], Comparison]) -> Literal["all", "some", "none"]:
-    within = [found.basis == "blocks" for found in comparisons.values()]
+    within = [comparison.basis == "blocks" for comparison in comparisons.values()]
     return "none" if not any(within) else "all" if all(within) else "some"
-
-
-def _pairing_words(pairing: Literal["all", "some", "none"], others: Sequence[str]) -> str:
-    if not others:
-        return ""
-    return {"all": PAIRED, "some": SOME_PAIRED, "none": UNPAIRED}[pairing]
 
 
 def _blocks(table: MeasuredTable) -> int:
     samples = [sample for sample in table.samples.values() if isinstance(sample, Values)]
     return len({block for sample in samples for block in sample.blocks})
-
-
-def _size(sample: Sample) -> int:
-    return 1 if isinstance(sample, Summarised) else len(sample.values)
 
 
 def _title(baseline: str, others: Sequence[str]) -> str:
@@ -282,16 +275,15 @@ def _correction(count: int, alpha: float, confidence: float) -> str:
 
 
 def _digest(table: MeasuredTable) -> str:
-    """SHA-256 over configurations, metrics, values (as 64-bit floats) and blocks, in the order of the files."""
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     for (configuration, metric), sample in table.samples.items():
         summarised = isinstance(sample, Summarised)
         values = (sample.n, sample.mean, sample.sem) if isinstance(sample, Summarised) else sample.values
         blocks = () if isinstance(sample, Summarised) else sample.blocks
         head = json.dumps([configuration, metric, summarised, len(values), blocks], ensure_ascii=True)
-        found.update(head.encode("ascii"))
-        found.update(np.array(values, dtype="<f8").tobytes())
-    return found.hexdigest()
+        hasher.update(head.encode("ascii"))
+        hasher.update(np.array(values, dtype="<f8").tobytes())
+    return hasher.hexdigest()
 
 
 def _three_sigma(
@@ -301,7 +293,7 @@ def _three_sigma(
     verdicts: Sequence[Verdict],
     comparisons: dict[tuple[str, str], Comparison],
 ) -> tuple[ThreeSigma, ...]:
-    said = {(verdict.configuration, verdict.metric): verdict for verdict in verdicts}
+    verdict_by_key = {(verdict.configuration, verdict.metric): verdict for verdict in verdicts}
     rows = []
     for metric in deciding:
         first = table.samples.get((baseline, metric.name))
@@ -309,25 +301,28 @@ def _three_sigma(
             sample = table.samples.get((name, metric.name))
             if sample is None:
                 continue
-            row = row_of(name, metric, _summary(sample))
-            found = comparisons.get((name, metric.name))
-            if first is not None and found is not None:
-                row = compared(
+            row = uncompared_row(name, metric, _summary(sample))
+            comparison = comparisons.get((name, metric.name))
+            if first is not None and comparison is not None:
+                row = compare_row(
                     row,
                     _summary(first),
                     _summary(sample),
-                    said[name, metric.name],
-                    narrowing=_narrowing(first, sample, found),
-                    too_early=fixed_chance(found.n, found.contrast.freedom, len(comparisons)),
+                    verdict_by_key[name, metric.name],
+                    narrowing=_narrowing(first, sample, comparison),
+                    too_early=fixed_chance(comparison.n, comparison.contrast.freedom, len(comparisons)),
                 )
             rows.append(row)
     return tuple(rows)
 
 
-def _narrowing(first: Sample, other: Sample, found: Comparison) -> float:
-    """By what factor blocks narrow the standard deviation of the difference; 1 where they do not or there are none."""
-    one, two = summary_of(first), summary_of(other)
-    if found.basis != "blocks" or not found.spreads[0] > 0:
+def _narrowing(first: Sample, other: Sample, comparison: Comparison) -> float:
+    """Return the factor by which blocks narrow the standard deviation of the difference; 1 without any."""
+    baseline_summary, other_summary = summarise_sample(first), summarise_sample(other)
+    if comparison.basis != "blocks" or not comparison.spreads[0] > 0:
         return 1.0
-    apart = [each.sem * math.sqrt(each.n) / (each.mean if found.effect.scale == "ratio" else 1) for each in (one, two)]
-    return math.hypot(*apart) / found.spreads[0]
+    apart = [
+        each.sem * math.sqrt(each.n) / (each.mean if comparison.effect.scale == "ratio" else 1)
+        for each in (baseline_summary, other_summary)
+    ]
+    return math.hypot(*apart) / comparison.spreads[0]

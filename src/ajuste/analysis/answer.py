@@ -13,7 +13,7 @@ from ajuste.model.verdict import FactorEffect, LineEffect, Role, Verdict, Word
 from ajuste.model.wording import amount, count_of, listed, number, percent, quantity
 
 MOST_NAMED = 4
-"""With more configurations than this they are counted and only the best and worst are named."""
+"""More configurations than this are counted; only the best and worst are named."""
 
 _COUNTED: dict[Word, str] = {
     "improves": "better",
@@ -31,41 +31,33 @@ def answer(
     trends: Mapping[str, Trend],
     *,
     smallest_effect: float,
-    means: Sequence[Precision] = (),
+    precisions: Sequence[Precision] = (),
 ) -> str:
-    """A sentence for each deciding metric of ``metrics``: the first in full, further ones counted unless they have a
-    trend. ``trends`` has those of the metrics that have one, ``means`` what is known where nothing is compared.
+    """Answer with a sentence for each deciding metric: the first in full, further ones counted without a trend.
+
+    ``trends`` has those of the metrics that have one, ``precisions`` what is known where nothing is compared.
     """
     sentences: list[str] = []
     for metric in metrics:
-        own = [v for v in verdicts if v.metric == metric.name and v.deciding]
-        if not own:
-            known = next((mean for mean in means if mean.metric == metric), None)
+        decided = [v for v in verdicts if v.metric == metric.name and v.deciding]
+        trend, alike = trends.get(metric.name), all(v.verdict == "equivalent" for v in decided)
+        if not decided:
+            known = next((mean for mean in precisions if mean.metric == metric), None)
             sentences.append(_only_described(metric, configurations, known))
-        elif (
-            metric.name in trends and trends[metric.name].direction and not _all_equivalent(own) and not _disputed(own)
-        ):
-            sentences.append(_trend(metric, trends[metric.name], own, configurations))
-        elif sentences and len(own) > 1:
-            sentences.append(f"{_tally(metric, own, smallest_effect)}.")
-        elif len(own) <= MOST_NAMED:
-            sentences.append(_each(metric, own, smallest_effect))
+        elif trend and trend.direction and not alike and not any(v.depends_on_machine for v in decided):
+            sentences.append(_trend(metric, trend, decided, configurations))
+        elif sentences and len(decided) > 1:
+            sentences.append(f"{_tally(metric, decided, smallest_effect)}.")
+        elif len(decided) <= MOST_NAMED:
+            comparisons = "; ".join(_comparison(v, smallest_effect) for v in decided)
+            sentences.append(f"{_title(metric)}, against the baseline: {comparisons}.")
         else:
-            sentences.append(_counted(metric, own, smallest_effect))
+            sentences.append(_counted(metric, decided, smallest_effect))
     return " ".join(sentence for sentence in sentences if sentence)
 
 
 def _title(metric: Metric) -> str:
     return metric.title[:1].upper() + metric.title[1:]
-
-
-def _disputed(verdicts: Sequence[Verdict]) -> bool:
-    """Whether machines say different things of one of them."""
-    return any(v.depends_on_machine for v in verdicts)
-
-
-def _all_equivalent(verdicts: Sequence[Verdict]) -> bool:
-    return all(v.verdict == "equivalent" for v in verdicts)
 
 
 def _only_described(metric: Metric, configurations: Sequence[Measured], mean: Precision | None) -> str:
@@ -85,9 +77,11 @@ def _only_described(metric: Metric, configurations: Sequence[Measured], mean: Pr
 
 
 def _trend(metric: Metric, trend: Trend, verdicts: Sequence[Verdict], configurations: Sequence[Measured]) -> str:
-    means = {c.name: c.metrics[metric.name].mean for c in configurations if metric.name in c.metrics}
+    averages = {c.name: c.metrics[metric.name].mean for c in configurations if metric.name in c.metrics}
     levels = zip(trend.order, _levels(trend), strict=True)
-    figures = listed([f"{amount(means[name], metric.unit)} at {level}" for name, level in levels if name in means])
+    figures = listed(
+        [f"{amount(averages[name], metric.unit)} at {level}" for name, level in levels if name in averages]
+    )
     if trend.certain:
         manner = f"each increase of {trend.factor} {'raises' if trend.direction == 'rises' else 'lowers'} it"
         certainty = "Every step is statistically significant."
@@ -105,22 +99,18 @@ _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}
 
 
 def _levels(trend: Trend) -> tuple[str, ...]:
-    """The levels with human units; as they are written where these would make two of them look the same."""
+    """Return the levels with human units; as they are written where these would make two look the same."""
     try:
-        said = tuple(
+        labels = tuple(
             amount(float(level) * _SECONDS[trend.unit], "s") if trend.unit in _SECONDS else quantity(level, trend.unit)
             for level in trend.levels
         )
     except ValueError:
         return trend.levels
-    return said if len(set(said)) == len(said) else tuple(quantity(level, trend.unit) for level in trend.levels)
+    return labels if len(set(labels)) == len(labels) else tuple(quantity(level, trend.unit) for level in trend.levels)
 
 
-def _each(metric: Metric, verdicts: Sequence[Verdict], smallest_effect: float) -> str:
-    return f"{_title(metric)}, against the baseline: " + "; ".join(_one(v, smallest_effect) for v in verdicts) + "."
-
-
-def _one(verdict: Verdict, smallest_effect: float) -> str:
+def _comparison(verdict: Verdict, smallest_effect: float) -> str:
     name = verdict.configuration
     if verdict.depends_on_machine:
         return f"{name}: {verdict.reason}"
@@ -146,10 +136,12 @@ def _undecided(verdict: Verdict) -> str:
 
 def _tally(metric: Metric, verdicts: Sequence[Verdict], smallest_effect: float) -> str:
     parts = []
-    for word, said in _COUNTED.items():
+    for word, adjective in _COUNTED.items():
         count = sum(v.verdict == word for v in verdicts)
         if count:
-            parts.append(f"{count} {said}" + (f" within ±{percent(smallest_effect)}" if word == "equivalent" else ""))
+            parts.append(
+                f"{count} {adjective}" + (f" within ±{percent(smallest_effect)}" if word == "equivalent" else "")
+            )
     return f"{_title(metric)}, of {len(verdicts)} configurations against the baseline: {listed(parts)}"
 
 
@@ -164,30 +156,25 @@ def _counted(metric: Metric, verdicts: Sequence[Verdict], smallest_effect: float
     return text + "."
 
 
-# Which factors matter, in a sentence.
-
-
 MOST_EFFECTS_NAMED = 6
-"""Of more effects than this only the largest are named."""
+"""Of more effects only the largest are named."""
 
 
 def factor_answer(metrics: Sequence[Metric], effects: Sequence[FactorEffect], smallest_effect: float) -> str:
-    """What the factors do to each of ``metrics``, and whether two depend on each other: of the first metric in full, of
-    further ones how many.
-    """
+    """Say what the factors do to each of ``metrics``, and whether two interact; the first metric in full."""
     sentences: list[str] = []
     for metric in metrics:
-        own = [effect for effect in effects if effect.metric == metric.name]
-        mains = [effect for effect in own if effect.kind == "main"]
-        interactions = [effect for effect in own if effect.kind == "interaction"]
+        of_metric = [effect for effect in effects if effect.metric == metric.name]
+        mains = [effect for effect in of_metric if effect.kind == "main"]
+        interactions = [effect for effect in of_metric if effect.kind == "interaction"]
         named = not sentences
         if mains:
-            said = _groups(mains, smallest_effect, ("matters", "matter", "does not", "do not"), named=named)
-            sentences.append(f"{_title(metric)}: of {_count(mains)} each averaged over the others, {said}.")
+            groups = _groups(mains, smallest_effect, ("matters", "matter", "does not", "do not"), named=named)
+            sentences.append(f"{_title(metric)}: of {_count(mains)} each averaged over the others, {groups}.")
         if interactions:
-            said = _groups(interactions, smallest_effect, ("matters", "matter", "does not", "do not"), named=named)
-            of = count_of(len(interactions), "interaction")
-            sentences.append(f"Of {of} between two factors, {said}.")
+            groups = _groups(interactions, smallest_effect, ("matters", "matter", "does not", "do not"), named=named)
+            total = count_of(len(interactions), "interaction")
+            sentences.append(f"Of {total} between two factors, {groups}.")
     return " ".join(sentences)
 
 
@@ -201,16 +188,18 @@ def _count(mains: Sequence[FactorEffect]) -> str:
 def _groups(
     effects: Sequence[FactorEffect], smallest_effect: float, words: tuple[str, str, str, str], *, named: bool
 ) -> str:
-    one, some, no, none = words
+    matters, matter, does_not, do_not = words
     certain = [e for e in effects if e.verdict in ("improves", "worsens", "differs")]
     equivalent = [e for e in effects if e.verdict == "equivalent"]
     undecided = [e for e in effects if e.verdict == "undecided"]
     parts = []
     if certain:
-        said = f": {_named(certain)}" if named else ""
-        parts.append(f"{len(certain)} {one if len(certain) == 1 else some}{said}")
+        names = f": {_named(certain)}" if named else ""
+        parts.append(f"{len(certain)} {matters if len(certain) == 1 else matter}{names}")
     if equivalent:
-        parts.append(f"{len(equivalent)} {no if len(equivalent) == 1 else none}, within ±{percent(smallest_effect)}")
+        parts.append(
+            f"{len(equivalent)} {does_not if len(equivalent) == 1 else do_not}, within ±{percent(smallest_effect)}"
+        )
     if undecided:
         few = f" ({listed([e.subject for e in undecided])})" if named and len(undecided) <= MOST_EFFECTS_NAMED else ""
         parts.append(f"{len(undecided)} {'is' if len(undecided) == 1 else 'are'} undecided{few}")
@@ -218,18 +207,15 @@ def _groups(
 
 
 def _named(certain: Sequence[FactorEffect]) -> str:
-    """The largest of them, with estimate and interval."""
     ranked = sorted(certain, key=lambda effect: effect.size, reverse=True)
-    said = [f"{one.subject} ({one.effect}, interval {one.interval})" for one in ranked[:MOST_EFFECTS_NAMED]]
-    if len(ranked) > MOST_EFFECTS_NAMED:
-        said.append(f"{len(ranked) - MOST_EFFECTS_NAMED} more")
-    return listed(said)
+    most = ranked[:MOST_EFFECTS_NAMED]
+    names = [f"{effect.subject} ({effect.effect}, interval {effect.interval})" for effect in most]
+    if len(ranked) > len(most):
+        names.append(f"{len(ranked) - MOST_EFFECTS_NAMED} more")
+    return listed(names)
 
 
-# Which lines of a profile matter, in a sentence.
-
-
-_SAID: dict[Role, tuple[str, str]] = {
+_VERBS: dict[Role, tuple[str, str]] = {
     "helps": ("helps", "help"),
     "harms": ("harms", "harm"),
     "matters": ("matters", "matter"),
@@ -240,17 +226,21 @@ _SAID: dict[Role, tuple[str, str]] = {
 
 
 def lines_answer(lines: Sequence[LineEffect], metrics: Sequence[Metric]) -> str:
-    """What the whole does to each metric, and which lines do it: of further metrics than the first how many."""
-    of_metrics = [[one for one in lines if one.metric == metric.name] for metric in metrics if lines]
+    """Say what the whole profile does to each metric, and which lines do it; of further metrics how many lines."""
+    of_metrics = [[line for line in lines if line.metric == metric.name] for metric in metrics if lines]
     pairs = zip(of_metrics, metrics, strict=False)
-    return " ".join(_of_metric(own, metric, named=own is of_metrics[0]) for own, metric in pairs)
+    return " ".join(
+        _of_metric(metric_lines, metric, named=metric_lines is of_metrics[0]) for metric_lines, metric in pairs
+    )
 
 
 def _of_metric(lines: Sequence[LineEffect], metric: Metric, *, named: bool) -> str:
-    whole = next(one for one in lines if one.kind == "whole")
-    by_role = {role: [one for one in lines if one.kind == "line" and one.role == role] for role in _SAID}
-    said = [_group(role, own) if named else _count_of_lines(role, len(own)) for role, own in by_role.items() if own]
-    return f"{_title(metric)}: the whole profile {_whole(whole)}. {'; '.join(said)}."
+    whole = next(line for line in lines if line.kind == "whole")
+    by_role = {role: [line for line in lines if line.kind == "line" and line.role == role] for role in _VERBS}
+    groups = [
+        _group(role, alike) if named else _count_of_lines(role, len(alike)) for role, alike in by_role.items() if alike
+    ]
+    return f"{_title(metric)}: the whole profile {_whole(whole)}. {'; '.join(groups)}."
 
 
 def _whole(whole: LineEffect) -> str:
@@ -265,18 +255,18 @@ def _whole(whole: LineEffect) -> str:
 
 
 def _group(role: Role, lines: Sequence[LineEffect]) -> str:
-    one, several = _SAID[role]
+    singular, plural = _VERBS[role]
     ordered = sorted(lines, key=lambda line: -abs(line.part or 0))
     named = [line.line + (f" ({_part(line)})" if role in ("helps", "harms", "matters") else "") for line in ordered]
-    return f"{listed(named)} {one if len(lines) == 1 else several}"
+    return f"{listed(named)} {singular if len(lines) == 1 else plural}"
 
 
 def _count_of_lines(role: Role, lines: int) -> str:
-    return f"{lines} {'line' if lines == 1 else 'lines'} {_SAID[role][lines != 1]}"
+    return f"{lines} {'line' if lines == 1 else 'lines'} {_VERBS[role][lines != 1]}"
 
 
 def _part(line: LineEffect) -> str:
-    """A part of the whole, or where lines act against each other what the line does."""
+    """Return the part of the whole, or where lines act against each other the line's effect."""
     if line.part is not None and 0 < line.part <= 1:
         return f"{100 * line.part:.0f} % of that"
     return line.effect

@@ -1,9 +1,9 @@
-"""What the trials of a run say of its boots: how much differs within a boot, and how much from boot to boot.
+"""How much the trials of a run differ within a boot, and how much from boot to boot.
 
 A boot draws memory layouts, orders of devices and much else once, and all that is measured in it shares them. So a boot
-counts as one value (see ``analysis.pairs``), however often it measured (Kalibera and Jones 2013, "Rigorous
-benchmarking in reasonable time", ISMM). Where the scatter comes from is told by one-way random effects (Searle, Casella
-and McCulloch 1992, Variance Components).
+counts as one value (see ``analysis.pairs``), however often it measured (Kalibera and Jones 2013, "Rigorous benchmarking
+in reasonable time", ISMM). One-way random effects tell where the scatter comes from (Searle, Casella and McCulloch
+1992, Variance Components).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SEEN: Final = 0.05
 REFINEMENTS: Final = 8
 """Each narrows down the ratio of two variances tenfold."""
 TOO_SURE: Final = 1.5
-"""From this factor on it is said how much too narrow an interval without boots would be."""
+"""From this factor on a finding says how much too narrow an interval without boots would be."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class BootValue:
 def scatter(
     values: Sequence[BootValue], metric: Metric, *, baseline: str, configurations: Sequence[str]
 ) -> tuple[list[BootSpread], list[str]]:
-    """Where the scatter of each configuration comes from, and that of its difference from the baseline, where both
-    share boots; and the findings in sentences.
-    """
-    scale = _scale(values, metric)
-    found = [
-        _spread([one for one in values if one.configuration == name], name, metric, scale) for name in configurations
+    """Return where the scatter of each configuration and of its effect comes from, and the findings in sentences."""
+    as_ratio = metric.scale == "ratio" and all(sample.value > 0 for sample in values)
+    scale: Scale = "ratio" if as_ratio else "difference"
+    spreads = [
+        _spread([sample for sample in values if sample.configuration == name], name, metric, scale)
+        for name in configurations
     ]
     too_sure: list[str] = []
     for name in configurations:
@@ -65,43 +65,40 @@ def scatter(
             continue
         too_sure += _too_sure(values, both, baseline, name, scale)
         if differences := _within_boots(values, baseline, name, scale):
-            found.append(_spread(differences, name, metric, "difference", of=scale))
-    says = [_says(spread, metric) for spread, p_value in found if p_value < SEEN and spread.between]
-    return [spread for spread, _ in found], [*says, *too_sure]
+            spreads.append(_spread(differences, name, metric, "difference", of=scale))
+    says = [_says(spread, metric) for spread, p_value in spreads if p_value < SEEN and spread.between]
+    return [spread for spread, _ in spreads], [*says, *too_sure]
 
 
 def boot_pairs(values: Sequence[BootValue], baseline: str, other: str, scale: Scale) -> Pairs:
-    """For every unit that has both configurations the mean over boots of the mean within each."""
-    own = [one for one in values if one.configuration in (baseline, other)]
-    units = _units(own)
+    """Return for every unit that has both configurations the mean over boots of the mean within each."""
+    samples = [sample for sample in values if sample.configuration in (baseline, other)]
+    units = _units(samples)
     rows: list[tuple[float, float]] = []
     for unit in units:
-        sides = [_by_boot([one for one in unit if one.configuration == name]) for name in (baseline, other)]
+        sides = [_by_boot([sample for sample in unit if sample.configuration == name]) for name in (baseline, other)]
         if not all(sides):
             continue
-        ones, others = ([_mean(measured, scale) for measured in side.values()] for side in sides)
-        rows.append((_mean(ones, scale), _mean(others, scale)))
+        baselines, others = ([_mean(measured, scale) for measured in side.values()] for side in sides)
+        rows.append((_mean(baselines, scale), _mean(others, scale)))
     return Pairs(np.array([row[0] for row in rows]), np.array([row[1] for row in rows]))
 
 
 def random_effects(values: Floats, groups: NDArray[np.int64]) -> tuple[float, float]:
-    """The variances within and between ``groups`` by restricted maximum likelihood (REML).
-
-    At least two groups, and one of at least two values.
-    """
+    """Return the variances within and between ``groups``, at least two, by restricted maximum likelihood (REML)."""
     _, groups = np.unique(groups, return_inverse=True)
     count = np.bincount(groups).astype(np.float64)
-    means = np.bincount(groups, values) / count
-    within = float(np.sum((values - means[groups]) ** 2))
+    averages = np.bincount(groups, values) / count
+    within = float(np.sum((values - averages[groups]) ** 2))
     freedom = len(values) - 1
 
     def fit(ratios: Floats) -> tuple[Floats, Floats]:
-        """For each ratio of the two variances the one within, and how unlikely the values are."""
+        """For each ratio of the two variances, the one within and how unlikely the values are."""
         widened = 1 + count * ratios[:, None]
         weights = count / widened
         whole = np.sum(weights, axis=1)
-        middle = np.sum(weights * means, axis=1) / whole
-        variance = (within + np.sum(weights * (means - middle[:, None]) ** 2, axis=1)) / freedom
+        middle = np.sum(weights * averages, axis=1) / whole
+        variance = (within + np.sum(weights * (averages - middle[:, None]) ** 2, axis=1)) / freedom
         with np.errstate(divide="ignore"):
             unlikely = freedom * np.log(variance) + np.sum(np.log(widened), axis=1) + np.log(whole)
         return variance, unlikely
@@ -117,30 +114,25 @@ def random_effects(values: Floats, groups: NDArray[np.int64]) -> tuple[float, fl
     return float(variance[best]), float(ratios[best] * variance[best])
 
 
-def _scale(values: Sequence[BootValue], metric: Metric) -> Scale:
-    return "ratio" if metric.scale == "ratio" and all(one.value > 0 for one in values) else "difference"
-
-
 def _mean(values: Sequence[float], scale: Scale) -> float:
-    """The geometric mean where ratios are compared."""
     return math.exp(float(np.mean(np.log(values)))) if scale == "ratio" else float(np.mean(values))
 
 
 def _by_boot(values: Sequence[BootValue]) -> dict[int, list[float]]:
-    found: dict[int, list[float]] = {}
-    for one in values:
-        found.setdefault(one.boot, []).append(one.value)
-    return found
+    by_boot: dict[int, list[float]] = {}
+    for sample in values:
+        by_boot.setdefault(sample.boot, []).append(sample.value)
+    return by_boot
 
 
 def _units(values: Sequence[BootValue]) -> list[list[BootValue]]:
-    """``values`` in parts that share neither a boot nor a block, in order."""
+    """Return ``values`` in parts that share neither a boot nor a block, in order."""
     parts: list[tuple[set[int], set[int], list[BootValue]]] = []
-    for one in values:
-        joined: tuple[set[int], set[int], list[BootValue]] = ({one.boot}, {one.block}, [one])
+    for sample in values:
+        joined: tuple[set[int], set[int], list[BootValue]] = ({sample.boot}, {sample.block}, [sample])
         others = []
         for part in parts:
-            if one.boot in part[0] or one.block in part[1]:
+            if sample.boot in part[0] or sample.block in part[1]:
                 joined = (joined[0] | part[0], joined[1] | part[1], [*part[2], *joined[2]])
             else:
                 others.append(part)
@@ -149,25 +141,24 @@ def _units(values: Sequence[BootValue]) -> list[list[BootValue]]:
 
 
 def _within_boots(values: Sequence[BootValue], baseline: str, other: str, scale: Scale) -> list[BootValue]:
-    """The differences within blocks whose two trials ran in the same boot."""
     cells: dict[tuple[int, int], dict[str, list[float]]] = {}
-    for one in values:
-        cells.setdefault((one.boot, one.block), {}).setdefault(one.configuration, []).append(one.value)
-    found = []
-    for (boot, block), own in cells.items():
-        if baseline in own and other in own:
-            base, changed = _mean(own[baseline], scale), _mean(own[other], scale)
-            found.append(
+    for sample in values:
+        cells.setdefault((sample.boot, sample.block), {}).setdefault(sample.configuration, []).append(sample.value)
+    differences = []
+    for (boot, block), by_name in cells.items():
+        if baseline in by_name and other in by_name:
+            base, changed = _mean(by_name[baseline], scale), _mean(by_name[other], scale)
+            differences.append(
                 BootValue(boot, other, block, math.log(changed / base) if scale == "ratio" else changed - base)
             )
-    return found
+    return differences
 
 
 def _spread(
     values: Sequence[BootValue], name: str, metric: Metric, scale: Scale, of: Scale | None = None
 ) -> tuple[BootSpread, float]:
-    """With the p-value of boots that do not differ: 1 where nothing is known, of one boot only or one value in each."""
-    boots = len({one.boot for one in values})
+    """Return also the p-value of boots that do not differ: 1 if unknown, of one boot only or one value in each."""
+    boots = len({sample.boot for sample in values})
     known = BootSpread(
         configuration=name,
         metric=metric.name,
@@ -178,9 +169,9 @@ def _spread(
     )
     if boots < 2 or len(values) == boots:
         return known, 1.0
-    measured = np.array([one.value for one in values])
+    measured = np.array([sample.value for sample in values])
     table = np.log(measured) if scale == "ratio" else measured
-    _, groups = np.unique([one.boot for one in values], return_inverse=True)
+    _, groups = np.unique([sample.boot for sample in values], return_inverse=True)
     within, between = random_effects(table, groups.astype(np.int64))
     p_value, _ = variance_between(table, groups.astype(np.int64))
     share = between / (within + between) if within + between > 0 else 0.0
@@ -199,10 +190,11 @@ def _says(spread: BootSpread, metric: Metric) -> str:
 
 
 def _too_sure(values: Sequence[BootValue], both: Pairs, baseline: str, other: str, scale: Scale) -> list[str]:
-    """How much too narrow an interval would be that takes every value for a replicate."""
     if len(both) < 2:
         return []
-    sides = [np.array([one.value for one in values if one.configuration == name]) for name in (baseline, other)]
+    sides = [
+        np.array([sample.value for sample in values if sample.configuration == name]) for name in (baseline, other)
+    ]
     if scale == "ratio":
         sides = [np.log(side) for side in sides]
         pairs = paired(np.log(both.baseline), np.log(both.other))
@@ -220,34 +212,31 @@ def _too_sure(values: Sequence[BootValue], both: Pairs, baseline: str, other: st
 
 
 def _amount(sd: float, scale: Scale, metric: Metric) -> str:
-    if scale == "ratio":
-        return change(math.exp(sd), scale, metric.unit).lstrip("+")
-    return change(sd, scale, metric.unit).lstrip("+")
+    return change(math.exp(sd) if scale == "ratio" else sd, scale, metric.unit).lstrip("+")
 
 
 def boot_findings(resolved: ResolvedStudy, measured: Measurements, kept: KeptBoots) -> BootFindings:
-    """Of the deciding metrics that are compared by their mean."""
+    """Return the findings on the deciding metrics that are compared by their mean."""
     spreads: list[BootSpread] = []
     says: list[str] = []
     for metric in resolved.deciding:
         if metric.quantile is not None or not (values := _values(measured, metric, kept)):
             continue
-        own, sentences = scatter(values, metric, baseline=resolved.baseline, configurations=resolved.names)
+        metric_spreads, sentences = scatter(values, metric, baseline=resolved.baseline, configurations=resolved.names)
         several = len(resolved.deciding) > 1
         says += [f"{metric.title}: {sentence}" if several else sentence for sentence in sentences]
-        spreads += own
+        spreads += metric_spreads
     return BootFindings(kept=kept, spreads=tuple(spreads), says=tuple(says))
 
 
 def _values(measured: Measurements, metric: Metric, kept: KeptBoots) -> list[BootValue]:
-    """Those of clean trials."""
-    column, boots = measured.metrics.get(metric.column), kept.boot_of()
+    column, boots = measured.metrics.get(metric.column), kept.boot_by_trial()
     if column is None:
         return []
-    found = []
+    samples = []
     for row in np.flatnonzero(measured.has_status("ok") & ~measured.warm_up):
         place = (int(measured.block[row]), int(measured.position[row]), int(measured.attempt[row]))
         value = float(column[row])
         if place in boots and not math.isnan(value):
-            found.append(BootValue(boots[place], measured.configuration[int(row)], place[0], value))
-    return found
+            samples.append(BootValue(boots[place], measured.configuration[int(row)], place[0], value))
+    return samples

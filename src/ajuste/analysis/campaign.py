@@ -37,52 +37,48 @@ from ajuste.model.plan import Choice, FileLocation, Flag, Write
 from ajuste.model.trial import Trial
 from ajuste.model.tunable import same_value
 
-# One error budget over all proposals of a campaign: e-LOND (Xu and Ramdas 2024, "Online multiple testing with
-# e-values", AISTATS, arXiv:2311.06412).
-#
-# The test of number t rejects where its e-value is at least 1/α_t, with α_t = α·γ_t·(rejections before + 1). The false
-# discovery rate is at most α, however e-values depend on each other and on what was proposed because of them: each
-# needs a mean of at most 1 given all before it. A campaign says beforehand how many tests there may be, and γ_t is an
-# equal share for each of them.
-
 
 @dataclass(frozen=True)
 class ErrorBudget:
-    """``alpha`` is the false discovery rate of the whole, ``tests`` how many there may be."""
+    """One error budget over all proposals of a campaign: a false discovery rate ``alpha`` over up to ``tests``.
+
+    e-LOND (Xu and Ramdas 2024, "Online multiple testing with e-values", AISTATS, arXiv:2311.06412): the test of number
+    t rejects where its e-value is at least 1/α_t, with α_t = α·γ_t·(rejections before + 1). The false discovery rate is
+    at most α, however e-values depend on each other and on what was proposed because of them: each needs a mean of at
+    most 1 given all before it. A campaign says beforehand how many tests there may be, and γ_t is an equal share for
+    each.
+    """
 
     alpha: float
     tests: int
 
     def level(self, tested: int, promoted: int) -> float:
-        """The level of the next test after ``tested`` ones with ``promoted`` promotions; 0 if the budget is spent."""
+        """Return the level of the next test after ``tested`` ones with ``promoted`` promotions; 0 if all is spent."""
         return self.alpha / self.tests * (promoted + 1) if tested < self.tests else 0.0
 
     def promoted(self, e_values: Iterable[float]) -> list[bool]:
-        """Of each test in a row whether it is a promotion."""
-        found: list[bool] = []
+        """Return for each test in a row whether it is a promotion."""
+        promotions: list[bool] = []
         for value in e_values:
-            level = self.level(len(found), sum(found))
-            found.append(is_promoted(value, level))
-        return found
+            level = self.level(len(promotions), sum(promotions))
+            promotions.append(is_promoted(value, level))
+        return promotions
 
 
 def is_promoted(e_value: float, level: float) -> bool:
-    """Whether so much evidence is enough at that level."""
+    """Return whether the evidence is enough at that level."""
     return level > 0 and e_value * level >= 1
 
 
-# The ledger, proposal by proposal.
-
-
 def standing(campaign: Campaign, entries: Sequence[CampaignEntry]) -> CampaignStanding:
-    """A test counts from its line *confirming* on, whatever became of it."""
+    """Return the state of a campaign; a test counts from its line *confirming* on, whatever its outcome."""
     by_proposal: dict[int, list[CampaignEntry]] = {}
     for entry in entries:
         if entry.proposal:
             by_proposal.setdefault(entry.proposal, []).append(entry)
-    records = tuple(_record(number, own) for number, own in sorted(by_proposal.items()))
-    levels = [one.level for one in records if one.level is not None]
-    promoted = sum(one.status == "promoted" for one in records)
+    records = tuple(_record(number, proposal_entries) for number, proposal_entries in sorted(by_proposal.items()))
+    levels = [record.level for record in records if record.level is not None]
+    promoted = sum(record.status == "promoted" for record in records)
     return CampaignStanding(
         campaign=campaign,
         proposals=records,
@@ -96,15 +92,15 @@ def standing(campaign: Campaign, entries: Sequence[CampaignEntry]) -> CampaignSt
 
 
 def _record(number: int, entries: Sequence[CampaignEntry]) -> ProposalRecord:
-    found = {entry.event: entry for entry in entries}
-    ended = found.get("refused") or found.get("confirmed")
-    explored = found.get("explored")
+    by_event = {entry.event: entry for entry in entries}
+    ended = by_event.get("refused") or by_event.get("confirmed")
+    explored = by_event.get("explored")
     return ProposalRecord(
         proposal=number,
         settings=entries[0].settings,
-        status=_status("refused" in found, ended, explored),
+        status=_status("refused" in by_event, ended, explored),
         explored=explored.explored if explored else (),
-        level=found["confirming"].level if "confirming" in found else None,
+        level=by_event["confirming"].level if "confirming" in by_event else None,
         e_value=ended.e_value if ended else None,
         reason=ended.reason if ended else explored.reason if explored else "",
     )
@@ -119,9 +115,7 @@ def _status(refused: bool, ended: CampaignEntry | None, explored: CampaignEntry 
 
 
 def incumbents(standing: CampaignStanding) -> dict[str, float]:
-    """Return the candidates that others were measured beside, the present one last, with their scores. Each score is
-    that of the one before times the explored change, which is an improvement.
-    """
+    """Return the candidates that others were measured beside with their scores, the present one last."""
     if standing.campaign.refereed is None:
         return {}
     score = START_SCORE
@@ -137,7 +131,7 @@ def referee_answer(standing: CampaignStanding, candidate: str) -> RefereeAnswer 
     """Return what is known of a candidate; nothing before it was judged, or if it could not be measured.
 
     One that is not promoted scores as the start does. So an optimiser that keeps what scores better than all before
-    keeps nothing else than what was promoted, whatever it began with.
+    keeps only what was promoted, whatever it began with.
     """
     scores = incumbents(standing)
     proposals = [proposal for proposal in standing.proposals if proposal.settings.get(CANDIDATE) == candidate]
@@ -162,41 +156,39 @@ FEWEST_PAIRS: Final = 5
 def mixture_log_value(
     n: NDArray[np.float64], mean: NDArray[np.float64], variance: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The logarithm of the two-sided mixture for ``n`` values of that mean and biased variance."""
-    n, mean, variance = (np.asarray(one, np.float64) for one in (n, mean, variance))
+    """Return the logarithm of the two-sided mixture for ``n`` values of that mean and biased variance."""
+    n, mean, variance = (np.asarray(figure, np.float64) for figure in (n, mean, variance))
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(mean == 0, 0.0, mean**2 / (variance + mean**2))
-        found = 0.5 * np.log(MIXTURE / (n + MIXTURE)) - n / 2 * np.log1p(-n / (n + MIXTURE) * share)
-    return np.asarray(found, np.float64)
+        logarithm = 0.5 * np.log(MIXTURE / (n + MIXTURE)) - n / 2 * np.log1p(-n / (n + MIXTURE) * share)
+    return np.asarray(logarithm, np.float64)
 
 
 def improvement_log_value(
     n: NDArray[np.float64], improvement: NDArray[np.float64], variance: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The logarithm of the e-value of an improvement; ``improvement`` is above 0 where things got better."""
-    found = mixture_log_value(n, improvement, variance) + math.log(2)
-    return np.where(np.asarray(improvement) > 0, found, -np.inf)
+    """Return the logarithm of the e-value of an improvement; ``improvement`` is above 0 where things got better."""
+    logarithm = mixture_log_value(n, improvement, variance) + math.log(2)
+    return np.where(np.asarray(improvement) > 0, logarithm, -np.inf)
 
 
 def improvement_value(interval: Interval, direction: str) -> float:
-    """The e-value of an improvement from the interval of a change, whose ``direction`` says what is better."""
+    """Return the e-value of an improvement from the interval of a change; ``direction`` says what is better."""
     if interval.n < FEWEST_PAIRS or not math.isfinite(interval.variance):
         return 0.0
     sign = 1.0 if direction == "higher" else -1.0
-    values = (np.array([one]) for one in (float(interval.n), sign * interval.mean, interval.variance))
+    values = (np.array([figure]) for figure in (float(interval.n), sign * interval.mean, interval.variance))
     logarithm = float(improvement_log_value(*values)[0])
     return min(LARGEST, math.exp(min(logarithm, math.log(LARGEST))))
 
 
 def evidence(clean: Clean, baseline: str, other: str, metric: Metric, *, order_matters: bool) -> float:
-    """The e-value that ``other`` improves ``metric``, from all clean pairs; 0 without enough of them, and where a few
-    trials cost more than the typical ones save.
-    """
+    """Return the e-value that ``other`` improves ``metric``; 0 with few pairs, or if some trials cost more."""
     both = pairs(clean, baseline, other, metric.column, order_matters=order_matters)
-    found = effect(both, metric, 0.05)
-    if found is None or found.one_order or found.means_disagree:
+    improvement = effect(both, metric, 0.05)
+    if improvement is None or improvement.same_order or improvement.averages_disagree:
         return 0.0
-    return improvement_value(found.interval, metric.direction)
+    return improvement_value(improvement.interval, metric.direction)
 
 
 @dataclass(frozen=True)
@@ -208,8 +200,10 @@ class ReadBackPlan:
 
 @dataclass(frozen=True)
 class ConfirmedPart:
-    """The trials of one workload in a confirmation: ``blocks`` of baseline and proposal. ``metrics`` are the goal and
-    its witness. ``read_back`` says for each configuration what was read again after the workload.
+    """The trials of one workload in a confirmation: ``blocks`` of baseline and proposal.
+
+    ``metrics`` are the goal and its witness. ``read_back`` says for each configuration what is read again after the
+    workload.
     """
 
     trials: Sequence[Trial]
@@ -224,9 +218,7 @@ class ConfirmedPart:
 
 @dataclass(frozen=True)
 class Judgement:
-    """``e_value`` is the least of all workloads and metrics, which is that of ``metric``: a proposal must be better on
-    each. ``refused`` says which check failed, and then it is 0.
-    """
+    """The least ``e_value`` of all workloads and metrics, that of ``metric``; 0 if a check ``refused``."""
 
     e_value: float
     metric: str = ""
@@ -234,11 +226,11 @@ class Judgement:
 
 
 def judgement(parts: Sequence[ConfirmedPart]) -> Judgement:
-    """What the confirmation comes to. The least of several e-values is one."""
+    """Judge a confirmation. The least of several e-values is one."""
     for part in parts:
         if reason := _distrust(part):
             return Judgement(0.0, refused=reason if not part.hidden else f"on a hidden workload, {reason}")
-    found = [
+    judgements = [
         Judgement(
             evidence(clean_trials(part.trials), part.baseline, part.proposal, metric, order_matters=part.order_matters),
             metric.name,
@@ -246,11 +238,10 @@ def judgement(parts: Sequence[ConfirmedPart]) -> Judgement:
         for part in parts
         for metric in part.metrics
     ]
-    return min(found, key=lambda one: one.e_value, default=Judgement(0.0))
+    return min(judgements, key=lambda judgement: judgement.e_value, default=Judgement(0.0))
 
 
 def _distrust(part: ConfirmedPart) -> str:
-    """Why the trials of a part cannot be trusted, or nothing."""
     for trial in part.trials:
         if trial.status == "ok" and (reason := changed_meanwhile(trial, part.read_back)):
             return reason
@@ -265,23 +256,22 @@ def _distrust(part: ConfirmedPart) -> str:
 
 
 def changed_meanwhile(trial: Trial, read_back: Mapping[str, ReadBackPlan]) -> str:
-    """Which tunable is not after the workload what was written before it, or nothing."""
+    """Say which tunable differs after the workload from what was written before it, or nothing."""
     plan = read_back.get(trial.slot.configuration)
     if plan is None or not plan.commands:
         return ""
-    written = {one.tunable: one.after for one in trial.written}
-    said = _said_after(trial)
+    written = {write.tunable: write.after for write in trial.written}
+    printed = _printed_after(trial)
     for index, write in plan.commands.items():
-        if index not in said:
+        if index not in printed:
             return f"{write.tunable} could not be read after the workload"
-        now, before = value_in(said[index], write), written.get(write.tunable, write.value)
+        now, before = value_in(printed[index], write), written.get(write.tunable, write.value)
         if not same_value(now, before):
             return f"{write.tunable} was {before[:60]!r} before the workload and {now[:60]!r} after it"
     return ""
 
 
-def _said_after(trial: Trial) -> dict[int, str]:
-    """What each command after the workload printed."""
+def _printed_after(trial: Trial) -> dict[int, str]:
     events = (parse_event(line) for line in trial.events.split("\n") if '"after"' in line and '"output"' in line)
     return {
         event.index: event.text
@@ -291,12 +281,12 @@ def _said_after(trial: Trial) -> dict[int, str]:
 
 
 def can_be_read_back(write: Write) -> bool:
-    """Whether reading its file again shows its value."""
+    """Return whether reading its file again shows its value."""
     return isinstance(write.location, FileLocation | Flag | Choice)
 
 
 def value_in(text: str, write: Write) -> str:
-    """The value of a tunable in the text of its file, as the agent reports it."""
+    """Return the value of a tunable in the text of its file, as the agent reports it."""
     words = text.split()
     match write.location:
         case Flag(name=name):

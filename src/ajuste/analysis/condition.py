@@ -23,7 +23,7 @@ Outcome = Literal["worsens", "undecided", "holds"]
 
 @dataclass(frozen=True)
 class Checked:
-    """What ``condition`` came to: the verdicts that prove it, and those that leave it open."""
+    """The outcome of ``condition``: the verdicts that prove it, and those that leave it open."""
 
     condition: FailCondition
     proving: tuple[Verdict, ...]
@@ -34,16 +34,19 @@ class Checked:
         return "worsens" if self.proving else "undecided" if self.open else "holds"
 
 
-def checked(conditions: Sequence[FailCondition], results: Results) -> tuple[Checked, ...]:
-    """Each of ``conditions`` on the verdicts of ``results``."""
-    baseline = next((one for one in results.configurations if one.baseline), None)
-    means = {name: summary.mean for name, summary in baseline.metrics.items()} if baseline else {}
-    return tuple(_checked(condition, results.verdicts, means) for condition in conditions)
+def check(conditions: Sequence[FailCondition], results: Results) -> tuple[Checked, ...]:
+    """Return each of ``conditions`` with the verdicts of ``results`` that decide it."""
+    baseline = next((measured for measured in results.configurations if measured.baseline), None)
+    baseline_averages = {name: summary.mean for name, summary in baseline.metrics.items()} if baseline else {}
+    return tuple(_check(condition, results.verdicts, baseline_averages) for condition in conditions)
 
 
-def _checked(condition: FailCondition, verdicts: Sequence[Verdict], means: Mapping[str, float]) -> Checked:
-    own = [verdict for verdict in verdicts if verdict.deciding and verdict.metric in condition.metrics]
-    outcomes = [(verdict, _outcome(verdict, condition.limit, means.get(verdict.metric, 0.0))) for verdict in own]
+def _check(condition: FailCondition, verdicts: Sequence[Verdict], baseline_averages: Mapping[str, float]) -> Checked:
+    relevant = [verdict for verdict in verdicts if verdict.deciding and verdict.metric in condition.metrics]
+    outcomes = [
+        (verdict, _outcome(verdict, condition.limit, baseline_averages.get(verdict.metric, 0.0)))
+        for verdict in relevant
+    ]
     return Checked(
         condition,
         tuple(verdict for verdict, outcome in outcomes if outcome == "worsens"),
@@ -61,10 +64,7 @@ def _outcome(verdict: Verdict, limit: float | None, baseline_mean: float) -> Out
 
 
 def worsening(verdict: Verdict, baseline_mean: float) -> tuple[float, float]:
-    """By how much it worsens at least and at most, as a share of the baseline; below 0 it improves.
-
-    Nothing is a share of a baseline of 0: there any difference is infinite.
-    """
+    """Return the least and the greatest worsening, as shares of the baseline; infinite for a baseline of 0."""
     none = 1.0 if verdict.scale == "ratio" else 0.0
     size = 1.0 if verdict.scale == "ratio" else abs(baseline_mean)
     low = -math.inf if verdict.low is None else _share(verdict.low - none, size)
@@ -78,21 +78,18 @@ def _share(difference: float, size: float) -> float:
     return math.copysign(math.inf, difference)
 
 
-# What a study expects of its results.
-
-
 @dataclass(frozen=True)
 class Expectation:
-    """``what`` is expected of its ``subject``, and what was ``found``."""
+    """``what`` is expected of its ``subject``, and the ``actual`` outcome."""
 
     subject: str
     what: str
-    found: str
+    actual: str
     holds: bool
 
 
 def expectations(expected: ExpectTable, results: Results, *, changed: bool) -> tuple[Expectation, ...]:
-    """Each of what is ``expected`` beside ``results``. A study that was ``changed`` has a digest of its own."""
+    """Return each of what is ``expected`` beside ``results``; a study that was ``changed`` has no expected digest."""
     compared: list[Expectation] = []
     if expected.digest and not changed:
         compared.append(_of_digest(expected, results))
@@ -100,7 +97,11 @@ def expectations(expected: ExpectTable, results: Results, *, changed: bool) -> t
         compared.append(_of_failures(expected.stalls or 0, results))
     for figure in expected.figures:
         named = figure.configuration
-        meant = [one for one in results.configurations if (one.name == named if named else not one.baseline)]
+        meant = [
+            measured
+            for measured in results.configurations
+            if (measured.name == named if named else not measured.baseline)
+        ]
         if not meant:
             what = f"{figure.metric} of {named or 'alternatives'}"
             compared.append(Expectation(what, what, "no such configuration", holds=False))
@@ -110,10 +111,11 @@ def expectations(expected: ExpectTable, results: Results, *, changed: bool) -> t
 
 
 def renamed(expected: ExpectTable, names: Mapping[str, str]) -> ExpectTable:
-    """Return the same with levels of the factor kernel called as in ``names``."""
+    """Return ``expected`` with levels of the factor kernel renamed as in ``names``."""
     levels = {f"{KERNEL_FACTOR}={text}": f"{KERNEL_FACTOR}={name}" for text, name in names.items()}
     figures = tuple(
-        one.model_copy(update={"configuration": _replaced(one.configuration, levels)}) for one in expected.figures
+        figure.model_copy(update={"configuration": _replaced(figure.configuration, levels)})
+        for figure in expected.figures
     )
     return expected.model_copy(update={"figures": figures})
 
@@ -132,28 +134,31 @@ def _of_digest(expected: ExpectTable, results: Results) -> Expectation:
 
 
 def _of_failures(most: int, results: Results) -> Expectation:
-    """Trials that were repeated count as often as they failed. A study that failed has more than any number."""
     failed = results.tally.failed
     reasons = "; ".join(list(results.tally.reasons)[:_MOST_REASONS])
     what = f"at most {count_of(most, 'failed trial')}" if most else "no failed trial"
-    if results.stopped == "failed":
+    if results.stopped == "failed":  # whatever the limit: there is no result
         return Expectation("failed trials", what, results.stopped_because, holds=False)
     return Expectation("failed trials", what, f"{failed}: {reasons}" if failed else "0", failed <= most)
 
 
-def _of_figure(figure: ExpectedFigure, own: Measured, results: Results) -> Iterator[Expectation]:
-    name = f"{figure.metric} of {own.name}"
+def _of_figure(figure: ExpectedFigure, measured: Measured, results: Results) -> Iterator[Expectation]:
+    name = f"{figure.metric} of {measured.name}"
     if figure.verdict:
-        verdicts = [one for one in results.verdicts if (one.configuration, one.metric) == (own.name, figure.metric)]
+        verdicts = [
+            verdict
+            for verdict in results.verdicts
+            if (verdict.configuration, verdict.metric) == (measured.name, figure.metric)
+        ]
         word = verdicts[0].verdict if verdicts else "no verdict"
         yield Expectation(name, f"{name}: {' or '.join(figure.verdict)}", word, word in figure.verdict)
     if figure.least is None and figure.most is None:
         return
     limits = {"at least": figure.least, "at most": figure.most}
     what = f"mean {name}: {' and '.join(f'{word} {limit:g}' for word, limit in limits.items() if limit is not None)}"
-    if figure.metric not in own.metrics:
+    if figure.metric not in measured.metrics:
         yield Expectation(f"mean {name}", what, "not measured", holds=False)
         return
-    mean = own.metrics[figure.metric].mean
+    mean = measured.metrics[figure.metric].mean
     holds = (figure.least is None or figure.least <= mean) and (figure.most is None or mean <= figure.most)
     yield Expectation(f"mean {name}", what, f"{mean:g}", holds)

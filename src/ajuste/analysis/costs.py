@@ -1,14 +1,11 @@
-"""What costs what, and in which functions the costs of two trials differ. Pure, and exact: every sum is that of
-integers.
-"""
+"""Costs of the functions of a trial, and where those of two trials differ. Pure and exact: sums are of integers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
-from ajuste.analysis.modelled import MOST_NAMED, compared_modelled
 from ajuste.model.cost import (
     KINDS,
     ROLES,
@@ -25,25 +22,39 @@ from ajuste.model.cost import (
     Space,
     function_words,
 )
-from ajuste.model.modelled import Missed
-from ajuste.model.wording import listed, number, percent, signed
+from ajuste.model.modelled import Missed, ModelledComparison, ModelledMachine, ModelledRow
+from ajuste.model.wording import amount, listed, number, percent, signed
 
 MOST_ROWS: Final = 25
-"""So many functions are told by name; the others are told together."""
+"""Functions that are listed by name; the others are summed up."""
 MOST_CHANGED: Final = 10
 MOST_FRAMES: Final = 1_500
-"""So many frames a graph has at most."""
+"""Of a graph."""
+
+MOST_NAMED: Final = 3
 
 _INTERRUPT: Final = KINDS.index("interrupt")
+_MOSTLY: Final = 0.5
+"""The least share of a difference that is named."""
+_FINEST: Final = 2_000
+"""Smaller fractions of a graph are hardly visible."""
+_REST: Final = ("", "")
 
 Namer = Callable[[Space, int], CostFunction]
-"""Which function is at an address of a space."""
+"""Returns the function at an address of a space."""
+
+KeyT = TypeVar("KeyT")
+
+_Done = tuple[int, Missed]
+"""Instructions, and what they missed."""
+_NOTHING: Final[_Done] = (0, Missed())
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one function: how often it was entered, what it carried out ``itself``, and what it ``caused``: that, and all
-    that it called. A function that calls itself is counted once, and interrupts are nobody's.
+    """The cost of one function: how often it was entered, what it carried out ``itself``, and what it ``caused``.
+
+    That is itself and all that it called. A function that calls itself is counted once, and interrupts are nobody's.
     """
 
     calls: int
@@ -56,30 +67,28 @@ _Key = tuple[int, int, int]
 """A frame by its parent, its function and how it was entered."""
 
 
-def named_costs(costs: Costs, namer_of: Callable[[CostTask], Namer]) -> NamedCosts:
-    """The call trees of the tasks of each role, merged into one by the names of the functions. Tasks of one program
-    have the same namer.
-    """
+def named_costs(costs: Costs, find_namer: Callable[[CostTask], Namer]) -> NamedCosts:
+    """Merge the call trees of each role by function names; tasks of one program have the same namer."""
     functions = _Functions()
     merging: dict[Role, _Merging] = {}
     for task in costs.tasks:
-        merging.setdefault(task.role, _Merging()).add(task, namer_of(task), functions)
-    parts = tuple(one.part(role) for role, one in sorted(merging.items()))
+        merging.setdefault(task.role, _Merging()).add(task, find_namer(task), functions)
+    parts = tuple(merged.part(role) for role, merged in sorted(merging.items()))
     return NamedCosts(faulted=costs.faulted, functions=tuple(functions.all), parts=parts, machine=costs.machine)
 
 
 @dataclass
 class _Functions:
-    """All functions, and where each is among them; ``known`` are those that were looked up."""
+    """All functions and their places; ``known`` are those that were looked up."""
 
     all: dict[CostFunction, int] = field(default_factory=dict)
     known: dict[tuple[Namer, Space, int], int] = field(default_factory=dict)
 
     def place(self, namer: Namer, space: Space, address: int) -> int:
         key = (namer, space, address)
-        if (found := self.known.get(key)) is None:
-            found = self.known[key] = self.all.setdefault(namer(space, address), len(self.all))
-        return found
+        if (number := self.known.get(key)) is None:
+            number = self.known[key] = self.all.setdefault(namer(space, address), len(self.all))
+        return number
 
 
 @dataclass
@@ -125,8 +134,8 @@ class _Merging:
         )
 
 
-def costs_of_functions(costs: NamedCosts) -> dict[CostFunction, Cost]:
-    """Of every function; what they carried out themselves adds up to the whole."""
+def function_costs(costs: NamedCosts) -> dict[CostFunction, Cost]:
+    """Return the costs of every function; what they carried out themselves adds up to the whole."""
     calls, itself, caused = ([0] * len(costs.functions) for _ in range(3))
     for part in costs.parts:
         with_calls = _caused(part)
@@ -138,7 +147,7 @@ def costs_of_functions(costs: NamedCosts) -> dict[CostFunction, Cost]:
 
 
 def _caused(part: CostPart) -> list[int]:
-    """What each frame and those that it called carried out, without interrupts that came meanwhile."""
+    """Return what each frame and those that it called carried out, without interrupts that came meanwhile."""
     totals = list(part.instructions)
     for place in range(len(totals) - 1, -1, -1):
         if part.parents[place] >= 0 and part.kinds[place] != _INTERRUPT:
@@ -147,94 +156,92 @@ def _caused(part: CostPart) -> list[int]:
 
 
 def _is_within_itself(part: CostPart, place: int) -> bool:
-    """Whether the same function called it, perhaps through others."""
-    own, at = part.functions[place], place
+    function, at = part.functions[place], place
     while part.parents[at] >= 0 and part.kinds[at] != _INTERRUPT:
         at = part.parents[at]
-        if part.functions[at] == own:
+        if part.functions[at] == function:
             return True
     return False
 
 
-def compared(baseline: NamedCosts, own: NamedCosts) -> CostComparison:
-    """Two trials of one study, to the instruction."""
-    both = (costs_of_functions(baseline), costs_of_functions(own))
+def compare_costs(baseline: NamedCosts, other: NamedCosts) -> CostComparison:
+    """Compare two trials of one study, to the instruction."""
+    both = (function_costs(baseline), function_costs(other))
     rows = [
-        _row(function.name, function.file, (found.get(function, NO_COST) for found in both), "itself")
+        _row(function.name, function.file, (side.get(function, NO_COST) for side in both), "itself")
         for function in dict.fromkeys((*both[0], *both[1]))
     ]
     ranked = sorted(rows, key=lambda row: (-abs(row.difference), -max(row.own, row.baseline), row.name, row.file))
-    shown = [row for row in ranked[:MOST_ROWS] if row.difference]
+    top = [row for row in ranked[:MOST_ROWS] if row.difference]
     greatest = sorted(rows, key=lambda row: (-row.own, -row.baseline, row.name, row.file))[:MOST_ROWS]
     by_each = sorted(rows, key=lambda row: (-_change(row), row.name, row.file))[:MOST_CHANGED]
     changed = tuple(row for row in by_each if abs(row.by_each) >= 1)
-    parts, entries = tuple(_part_rows(baseline, own)), _entry_rows(baseline, own)
+    parts, entries = tuple(_part_rows(baseline, other)), _entry_rows(baseline, other)
     return CostComparison(
-        sentences=tuple(_sentences(parts, shown, changed, entries)),
+        sentences=tuple(_sentences(parts, top, changed, entries)),
         parts=parts,
-        functions=tuple(shown),
-        others=_together(ranked[len(shown) :]),
+        functions=tuple(top),
+        others=_together(ranked[len(top) :]),
         most=tuple(greatest),
         changed=changed,
         entries=tuple(entries),
-        graph=_graph(_laid_over(baseline, own)),
-        kernel_graph=_graph(_laid_over(baseline, own, of_kernel=True)),
-        notes=tuple(dict.fromkeys((*baseline.notes, *own.notes))),
-        modelled=compared_modelled(baseline, own),
+        graph=_graph(_laid_over(baseline, other)),
+        kernel_graph=_graph(_laid_over(baseline, other, of_kernel=True)),
+        notes=tuple(dict.fromkeys((*baseline.notes, *other.notes))),
+        modelled=compare_modelled(baseline, other),
     )
 
 
 def _change(row: CostRow) -> float:
-    """How much a call of it changed: what that makes in all, squared, by what was to be expected (Pearson's statistic).
-    Loops of which each round depends on the data vary a little; new code stands out.
-    """
+    """Return the squared change by what was to be expected (Pearson's statistic): new code stands out from loops."""
     return row.by_each**2 / max(1.0, row.own - row.by_each)
 
 
 def _row(name: str, file: str, both: Iterable[Cost], what: str) -> CostRow:
-    before, own = both
+    before, after = both
     return CostRow(
         name=name,
         file=file,
         baseline_calls=before.calls,
-        own_calls=own.calls,
+        own_calls=after.calls,
         baseline=getattr(before, what),
-        own=getattr(own, what),
+        own=getattr(after, what),
     )
 
 
 def _together(rows: Iterable[CostRow]) -> CostRow:
-    found = list(rows)
+    every = list(rows)
     return CostRow(
-        name=str(len(found)),
-        baseline_calls=sum(row.baseline_calls for row in found),
-        own_calls=sum(row.own_calls for row in found),
-        baseline=sum(row.baseline for row in found),
-        own=sum(row.own for row in found),
+        name=str(len(every)),
+        baseline_calls=sum(row.baseline_calls for row in every),
+        own_calls=sum(row.own_calls for row in every),
+        baseline=sum(row.baseline for row in every),
+        own=sum(row.own for row in every),
     )
 
 
-def _part_rows(baseline: NamedCosts, own: NamedCosts) -> Iterator[CostRow]:
-    """Of each role; it was entered as often as its tasks were switched to."""
+def _part_rows(baseline: NamedCosts, other: NamedCosts) -> Iterator[CostRow]:
+    """Yield a row for each role; it was entered as often as its tasks were switched to."""
     both = [
-        {part.role: Cost(part.switches_in, part.user + part.kernel, 0) for part in one.parts} for one in (baseline, own)
+        {part.role: Cost(part.switches_in, part.user + part.kernel, 0) for part in costs.parts}
+        for costs in (baseline, other)
     ]
     for role in sorted({*both[0], *both[1]}, key=list(ROLES).index):
-        yield _row(role, "", (found.get(role, NO_COST) for found in both), "itself")
+        yield _row(role, "", (side.get(role, NO_COST) for side in both), "itself")
 
 
-def costs_of_entries(costs: NamedCosts) -> dict[str, Cost]:
-    """Of every system call, exception and interrupt by name."""
-    found: dict[str, Cost] = {}
+def entry_costs(costs: NamedCosts) -> dict[str, Cost]:
+    """Return the costs of every system call, exception and interrupt by name."""
+    entries: dict[str, Cost] = {}
     for part in costs.parts:
         caused = _caused(part)
         for place, (which, kind, calls) in enumerate(zip(part.functions, part.kinds, part.calls, strict=True)):
             name = _entry_name(costs.functions[which], KINDS[kind])
             if name:
-                before = found.get(name, NO_COST)
-                own = part.instructions[place]
-                found[name] = Cost(before.calls + calls, before.itself + own, before.caused + caused[place])
-    return found
+                before = entries.get(name, NO_COST)
+                itself = part.instructions[place]
+                entries[name] = Cost(before.calls + calls, before.itself + itself, before.caused + caused[place])
+    return entries
 
 
 def _entry_name(function: CostFunction, kind: Kind) -> str:
@@ -245,36 +252,32 @@ def _entry_name(function: CostFunction, kind: Kind) -> str:
     return function.system_call
 
 
-def _entry_rows(baseline: NamedCosts, own: NamedCosts) -> list[CostRow]:
-    """Those that cost most in either trial."""
-    both = [costs_of_entries(one) for one in (baseline, own)]
+def _entry_rows(baseline: NamedCosts, other: NamedCosts) -> list[CostRow]:
+    both = [entry_costs(costs) for costs in (baseline, other)]
     rows = [
-        _row(name, "", (found.get(name, NO_COST) for found in both), "caused")
+        _row(name, "", (side.get(name, NO_COST) for side in both), "caused")
         for name in dict.fromkeys((*both[0], *both[1]))
     ]
     return sorted(rows, key=lambda row: (-max(row.baseline, row.own), row.name))[:MOST_ROWS]
 
 
-# The same in words.
-
-
 def _sentences(
     parts: Sequence[CostRow], functions: Sequence[CostRow], changed: Sequence[CostRow], entries: Sequence[CostRow]
 ) -> Iterator[str]:
-    baseline, own = sum(row.baseline for row in parts), sum(row.own for row in parts)
-    if baseline == own:
-        yield f"Both trials carry out {_in_words(own)} instructions, not one more or less."
+    baseline, total = sum(row.baseline for row in parts), sum(row.own for row in parts)
+    if baseline == total:
+        yield f"Both trials carry out {_in_words(total)} instructions, not one more or less."
     else:
-        what = f"{_in_words(abs(own - baseline))} {'more' if own > baseline else 'fewer'} instructions"
-        change = f", {signed(100 * (own / baseline - 1))} %" if baseline else ""
-        counts = f"{_in_words(own)} instead of {_in_words(baseline)}{change}"
+        what = f"{_in_words(abs(total - baseline))} {'more' if total > baseline else 'fewer'} instructions"
+        change = f", {signed(100 * (total / baseline - 1))} %" if baseline else ""
+        counts = f"{_in_words(total)} instead of {_in_words(baseline)}{change}"
         yield f"This configuration carries out {what} than the baseline ({counts})."
         shares = [f"{ROLES[row.name]} {signed(row.difference)}" for row in parts if row.difference]
         if len(shares) > 1:
             yield f"By task: {', '.join(shares)}."
     if functions:
         named = functions[:MOST_NAMED]
-        share = sum(row.difference for row in named) / (own - baseline) if own != baseline else 0
+        share = sum(row.difference for row in named) / (total - baseline) if total != baseline else 0
         together = f": together {percent(round(share, 2))} of the whole" if _MOSTLY <= share <= 1 else ""
         names = listed([f"{function_words(row.name, row.file)} ({signed(row.difference)})" for row in named])
         yield f"The functions that differ most are {names}{together}."
@@ -291,19 +294,11 @@ def _sentences(
         yield f"{row.name}: {times}, {signed(row.difference)} instructions with all that it calls."
 
 
-_MOSTLY: Final = 0.5
-"""What makes up less of a difference is told without its share."""
-
-
 def _in_words(count: int) -> str:
-    """``12.9 million``."""
     for power, word in ((9, "billion"), (6, "million")):
         if count >= 10**power:
             return f"{count / 10**power:.3g} {word}"
     return number(count)
-
-
-# The call trees of two trials, one over the other.
 
 
 @dataclass
@@ -321,35 +316,30 @@ class _Frame:
 
 
 def _graph(frames: list[_Frame]) -> CostGraph:
-    """The greatest frames; the others below each of them are one frame without a name."""
+    """Return the greatest frames; the others below each of them are one frame without a name."""
     for frame in reversed(frames[1:]):
         for trial, whole in enumerate(frame.whole):
             frames[frame.parent].whole[trial] += whole
     heaviest = sorted(frames, key=lambda frame: (-frame.weight, frame.path))[:MOST_FRAMES]
     least = frames[0].weight / _FINEST
-    shown = {frame.path: frame for frame in heaviest if frame.weight >= least}
+    visible = {frame.path: frame for frame in heaviest if frame.weight >= least}
     for frame in frames[1:]:
-        if frame.path not in shown and frame.path[:-1] in shown:
-            rest = shown.setdefault((*frame.path[:-1], _REST), _Frame(0, (*frame.path[:-1], _REST), [0, 0], [0, 0]))
+        if frame.path not in visible and frame.path[:-1] in visible:
+            rest = visible.setdefault((*frame.path[:-1], _REST), _Frame(0, (*frame.path[:-1], _REST), [0, 0], [0, 0]))
             rest.itself = [before + more for before, more in zip(rest.itself, frame.whole, strict=True)]
-    paths = {path: place for place, path in enumerate(sorted(shown))}
+    paths = {path: place for place, path in enumerate(sorted(visible))}
     names = {name: place for place, name in enumerate(dict.fromkeys(path[-1][0] for path in paths))}
     return CostGraph(
         names=tuple(names),
         parents=tuple(paths.get(path[:-1], -1) for path in paths),
         labels=tuple(names[path[-1][0]] for path in paths),
-        baseline=tuple(shown[path].itself[0] for path in paths),
-        own=tuple(shown[path].itself[1] for path in paths),
+        baseline=tuple(visible[path].itself[0] for path in paths),
+        own=tuple(visible[path].itself[1] for path in paths),
     )
 
 
-_FINEST: Final = 2_000
-"""What is less than one part in so many is hardly seen."""
-_REST: Final = ("", "")
-
-
-def _laid_over(baseline: NamedCosts, own: NamedCosts, *, of_kernel: bool = False) -> list[_Frame]:
-    """The frames of both trials, those of one path together; or only what is ``of_kernel``, without its callers."""
+def _laid_over(baseline: NamedCosts, other: NamedCosts, *, of_kernel: bool = False) -> list[_Frame]:
+    """Return the frames of both trials, those of one path together; or only kernel frames, without their callers."""
     frames = [_Frame(-1, (("all", ""),), [0, 0], [0, 0])]
     places: dict[tuple[int, str, str], int] = {}
 
@@ -359,8 +349,11 @@ def _laid_over(baseline: NamedCosts, own: NamedCosts, *, of_kernel: bool = False
             frames.append(_Frame(parent, (*frames[parent].path, (name, file)), [0, 0], [0, 0]))
         return place
 
-    for trial, costs in enumerate((baseline, own)):
-        labels = [(function_words(one.name, one.file), one.file, one.space) for one in costs.functions]
+    for trial, costs in enumerate((baseline, other)):
+        labels = [
+            (function_words(function.name, function.file), function.file, function.space)
+            for function in costs.functions
+        ]
         for part in costs.parts:
             at: list[int] = []
             top = placed(0, part.role, "")
@@ -374,3 +367,98 @@ def _laid_over(baseline: NamedCosts, own: NamedCosts, *, of_kernel: bool = False
                 frames[at[-1]].itself[trial] += instructions
                 frames[at[-1]].whole[trial] += instructions
     return frames
+
+
+def compare_modelled(baseline: NamedCosts, other: NamedCosts) -> ModelledComparison | None:
+    """Return both trials on the machine they were modelled on; ``None`` if the machines differ."""
+    machine = other.machine
+    if machine is None or baseline.machine != machine:
+        return None
+    roles = [{part.role: (part.user + part.kernel, part.missed) for part in costs.parts} for costs in (baseline, other)]
+    in_order = sorted({*roles[0], *roles[1]}, key=list(ROLES).index)
+    parts = tuple(_modelled_row(role, "", role, (roles[0], roles[1])) for role in in_order)
+    both = (_by_function(baseline), _by_function(other))
+    rows = [
+        _modelled_row(function.name, function.file, function, both) for function in dict.fromkeys((*both[0], *both[1]))
+    ]
+
+    def most(row: ModelledRow) -> tuple[float, str, str]:
+        return -abs(row.difference(machine)), row.name, row.file
+
+    functions = tuple(sorted(rows, key=most)[:MOST_ROWS])
+    sentences = (*_modelled_sentences(machine, parts), *_function_sentences(machine, functions))
+    return ModelledComparison(machine=machine, sentences=sentences, parts=parts, functions=functions)
+
+
+def _modelled_row(
+    name: str, file: str, key: KeyT, both: tuple[Mapping[KeyT, _Done], Mapping[KeyT, _Done]]
+) -> ModelledRow:
+    before, after = (side.get(key, _NOTHING) for side in both)
+    return ModelledRow(
+        name=name,
+        file=file,
+        baseline_instructions=before[0],
+        own_instructions=after[0],
+        baseline=before[1],
+        own=after[1],
+    )
+
+
+def _by_function(costs: NamedCosts) -> dict[CostFunction, _Done]:
+    totals: dict[CostFunction, _Done] = {}
+    for part in costs.parts:
+        for place, which in enumerate(part.functions):
+            function = costs.functions[which]
+            instructions, missed = totals.get(function, _NOTHING)
+            more = part.misses.get(place)
+            totals[function] = (instructions + part.instructions[place], missed.plus(more) if more else missed)
+    return totals
+
+
+def _modelled_sentences(machine: ModelledMachine, parts: tuple[ModelledRow, ...]) -> Iterator[str]:
+    row = next((part for part in parts if part.name == "workload"), None)
+    if row is None:
+        return
+    before, after = row.seconds(machine)
+    change = f", {signed(100 * (after / before - 1))} %" if before else ""
+    waits = (
+        _waits(machine, row.baseline_instructions, row.baseline),
+        _waits(machine, row.own_instructions, row.own),
+    )
+    times = f"{amount(after, 's')} instead of {amount(before, 's')}{change}"
+    yield f"Modelled on {machine.title}, the workload takes {times}."
+    yield (f"{percent(waits[1])} of that are waits for caches, memory and branches, instead of {percent(waits[0])}.")
+    levels = {
+        "L1 caches": (row.own.l1i + row.own.l1d, row.baseline.l1i + row.baseline.l1d),
+        **({"L2 caches": (row.own.l2, row.baseline.l2)} if machine.l2 else {}),
+        "LLC": (row.own.llc, row.baseline.llc),
+        "TLBs": (row.own.walks, row.baseline.walks),
+    }
+    misses = [f"its {level} {number(after)} instead of {number(before)}" for level, (after, before) in levels.items()]
+    yield f"Misses of the model: {', '.join(misses)}."
+    if row.own.lost or row.baseline.lost:
+        yield (
+            f"{number(row.own.lost)} of the lines that it misses were there until another CPU stored to them, "
+            f"instead of {number(row.baseline.lost)}."
+        )
+    if row.own.remote or row.baseline.remote:
+        yield (
+            f"{number(row.own.remote)} lines come from the memory of another node, instead of "
+            f"{number(row.baseline.remote)}."
+        )
+
+
+def _function_sentences(machine: ModelledMachine, functions: tuple[ModelledRow, ...]) -> Iterator[str]:
+    differing = [(row, row.difference(machine)) for row in functions if row.difference(machine)][:MOST_NAMED]
+    if differing:
+        names = [
+            f"{function_words(row.name, row.file)} ({'+' if more > 0 else ''}{amount(more, 's')})"
+            for row, more in differing
+        ]
+        yield f"The functions whose modelled time differs most are {listed(names)}."
+
+
+def _waits(machine: ModelledMachine, instructions: int, missed: Missed) -> float:
+    parts = machine.parts(instructions, missed)
+    whole = sum(part.seconds for part in parts)
+    return round(1 - parts[0].seconds / whole, 3) if whole else 0.0

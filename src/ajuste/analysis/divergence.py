@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ajuste.analysis.pairing import IDLE, Key, Pairing, TaskNames, common_blocks, decided
+from ajuste.analysis.pairing import IDLE, Key, Pairing, TaskNames, common_blocks, decision_places
 from ajuste.model.cost import ROLES
 from ajuste.model.decision import (
     KINDS,
@@ -30,33 +30,33 @@ _SWITCH: Final = KINDS.index("switch")
 
 _FOLLOWING: Final = 6
 _BEFORE: Final = 4
-"""So many decisions are told after two have parted, and before."""
+"""Decisions that are listed after two streams have parted, and before."""
 _SWITCHES_BEFORE: Final = 5
 _SWITCHES_AFTER: Final = 7
 _LONGER: Final = 8
-"""So many switches are shown before and after; a run that lasts longer is shown for so many times that time."""
-_MOST_SHOWN: Final = 400
+"""Switches that are drawn before and after; a longer run is drawn for that many times that time."""
+_MOST_NEAR: Final = 400
 
 _SOON: Final = 100
 _AGAIN: Final = 16
-"""After so many alike in a row, two streams have come together."""
+"""After that many alike in a row, two streams have come together."""
 
 _LONGEST_PATH: Final = 8
 _TIMER_FUNCTION: Final = "sysvec_apic_timer_interrupt"
 _INTERRUPTS: Final = ("asm_sysvec_", "asm_common_interrupt", "irq_entries_start", "common_interrupt")
 
 
-def divergence(baseline: NamedDecisions, own: NamedDecisions) -> Divergence:
-    """Where the decisions of ``own`` part from those of the ``baseline``."""
-    places = [decided(one) for one in (baseline, own)]
-    pairing = Pairing(baseline, own)
+def divergence(baseline: NamedDecisions, other: NamedDecisions) -> Divergence:
+    """Return where the decisions of ``other`` part from those of the ``baseline``."""
+    places = [decision_places(stream) for stream in (baseline, other)]
+    pairing = Pairing(baseline, other)
     alike = pairing.alike_until(*places)
-    is_cut = any(one.left_out and alike == len(at) for one, at in zip((baseline, own), places, strict=True))
+    is_cut = any(stream.left_out and alike == len(at) for stream, at in zip((baseline, other), places, strict=True))
     parts = not is_cut and alike < max(map(len, places))
-    names = TaskNames(baseline, own, pairing)
+    names = TaskNames(baseline, other, pairing)
     sides = [
-        _Side(one, at, names.of(which), alike)
-        for which, (one, at) in enumerate(zip((baseline, own), places, strict=True))
+        _Side(stream, at, names.of(which), alike)
+        for which, (stream, at) in enumerate(zip((baseline, other), places, strict=True))
     ]
     end_ns = min(side.end_ns for side in sides)
     end_ns = min(max(end_ns, *(side.first_switch_ns for side in sides)), _LONGER * max(1, end_ns))
@@ -66,7 +66,7 @@ def divergence(baseline: NamedDecisions, own: NamedDecisions) -> Divergence:
         _spread(pairing.keys(0, places[0][alike:]), pairing.keys(1, places[1][alike:]), sides[0]) if parts else None
     )
     before = tuple(sides[0].point(place) for place in places[0][max(0, alike - _BEFORE) : alike]) if parts else ()
-    cpus = len({*baseline.cpus, *own.cpus})
+    cpus = len({*baseline.cpus, *other.cpus})
     return Divergence(
         sentences=tuple(_sentences(lanes, alike, spread, several=cpus > 1)),
         alike=alike,
@@ -75,23 +75,23 @@ def divergence(baseline: NamedDecisions, own: NamedDecisions) -> Divergence:
         baseline=lanes[0],
         own=lanes[1],
         spread=spread,
-        tasks=names.told({called for lane in lanes for called in _called(lane)}),
-        notes=tuple(_notes((baseline, own), sides, parts)),
+        tasks=names.describe({called for lane in lanes for called in _called(lane)}),
+        notes=tuple(_notes((baseline, other), sides, parts)),
     )
 
 
-def decision_point(one: NamedDecisions, place: int, name: Callable[[int], str]) -> DecisionPoint:
-    """A decision of a stream as it is told; ``name`` says how its tasks are called."""
+def decision_point(stream: NamedDecisions, place: int, name: Callable[[int], str]) -> DecisionPoint:
+    """Describe a decision of a stream; ``name`` names its tasks."""
     return DecisionPoint(
-        kind=KINDS[one.kinds[place]],
-        cpu=one.cpus[place],
-        other_cpu=one.other_cpus[place],
-        time_ns=one.time_ns(place),
-        instructions=one.at[place],
-        running=name(one.running[place]),
-        other=name(one.others[place]),
-        stays=one.stays[place],
-        path=one.path(place),
+        kind=KINDS[stream.kinds[place]],
+        cpu=stream.cpus[place],
+        other_cpu=stream.other_cpus[place],
+        time_ns=stream.time_ns(place),
+        instructions=stream.at[place],
+        running=name(stream.running[place]),
+        other=name(stream.others[place]),
+        stays=stream.stays[place],
+        path=stream.path(place),
     )
 
 
@@ -106,12 +106,12 @@ class _Side:
     _switches: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        near = self.places[max(0, self.alike - _MOST_SHOWN) : self.alike + _MOST_SHOWN]
+        near = self.places[max(0, self.alike - _MOST_NEAR) : self.alike + _MOST_NEAR]
         self._switches = [place for place in near if self.stream.kinds[place] == _SWITCH]
 
     @property
     def zero_ns(self) -> int:
-        """When the last decision in common was taken."""
+        """Return when the last decision in common was taken."""
         return self.stream.time_ns(self.places[self.alike - 1]) if self.alike else 0
 
     def _since(self, place: int) -> int:
@@ -119,7 +119,6 @@ class _Side:
 
     @property
     def _parting(self) -> int:
-        """The place where it parts, among all decisions."""
         return self.places[self.alike] if self.alike < len(self.places) else len(self.stream)
 
     @property
@@ -148,48 +147,47 @@ class _Side:
         return DecisionLane(decisions=len(self.places), following=(), runs=(), marks=())
 
     def lane(self, begin_ns: int, end_ns: int) -> DecisionLane:
-        near = self.places[max(0, self.alike - _MOST_SHOWN) : self.alike + _MOST_SHOWN]
-        shown = [place for place in near if begin_ns <= self._since(place) <= end_ns]
-        one = self.stream
+        near = self.places[max(0, self.alike - _MOST_NEAR) : self.alike + _MOST_NEAR]
+        visible = [place for place in near if begin_ns <= self._since(place) <= end_ns]
+        stream = self.stream
         return DecisionLane(
             decisions=len(self.places),
             following=tuple(map(self.point, self.places[self.alike : self.alike + _FOLLOWING])),
             runs=tuple(self._runs(begin_ns, min(end_ns, self.stream.whole_ns - self.zero_ns))),
             marks=tuple(
                 DecisionMark(
-                    cpu=one.cpus[place],
-                    kind=KINDS[one.kinds[place]],
-                    task=self.name(one.others[place]),
+                    cpu=stream.cpus[place],
+                    kind=KINDS[stream.kinds[place]],
+                    task=self.name(stream.others[place]),
                     at_ns=self._since(place),
                 )
-                for place in shown
-                if one.kinds[place] != _SWITCH
+                for place in visible
+                if stream.kinds[place] != _SWITCH
             ),
         )
 
     def _runs(self, begin_ns: int, end_ns: int) -> Iterator[DecisionRun]:
-        """Who has each CPU between two times."""
-        one = self.stream
-        for cpu in sorted(set(one.cpus)):
-            switches = [place for place in self._switches if one.cpus[place] == cpu]
+        stream = self.stream
+        for cpu in sorted(set(stream.cpus)):
+            switches = [place for place in self._switches if stream.cpus[place] == cpu]
             since, task = begin_ns, self._runs_on(cpu, switches)
             for place in switches:
                 at_ns = self._since(place)
                 if since < min(at_ns, end_ns) and at_ns > begin_ns:
                     yield DecisionRun(cpu=cpu, task=self.name(task), begin_ns=since, end_ns=min(at_ns, end_ns))
-                since, task = max(at_ns, begin_ns), one.others[place]
+                since, task = max(at_ns, begin_ns), stream.others[place]
             if since < end_ns:
                 yield DecisionRun(cpu=cpu, task=self.name(task), begin_ns=since, end_ns=end_ns)
 
     def _runs_on(self, cpu: int, switches: Sequence[int]) -> int:
-        """Who runs on a CPU before the first of its ``switches``; without any, all the time around the place."""
-        one = self.stream
+        """Return who runs on a CPU before the first of its ``switches``; without any, all the time around the place."""
+        stream = self.stream
         if switches:
-            return one.running[switches[0]]
-        own = [place for place, other in enumerate(one.cpus) if other == cpu]
-        last = own[max(0, bisect_left(own, self._parting) - 1)]
-        came = one.kinds[last] == _SWITCH and last < self._parting
-        return one.others[last] if came else one.running[last]
+            return stream.running[switches[0]]
+        of_cpu = [place for place, other in enumerate(stream.cpus) if other == cpu]
+        last = of_cpu[max(0, bisect_left(of_cpu, self._parting) - 1)]
+        came = stream.kinds[last] == _SWITCH and last < self._parting
+        return stream.others[last] if came else stream.running[last]
 
 
 def _called(lane: DecisionLane) -> Iterator[str]:
@@ -198,15 +196,15 @@ def _called(lane: DecisionLane) -> Iterator[str]:
         yield from (point.running, point.other)
 
 
-def _spread(baseline: list[Key], own: list[Key], side: _Side) -> DecisionSpread:
-    """How decisions differ, both from where they part on; ``side`` is the baseline's."""
-    blocks = common_blocks(baseline, own)
+def _spread(baseline: list[Key], other: list[Key], side: _Side) -> DecisionSpread:
+    """Return how decisions differ, both from where they part on; ``side`` is the baseline's."""
+    blocks = common_blocks(baseline, other)
     matched = [False] * len(baseline)
     for first, _, length in blocks:
         matched[first : first + length] = [True] * length
     again = next((first for first, _, length in blocks if length >= _AGAIN), None)
     last = blocks[-1] if blocks else (0, 0, 0)
-    ends = (last[0] + last[2], last[1] + last[2]) == (len(baseline), len(own))
+    ends = (last[0] + last[2], last[1] + last[2]) == (len(baseline), len(other))
     soon = min(_SOON, len(baseline))
     again_ns = None
     if again is not None:
@@ -226,15 +224,14 @@ def _spread(baseline: list[Key], own: list[Key], side: _Side) -> DecisionSpread:
 def _sentences(
     lanes: Sequence[DecisionLane], alike: int, spread: DecisionSpread | None, *, several: bool
 ) -> Iterator[str]:
-    """``several``: whether more than one CPU decides."""
     firsts = [lane.first for lane in lanes]
-    told = next((first for first in firsts if first is not None), None)
-    if told is None:
+    parting = next((first for first in firsts if first is not None), None)
+    if parting is None:
         yield f"They never part: all {number(alike)} decisions of the scheduler are alike."
         return
-    when = amount(told.time_ns, "ns")
+    when = amount(parting.time_ns, "ns")
     apart = len({first.cpu for first in firsts if first is not None}) > 1
-    where = "" if apart else f", on CPU {told.cpu}, while {_task(told.running)} runs"
+    where = "" if apart else f", on CPU {parting.cpu}, while {_task(parting.running)} runs"
     yield f"They part {when} after the workload's start{where}."
     whom = ("the baseline", "the configuration")
     for who, first in zip(whom, firsts, strict=True):
@@ -244,8 +241,8 @@ def _sentences(
         yield "Both decide both, in another order."
     for who, first in zip(whom, firsts, strict=True):
         if first is not None and first.path:
-            yield f"Path under {who}: {' → '.join(_shown_path(first.path))}."
-    yield f"Before, {number(alike)} decisions are alike (up to instruction {told.instructions:,} of the baseline)."
+            yield f"Path under {who}: {' → '.join(_inner_path(first.path))}."
+    yield f"Before, {number(alike)} decisions are alike (up to instruction {parting.instructions:,} of the baseline)."
     for who, lane in zip(whom, lanes, strict=True):
         later = next((point for point in lane.following[1:] if point.kind == "switch"), None)
         if later is not None and lane.first is not None:
@@ -257,7 +254,6 @@ def _sentences(
 
 
 def _comes_later(first: DecisionPoint | None, lane: DecisionLane) -> bool:
-    """Whether it is among the next decisions of the other one."""
     return first is not None and any(
         (first.kind, first.cpu, first.running, first.other) == (later.kind, later.cpu, later.running, later.other)
         for later in lane.following[1:]
@@ -283,7 +279,7 @@ def _task(called: str) -> str:
 
 
 def in_words(point: DecisionPoint) -> str:
-    """A decision as a sentence without its end."""
+    """Describe a decision as a sentence without its end."""
     running, other = _task(point.running), _task(point.other)
     if point.kind == "timer":
         return f"the timer interrupts {running}"
@@ -316,17 +312,17 @@ def _switch_in_words(point: DecisionPoint, running: str, other: str) -> str:
     return f"{running} waits, and {other} {f'continues on CPU {point.cpu}' if moves else 'comes'}"
 
 
-def _shown_path(path: Sequence[str]) -> list[str]:
-    """The innermost functions; that of the switch itself is in every path."""
+def _inner_path(path: Sequence[str]) -> list[str]:
+    """Return the innermost functions; that of the switch itself is in every path."""
     named = [name for name in path if name != "__switch_to_asm"]
     return named if len(named) <= _LONGEST_PATH else ["…", *named[-_LONGEST_PATH:]]
 
 
 def _notes(streams: Sequence[NamedDecisions], sides: Sequence[_Side], parts: bool) -> Iterator[str]:
-    if any(one.left_out for one in streams):
-        kept = min(len(one) for one in streams)
-        yield f"Only the first {number(kept)} decisions were kept, and compared."
-    if not all(one.has_clock for one in streams):
+    if any(stream.left_out for stream in streams):
+        compared = min(len(stream) for stream in streams)
+        yield f"Only the first {number(compared)} decisions were kept, and compared."
+    if not all(stream.has_clock for stream in streams):
         yield "This QEMU does not tell how long a guest is idle: times are those of its instructions alone."
     if parts and all(side.alike for side in sides):
         ahead = [side.stream.at[side.places[side.alike - 1]] for side in sides]

@@ -1,4 +1,4 @@
-"""Effects: how much a configuration differs from another one within the same blocks; and trends over many."""
+"""Effects: how a configuration differs from another one within the same blocks; and trends over many."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ TAILS: Final = (0.95, 0.99)
 
 @dataclass(frozen=True)
 class Effect:
-    """``interval`` is of the mean log ratio (``ratio``) or of the mean difference in the metric's unit.
+    """The effect of a configuration, with an ``interval`` of the mean log ratio or of the mean difference.
 
-    ``baseline_mean`` and ``step``, the metric's resolution, are in its unit. ``fell_back`` says that ratios were wanted
-    but a value is not positive; ``same`` that every pair has twice the same value; ``one_order`` that the same of the
+    Differences, ``baseline_mean`` and ``step``, the metric's resolution, are in its unit. ``fell_back``: ratios were
+    wanted but a value is not positive. ``same``: every pair has twice the same value. ``same_order``: the same of the
     two ran first in every block, so that there is no interval yet. ``of_seeds``: blocks differ by seed only, as under
     the virtual clock. ``baseline_level`` is the baseline's mean on the scale of the interval: a geometric one of
-    ratios. ``means_ratio`` is the log of the ratio of arithmetic means, where ratios are compared. ``wider``: so many
-    times as wide is the interval because neighbouring blocks resemble each other. ``trials`` are the values of both.
+    ratios. ``mean_ratio`` is the log of the ratio of arithmetic means, where ratios are compared. ``wider`` is the
+    factor for neighbouring blocks that resemble each other. ``trials`` are the values of both.
     """
 
     scale: Scale
@@ -54,15 +54,15 @@ class Effect:
     step: float
     same: bool = False
     fell_back: bool = False
-    one_order: bool = False
+    same_order: bool = False
     of_seeds: bool = False
     baseline_level: float | None = None
-    means_ratio: float | None = None
+    mean_ratio: float | None = None
     wider: float = 1.0
     trials: tuple[Array, Array] | None = field(default=None, compare=False, repr=False)
 
     def natural(self, value: float) -> float | None:
-        """A point of the interval as a ratio or a difference; ``None`` where it is not finite."""
+        """Return a point of the interval as a ratio or a difference; ``None`` where it is not finite."""
         if not math.isfinite(value):
             return None
         if self.scale == "difference":
@@ -75,24 +75,26 @@ class Effect:
 
     @property
     def level(self) -> float | None:
-        """What the baseline's level becomes by the estimate."""
+        """Return the baseline's level changed by the estimate."""
         if self.baseline_level is None or self.estimate is None:
             return None
         return self.baseline_level * self.estimate if self.scale == "ratio" else self.baseline_level + self.estimate
 
     @property
-    def means_disagree(self) -> bool:
-        """Whether the ratio of arithmetic means lies on the other side of none than that of typical trials."""
-        return self.means_ratio is not None and self.means_ratio * self.interval.mean < 0
+    def averages_disagree(self) -> bool:
+        """Return whether arithmetic means change in the other direction than typical trials."""
+        return self.mean_ratio is not None and self.mean_ratio * self.interval.mean < 0
 
     @property
     def tails(self) -> tuple[Tail, ...]:
-        """High quantiles of both, as far as both have values beyond."""
+        """Return high quantiles of both, as far as both have values beyond."""
         if self.trials is None:
             return ()
         n = min(map(len, self.trials))
-        quantiles = [one for one in TAILS if n >= round(1 / (1 - one))]
-        return tuple(Tail(one, *(float(np.quantile(side, one)) for side in self.trials)) for one in quantiles)
+        quantiles = [quantile for quantile in TAILS if n >= round(1 / (1 - quantile))]
+        return tuple(
+            Tail(quantile, *(float(np.quantile(side, quantile)) for side in self.trials)) for quantile in quantiles
+        )
 
     @property
     def low(self) -> float | None:
@@ -104,13 +106,13 @@ class Effect:
 
 
 def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
-    """The effect in ``pairs`` with its anytime-valid interval of error rate ``alpha``; ``None`` without any pair.
+    """Return the effect in ``pairs`` with its anytime-valid interval of error rate ``alpha``; ``None`` without pairs.
 
     The estimate of a ratio is the geometric mean of the ratios within the blocks. The interval rests on the signs of
     the differences (see ``analysis.signs``), and is wider where those of neighbouring blocks resemble each other; seeds
-    have no neighbours. The variance has a floor: a figure of resolution r carries a rounding
-    error of variance r²/12 (Sheppard), each of the two of a pair. While the same of the two ran first in every block
-    the interval is unbounded: a drift would look just like an effect.
+    have no neighbours. The variance has a floor: a figure of resolution r carries a rounding error of variance r²/12
+    (Sheppard), each of the two of a pair. While the same of the two ran first in every block the interval is unbounded:
+    a drift would look just like an effect.
     """
     if not len(pairs):
         return None
@@ -125,41 +127,42 @@ def effect(pairs: Pairs, metric: Metric, alpha: float) -> Effect | None:
     as_ratio = metric.scale == "ratio" and positive
     if as_ratio:
         floor = rounding / baseline_mean**2 + rounding / other_mean**2
-        one, other = np.log(pairs.baseline), np.log(pairs.other)
+        baseline, changed = np.log(pairs.baseline), np.log(pairs.other)
     else:
-        floor, one, other = 2 * rounding, pairs.baseline, pairs.other
-    interval = _interval(one, other, alpha, floor)
-    wider = 1.0 if pairs.baseline_first is None else float(wider_in_time(other - one))
+        floor, baseline, changed = 2 * rounding, pairs.baseline, pairs.other
+    interval = _interval(baseline, changed, alpha, floor)
+    wider = 1.0 if pairs.baseline_first is None else float(wider_in_time(changed - baseline))
     if wider > 1:
         low, high = (interval.mean + wider * (bound - interval.mean) for bound in (interval.low, interval.high))
         interval = interval_between(interval.n, interval.mean, low, high, interval.variance)
-    if pairs.one_order:
+    if pairs.same_order:
         interval = interval_between(interval.n, interval.mean, -math.inf, math.inf, interval.variance)
     return Effect(
         scale="ratio" if as_ratio else "difference",
         interval=interval,
         baseline_mean=baseline_mean,
         baseline_level=math.exp(float(np.mean(np.log(pairs.baseline)))) if as_ratio else baseline_mean,
-        means_ratio=math.log(other_mean / baseline_mean) if as_ratio else None,
+        mean_ratio=math.log(other_mean / baseline_mean) if as_ratio else None,
         of_seeds=pairs.baseline_first is None,
         step=metric.resolution,
         same=same,
         fell_back=metric.scale == "ratio" and not as_ratio,
-        one_order=pairs.one_order,
+        same_order=pairs.same_order,
         wider=wider,
         trials=(pairs.baseline, pairs.other),
     )
 
 
 UNLIKE: Final = 2.0
-"""Two configurations whose standard deviations differ by more than this factor have noise of different shape."""
+"""The ratio of two standard deviations above which noise counts as of different shape."""
 ALSO: Final = 0.2
 """Then the normal mixture must refute an effect, too, at this share of the error rate."""
 
 
 def _interval(baseline: Array, other: Array, alpha: float, floor: float) -> Interval:
-    """By signs; where only one of the two has long delays, as wide as the normal mixture says, too: exchanged, the
-    two would not have given the same difference with the other sign.
+    """By signs; where only one of the two has long delays, also as wide as by the normal mixture.
+
+    Exchanged, such two would not have given the same difference with the other sign.
     """
     differences = other - baseline
     interval = sign_interval(differences, alpha=alpha, floor=floor)
@@ -172,9 +175,10 @@ def _interval(baseline: Array, other: Array, alpha: float, floor: float) -> Inte
 
 
 def _quantile_effect(pairs: Pairs, metric: Metric, quantile: float, alpha: float) -> Effect:
-    """The ratio (or difference) of the two configurations' quantiles: each has an interval of half the error rate, and
-    where both hold, so does the one from the least to the largest ratio (Bonferroni). Bounds are widened by half a step
-    of the figure.
+    """Return the ratio (or difference) of the two configurations' quantiles.
+
+    Each has an interval of half the error rate, and where both hold, so does the one from the least to the largest
+    ratio (Bonferroni). Bounds are widened by half a step of the figure.
     """
     step = metric.resolution or SMALLEST_RELATIVE_STEP * float(np.max(np.abs([pairs.baseline, pairs.other])))
     positive = bool(np.min(pairs.baseline) > step / 2 and np.min(pairs.other) > step / 2)
@@ -182,10 +186,10 @@ def _quantile_effect(pairs: Pairs, metric: Metric, quantile: float, alpha: float
     sides = []
     for values in (pairs.baseline, pairs.other):
         low, high = quantile_bounds(values, quantile, alpha / 2)
-        found = (low - step / 2, float(np.quantile(values, quantile)), high + step / 2)
-        sides.append([_log(point) for point in found] if as_ratio else found)
+        bounds = (low - step / 2, float(np.quantile(values, quantile)), high + step / 2)
+        sides.append([_log(point) for point in bounds] if as_ratio else bounds)
     (low, middle, high), (other_low, other_middle, other_high) = sides
-    unknown = pairs.one_order
+    unknown = pairs.same_order
     return Effect(
         scale="ratio" if as_ratio else "difference",
         interval=interval_between(
@@ -200,7 +204,7 @@ def _quantile_effect(pairs: Pairs, metric: Metric, quantile: float, alpha: float
         step=metric.resolution,
         same=bool(np.all(pairs.baseline == pairs.other)),
         fell_back=metric.scale == "ratio" and not as_ratio,
-        one_order=unknown,
+        same_order=unknown,
     )
 
 
@@ -208,30 +212,26 @@ def _log(point: float) -> float:
     return math.log(point) if point > 0 else -math.inf
 
 
-def margin(found: Effect, smallest_effect: float) -> float:
-    """The half width of the zone of equivalence around no effect, on the scale of ``found.interval``.
+def margin(effect: Effect, smallest_effect: float) -> float:
+    """Return the half width of the zone of equivalence around no effect, on the scale of ``effect.interval``.
 
     Ratios between 1/(1+δ) and 1+δ are equivalent, and differences within δ × the baseline's mean. Nothing is relative
     to a baseline of 0: there it is one step of the figure.
     """
-    if found.scale == "ratio":
+    if effect.scale == "ratio":
         return math.log1p(smallest_effect)
-    return smallest_effect * abs(found.baseline_mean) or found.step
-
-
-# Intervals for data of fixed size, which were measured elsewhere: nobody looks at them again after each further
-# value.
-#
-# Where the blocks are known, Student's t of the paired differences (Student 1908, "The probable error of a mean",
-# Biometrika 6); otherwise Welch's t with the degrees of freedom of Satterthwaite (Welch 1947, "The generalization of
-# 'Student's' problem when several different population variances are involved", Biometrika 34; Satterthwaite 1946).
-# Ratios are compared as differences of logarithms.
+    return smallest_effect * abs(effect.baseline_mean) or effect.step
 
 
 @dataclass(frozen=True)
 class FixedContrast:
-    """A difference of two means (or of the means of logarithms), with the standard error of that difference and the
-    degrees of freedom of its t distribution. ``error`` is NaN where there are too few values to know it.
+    """A difference of two means of fixed-size data, with its standard error and the degrees of freedom of its t.
+
+    Such data were measured elsewhere: nobody looks again after each further value. Where the blocks are known,
+    Student's t of the paired differences (Student 1908, "The probable error of a mean", Biometrika 6); otherwise
+    Welch's t with the degrees of freedom of Satterthwaite (Welch 1947, "The generalization of 'Student's' problem when
+    several different population variances are involved", Biometrika 34; Satterthwaite 1946). Ratios are compared as
+    differences of logarithms. ``error`` is NaN where there are too few values to know it.
     """
 
     difference: float
@@ -239,14 +239,14 @@ class FixedContrast:
     freedom: float
 
     def half_width(self, alpha: float) -> float:
-        """Half the width of the two-sided interval of confidence 1 − ``alpha``; infinite where nothing can be said."""
+        """Return half the width of the two-sided interval of confidence 1 − ``alpha``; infinite if unknown."""
         if not math.isfinite(self.error) or self.freedom <= 0:
             return math.inf
         return self.error * stdtrit(self.freedom, 1 - alpha / 2) if self.error > 0 else 0.0
 
     @property
     def p_value(self) -> float:
-        """Two-sided, of no difference; NaN where nothing can be said."""
+        """Return the two-sided p-value of no difference; NaN if unknown."""
         if not math.isfinite(self.error) or self.freedom <= 0:
             return math.nan
         if self.error == 0:
@@ -255,45 +255,46 @@ class FixedContrast:
 
 
 def paired(baseline: Array, other: Array) -> FixedContrast:
-    """Of values that belong together pair by pair; arrays of equal length, at least 1."""
+    """Contrast values that belong together pair by pair; arrays of equal length, at least 1."""
     difference, error, n = moments(other - baseline)
     return FixedContrast(difference, error, n - 1)
 
 
 def unpaired(baseline: Array, other: Array) -> FixedContrast:
-    """Of two samples without pairs, whose variances need not be equal; each has at least 1 value."""
-    return of_means(*moments(baseline), *moments(other))
+    """Contrast two samples without pairs, whose variances need not be equal; each has at least 1 value."""
+    return mean_contrast(*moments(baseline), *moments(other))
 
 
 def moments(values: Array) -> tuple[float, float, int]:
-    """The mean, its standard error (NaN below two values), and how many values there are."""
+    """Return the mean, its standard error (NaN below two values), and the number of values."""
     n = len(values)
     sem = float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else math.nan
     return float(np.mean(values)), sem, n
 
 
-def of_means(mean: float, sem: float, n: int, other_mean: float, other_sem: float, other_n: int) -> FixedContrast:
-    """Of two means whose standard errors are ``sem`` and ``other_sem``, from ``n`` and ``other_n`` values."""
+def mean_contrast(mean: float, sem: float, n: int, other_mean: float, other_sem: float, other_n: int) -> FixedContrast:
+    """Contrast two means whose standard errors are ``sem`` and ``other_sem``, from ``n`` and ``other_n`` values."""
     difference = other_mean - mean
     if n < 2 or other_n < 2:
         return FixedContrast(difference, math.nan, 0.0)
     error = math.hypot(sem, other_sem)
     if error == 0:
         return FixedContrast(difference, 0.0, n + other_n - 2)
-    # As shares of the whole, which neither overflow nor vanish.
+    # as shares of the whole, which neither overflow nor vanish
     share = (sem / error) ** 2
     freedom = 1 / (share**2 / (n - 1) + (1 - share) ** 2 / (other_n - 1))
     return FixedContrast(difference, error, freedom)
 
 
-def of_log_means(mean: float, sem: float, n: int, other_mean: float, other_sem: float, other_n: int) -> FixedContrast:
-    """Of the logarithms of two positive means, by the delta method: the relative standard error of a mean is about the
-    standard error of its logarithm (Oehlert 1992, "A note on the delta method", The American Statistician 46).
+def log_mean_contrast(
+    mean: float, sem: float, n: int, other_mean: float, other_sem: float, other_n: int
+) -> FixedContrast:
+    """Contrast the logarithms of two positive means, by the delta method.
+
+    The relative standard error of a mean is about the standard error of its logarithm (Oehlert 1992, "A note on the
+    delta method", The American Statistician 46).
     """
-    return of_means(math.log(mean), sem / mean, n, math.log(other_mean), other_sem / other_mean, other_n)
-
-
-# Trends: whether a metric moves strictly in one direction from level to level of one numeric factor.
+    return mean_contrast(math.log(mean), sem / mean, n, math.log(other_mean), other_sem / other_mean, other_n)
 
 
 FEWEST_LEVELS = 3
@@ -336,11 +337,11 @@ def trend(
     *,
     order_matters: bool = True,
 ) -> Trend | None:
-    """The trend of ``metric``; ``None`` unless there is exactly one factor that varies, with three numeric levels.
+    """Return the trend of ``metric``; ``None`` unless exactly one factor varies, with at least three numeric levels.
 
     Each step has an interval of error rate ``alpha``. That the metric moves strictly claims all steps at once and is
-    wrong only if one of them is, so that claim's own error rate is no more than ``alpha`` (an intersection-union
-    test; Berger 1982). For ``order_matters`` see ``analysis.pairs``.
+    wrong only if one of them is, so that claim's own error rate is no more than ``alpha`` (an intersection-union test;
+    Berger 1982). For ``order_matters`` see ``analysis.pairs``.
     """
     varied = [factor for factor in factors if len(factor.levels) > 1]
     if len(varied) != 1 or len(varied[0].levels) < FEWEST_LEVELS:
@@ -352,8 +353,8 @@ def trend(
         return None
     clean = clean_trials(trials)
     steps = []
-    for one, two in pairwise(ordered):
-        both = pairs(clean, one.name, two.name, metric.column, order_matters=order_matters)
+    for lower, upper in pairwise(ordered):
+        both = pairs(clean, lower.name, upper.name, metric.column, order_matters=order_matters)
         step = effect(both, metric, alpha)
         if step is None:
             return None

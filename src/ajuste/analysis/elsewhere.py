@@ -1,4 +1,4 @@
-"""Verdicts for results that were measured elsewhere: their size is fixed, and so fixed-sample inference is right.
+"""Verdicts for results that were measured elsewhere: their size is fixed, so fixed-sample inference is right.
 
 Where both configurations name blocks, values of the same block are compared; otherwise the samples as a whole. See
 ``analysis.effects`` for the intervals and their sources.
@@ -19,26 +19,19 @@ from ajuste.analysis.effects import (
     Array,
     Effect,
     FixedContrast,
+    log_mean_contrast,
     margin,
+    mean_contrast,
     moments,
-    of_log_means,
-    of_means,
     paired,
     unpaired,
 )
 from ajuste.analysis.sequence import Interval
-from ajuste.analysis.verdict import of_effect, reason_of, unmeasured, word_of
+from ajuste.analysis.verdict import build_verdict, unmeasured, verdict_reason, verdict_word
 from ajuste.model.measurements import MeasuredTable, Sample, Summarised, Values
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.verdict import Verdict, Word
 from ajuste.model.wording import amount, change, count_of, number, percent
-
-# Why a difference is no evidence: beside its standard error, beside chance, and how many values it would have taken.
-#
-# The numbers of values are those of the t test's power: Cohen 1988, "Statistical Power Analysis for the Behavioral
-# Sciences", 2nd ed., section 2.4; exact by the noncentral t distribution (Johnson and Welch 1940, "Applications of the
-# non-central t-distribution", Biometrika 31).
-
 
 POWER: Final = 0.9
 MOST_VALUES: Final = 1_000_000
@@ -46,10 +39,12 @@ MOST_VALUES: Final = 1_000_000
 
 
 def values_needed(difference: float, spreads: tuple[float, ...], alpha: float, power: float = POWER) -> int | None:
-    """How many values of each sample tell ``difference`` from none with this ``power``, two-sided at ``alpha``.
+    """Return how many values of each sample tell ``difference`` from none with this ``power``, two-sided at ``alpha``.
 
     ``spreads`` are the standard deviations of the two samples, or the one of paired differences, in the unit of
-    ``difference``. ``None`` beyond ``MOST_VALUES``.
+    ``difference``. ``None`` beyond ``MOST_VALUES``. By the power of the t test: Cohen 1988, "Statistical Power Analysis
+    for the Behavioral Sciences", 2nd ed., section 2.4; exact by the noncentral t distribution (Johnson and Welch 1940,
+    "Applications of the non-central t-distribution", Biometrika 31).
     """
     variance = math.fsum(spread**2 for spread in spreads)
     if difference == 0 or variance == 0:
@@ -82,17 +77,18 @@ def not_evidence(
     estimate: float | None,
     level: str = "",
 ) -> str:
-    """Two sentences on a difference that is known no better than this. ``estimate`` is it as a ratio or a difference;
-    one of ``spreads`` is of pairs. ``level`` as in ``Comparison``.
+    """Say why a difference is no evidence: beside its standard error and chance, and what it would have taken.
+
+    ``estimate`` is it as a ratio or a difference; one of ``spreads`` is of pairs. ``level`` as in ``Comparison``.
     """
     paired = len(spreads) == 1
     error = f"{number(100 * contrast.error)} %" if scale == "ratio" else amount(contrast.error, unit)
-    of = f"{number(n[0])} blocks" if paired else f"{number(n[0])} and {count_of(n[1], level or 'value')}"
+    values = f"{number(n[0])} blocks" if paired else f"{number(n[0])} and {count_of(n[1], level or 'value')}"
     times = number(abs(contrast.difference) / contrast.error)
     chance = float(f"{contrast.p_value:.2g}")
     first = (
         f"The difference, {change(estimate, scale, unit)}, is {times} times its "
-        f"standard error ({error}): from {of} that spread as these do, chance alone gives one at least as large "
+        f"standard error ({error}): from {values} that spread as these do, chance alone gives one at least as large "
         f"in {percent(chance)} of cases (p = {chance:g})."
     )
     return f"{first} {_taken(contrast.difference, spreads, alpha)}"
@@ -120,7 +116,7 @@ class Comparison:
 
     ``spreads`` are the standard deviations of both samples on the effect's scale, or the one of the differences within
     blocks; ``left_out`` counts values of blocks that only one of the configurations has. ``level`` is the kind of unit
-    whose means were compared (``fork``, ``process``, ``file``), empty where it is the values themselves.
+    whose means were compared (*fork*, *process*, *file*), empty where it is the values themselves.
     """
 
     effect: Effect
@@ -132,8 +128,8 @@ class Comparison:
     level: str = ""
 
 
-def family_of(table: MeasuredTable, baseline: str, metrics: Collection[str]) -> int:
-    """How many comparisons there are: every configuration but the baseline, on each of ``metrics`` that both have."""
+def count_comparisons(table: MeasuredTable, baseline: str, metrics: Collection[str]) -> int:
+    """Count the comparisons: every configuration but the baseline, on each of ``metrics`` that both have."""
     return sum(
         (baseline, metric) in table.samples and (name, metric) in table.samples
         for metric in metrics
@@ -142,31 +138,31 @@ def family_of(table: MeasuredTable, baseline: str, metrics: Collection[str]) -> 
     )
 
 
-def comparisons_of(table: MeasuredTable, baseline: str, alpha: float) -> dict[tuple[str, str], Comparison]:
-    """Every configuration but the ``baseline`` on every metric that both have, by configuration and metric."""
-    found = {}
+def compare_table(table: MeasuredTable, baseline: str, alpha: float) -> dict[tuple[str, str], Comparison]:
+    """Compare every configuration but the ``baseline`` on every metric that both have, by configuration and metric."""
+    comparisons = {}
     for metric in table.metrics:
         first = table.samples.get((baseline, metric.name))
         for name in table.configurations:
             second = table.samples.get((name, metric.name))
             if name != baseline and first is not None and second is not None:
-                found[name, metric.name] = compare(first, second, metric, alpha)
-    return found
+                comparisons[name, metric.name] = compare(first, second, metric, alpha)
+    return comparisons
 
 
 def compare(first: Sample, second: Sample, metric: Metric, alpha: float) -> Comparison:
-    """``second`` against ``first`` (the baseline), with an interval of error rate ``alpha``."""
+    """Compare ``second`` with ``first`` (the baseline), with an interval of error rate ``alpha``."""
     if isinstance(first, Values) and isinstance(second, Values):
         return _compare_values(first, second, metric, alpha)
-    one, other = summary_of(first), summary_of(second)
-    positive = one.mean > 0 and other.mean > 0
+    baseline, changed = summarise_sample(first), summarise_sample(second)
+    positive = baseline.mean > 0 and changed.mean > 0
     scale: Scale = "ratio" if metric.scale == "ratio" and positive else "difference"
-    contrast = (of_log_means if scale == "ratio" else of_means)(
-        one.mean, one.sem, one.n, other.mean, other.sem, other.n
+    contrast = (log_mean_contrast if scale == "ratio" else mean_contrast)(
+        baseline.mean, baseline.sem, baseline.n, changed.mean, changed.sem, changed.n
     )
-    spreads = tuple(_deviation(each, relative=scale == "ratio") for each in (one, other))
-    effect = _effect(contrast, scale, metric, alpha, (one.mean, other.mean))
-    return Comparison(effect, contrast, "summaries", (one.n, other.n), spreads)
+    spreads = tuple(_deviation(each, relative=scale == "ratio") for each in (baseline, changed))
+    effect = _effect(contrast, scale, metric, alpha, (baseline.mean, changed.mean))
+    return Comparison(effect, contrast, "summaries", (baseline.n, changed.n), spreads)
 
 
 def _deviation(sample: Summarised, *, relative: bool) -> float:
@@ -174,46 +170,46 @@ def _deviation(sample: Summarised, *, relative: bool) -> float:
     return deviation / sample.mean if relative else deviation
 
 
-def summary_of(sample: Sample) -> Summarised:
-    """Any sample as a summary of its units; its standard error is NaN below two of them."""
+def summarise_sample(sample: Sample) -> Summarised:
+    """Summarise the units of a sample; the standard error is NaN below two of them."""
     if isinstance(sample, Summarised):
         return sample
-    mean, sem, n = moments(_unit_means(np.array(sample.values), sample.units))
+    mean, sem, n = moments(_average_units(np.array(sample.values), sample.units))
     return Summarised(n, mean, sem)
 
 
 def _compare_values(first: Values, second: Values, metric: Metric, alpha: float) -> Comparison:
-    one, other = np.array(first.values), np.array(second.values)
-    means = (float(np.mean(one)), float(np.mean(other)))
+    baseline, changed = np.array(first.values), np.array(second.values)
+    averages = (float(np.mean(baseline)), float(np.mean(changed)))
     basis: Basis = "samples"
     left_out = 0
     if first.blocks and second.blocks:
         common = _common(first, second)
         if len(common[0]):
-            (one, other), basis = common, "blocks"
+            (baseline, changed), basis = common, "blocks"
             left_out = _without_partner(first, second) + _without_partner(second, first)
-            means = (float(np.mean(one)), float(np.mean(other)))
-    positive = bool(np.all(one > 0) and np.all(other > 0))
+            averages = (float(np.mean(baseline)), float(np.mean(changed)))
+    positive = bool(np.all(baseline > 0) and np.all(changed > 0))
     scale: Scale = "ratio" if metric.scale == "ratio" and positive else "difference"
-    left, right = (np.log(one), np.log(other)) if scale == "ratio" else (one, other)
+    left, right = (np.log(baseline), np.log(changed)) if scale == "ratio" else (baseline, changed)
     level = "" if basis == "blocks" else first.level or second.level
     if level:
-        left, right = _unit_means(left, first.units), _unit_means(right, second.units)
+        left, right = _average_units(left, first.units), _average_units(right, second.units)
     contrast = paired(left, right) if basis == "blocks" else unpaired(left, right)
     samples = (right - left,) if basis == "blocks" else (left, right)
     spreads = tuple(float(np.std(sample, ddof=1)) if len(sample) > 1 else math.nan for sample in samples)
     typical = math.exp(float(np.mean(left))) if scale == "ratio" else float(np.mean(left))
     effect = replace(
-        _effect(contrast, scale, metric, alpha, means),
+        _effect(contrast, scale, metric, alpha, averages),
         baseline_level=typical,
-        means_ratio=math.log(means[1] / means[0]) if scale == "ratio" else None,
-        trials=(one, other),
+        mean_ratio=math.log(averages[1] / averages[0]) if scale == "ratio" else None,
+        trials=(baseline, changed),
     )
     return Comparison(effect, contrast, basis, (len(left), len(right)), spreads, left_out, level)
 
 
-def _unit_means(values: Array, units: tuple[str, ...]) -> Array:
-    """The mean of each unit of replication: values of one unit are not independent."""
+def _average_units(values: Array, units: tuple[str, ...]) -> Array:
+    """Return the mean of each unit of replication: values of one unit are not independent."""
     if not units:
         return values
     _, places = np.unique(units, return_inverse=True)
@@ -226,24 +222,25 @@ def _without_partner(sample: Values, other: Values) -> int:
 
 
 def _common(first: Values, second: Values) -> tuple[Array, Array]:
-    """The mean of each block that both have, in the order of the first's."""
-    one, other = _by_block(first), _by_block(second)
-    names = [name for name in one if name in other]
-    return np.array([one[name] for name in names]), np.array([other[name] for name in names])
+    baseline, changed = _by_block(first), _by_block(second)
+    names = [name for name in baseline if name in changed]
+    return np.array([baseline[name] for name in names]), np.array([changed[name] for name in names])
 
 
 def _by_block(sample: Values) -> dict[str, float]:
     once = dict(zip(sample.blocks, sample.values, strict=True))
     if len(once) == len(sample.blocks):
         return once
-    found: dict[str, list[float]] = {}
+    by_block: dict[str, list[float]] = {}
     for block, value in zip(sample.blocks, sample.values, strict=True):
-        found.setdefault(block, []).append(value)
-    return {block: math.fsum(values) / len(values) for block, values in found.items()}
+        by_block.setdefault(block, []).append(value)
+    return {block: math.fsum(values) / len(values) for block, values in by_block.items()}
 
 
-def _effect(contrast: FixedContrast, scale: Scale, metric: Metric, alpha: float, means: tuple[float, float]) -> Effect:
-    baseline, other = means
+def _effect(
+    contrast: FixedContrast, scale: Scale, metric: Metric, alpha: float, averages: tuple[float, float]
+) -> Effect:
+    baseline, other = averages
     step = metric.resolution or SMALLEST_RELATIVE_STEP * max(abs(baseline), abs(other))
     # Values that are all alike are known no better than a step of the figure (Sheppard's correction).
     floor = step / math.sqrt(6)
@@ -260,8 +257,8 @@ def _effect(contrast: FixedContrast, scale: Scale, metric: Metric, alpha: float,
     )
 
 
-def verdict_of(
-    found: Comparison,
+def judge_comparison(
+    comparison: Comparison,
     configuration: str,
     metric: Metric,
     *,
@@ -270,74 +267,75 @@ def verdict_of(
     smallest_effect: float,
     deciding: bool,
 ) -> Verdict:
-    """What the comparison says; ``alpha`` is its share of the family's error rate, 1 − ``confidence``."""
-    effect = found.effect
-    word = word_of(effect, metric, margin(effect, smallest_effect))
-    p_value = found.contrast.p_value
-    return of_effect(
+    """Return the verdict; ``alpha`` is its share of the family's error rate, 1 − ``confidence``."""
+    effect = comparison.effect
+    word = verdict_word(effect, metric, margin(effect, smallest_effect))
+    p_value = comparison.contrast.p_value
+    return build_verdict(
         effect,
         configuration,
         metric,
         word,
         level=confidence,
-        blocks=found.n[0] if found.basis == "blocks" else 0,
-        values=None if found.basis == "blocks" else found.n,
+        blocks=comparison.n[0] if comparison.basis == "blocks" else 0,
+        values=None if comparison.basis == "blocks" else comparison.n,
         p_value=None if math.isnan(p_value) else p_value,
         deciding=deciding,
-        reason=_reason(found, word, metric, alpha, smallest_effect),
+        reason=_reason(comparison, word, metric, alpha, smallest_effect),
     )
 
 
 def without_partner(configuration: str, metric: Metric, confidence: float, lacking: str, deciding: bool) -> Verdict:
-    """The verdict where one of the two, ``lacking``, has nothing of the metric."""
+    """Return the verdict where one of the two, ``lacking``, has no value of the metric."""
     reason = f"{lacking} has no value of it, so there is nothing to compare"
     return unmeasured(configuration, metric, confidence, reason, deciding=deciding)
 
 
-def _reason(found: Comparison, word: Word, metric: Metric, alpha: float, smallest_effect: float) -> str:
-    effect, contrast = found.effect, found.contrast
+def _reason(comparison: Comparison, word: Word, metric: Metric, alpha: float, smallest_effect: float) -> str:
+    effect, contrast = comparison.effect, comparison.contrast
     if word == "undecided" and contrast.error > 0 and contrast.p_value >= alpha:
-        said = not_evidence(
+        evidence = not_evidence(
             contrast,
-            found.spreads,
-            found.n,
+            comparison.spreads,
+            comparison.n,
             alpha,
             scale=effect.scale,
             unit=metric.unit,
             estimate=effect.estimate,
-            level=found.level,
+            level=comparison.level,
         )
         fell_back = " Compared by differences, because a value is 0 or negative." if effect.fell_back else ""
-        return said + fell_back + (f" {_left_out(found)[:1].upper()}{_left_out(found)[1:]}." if found.left_out else "")
-    too_few = f"{_one_unit(found)}, so no difference can be judged" if found.level else _TOO_FEW
-    return f"{reason_of(word, effect, metric, smallest_effect, too_few)} ({_from(found)})"
+        left_out = _left_out(comparison)
+        return evidence + fell_back + (f" {left_out[:1].upper()}{left_out[1:]}." if comparison.left_out else "")
+    too_few = f"{_single_unit(comparison.level)}, so no difference can be judged" if comparison.level else _TOO_FEW
+    return f"{verdict_reason(word, effect, metric, smallest_effect, too_few)} ({_from(comparison)})"
 
 
-def one_unit_notes(comparisons: Mapping[tuple[str, str], Comparison], deciding: Collection[str]) -> tuple[str, ...]:
-    """Which configurations have values of a single unit of replication only."""
+def single_unit_notes(comparisons: Mapping[tuple[str, str], Comparison], deciding: Collection[str]) -> tuple[str, ...]:
+    """Return a note for each configuration whose values come from a single unit of replication."""
     alone = {
-        f"Cannot judge {name}: {_one_unit(found)}."
-        for (name, metric), found in comparisons.items()
-        if metric in deciding and found.level and min(found.n) == 1
+        f"Cannot judge {name}: {_single_unit(comparison.level)}."
+        for (name, metric), comparison in comparisons.items()
+        if metric in deciding and comparison.level and min(comparison.n) == 1
     }
     return tuple(sorted(alone))
 
 
-def _one_unit(found: Comparison) -> str:
-    of = {"fork": "-f 5", "process": "several runs, each a process"}.get(found.level, f"several {found.level}s")
-    return f"only one {found.level}: what differs from {found.level} to {found.level} is unknown (measure with {of})"
+def _single_unit(level: str) -> str:
+    several = {"fork": "-f 5", "process": "several runs, each a process"}.get(level, f"several {level}s")
+    return f"only one {level}: what differs from {level} to {level} is unknown (measure with {several})"
 
 
-def _left_out(found: Comparison) -> str:
-    return f"not in it: {count_of(found.left_out, 'value')} of blocks that only one of them has"
+def _left_out(comparison: Comparison) -> str:
+    return f"not in it: {count_of(comparison.left_out, 'value')} of blocks that only one of them has"
 
 
-def _from(found: Comparison) -> str:
-    one, other = found.n
-    if found.basis == "blocks":
-        left = f"; {_left_out(found)}" if found.left_out else ""
-        return f"{count_of(one, 'block')}, compared within blocks{left}"
-    if found.level:
-        return f"means of {count_of(one, found.level)} and {count_of(other, found.level)}, not paired"
-    kind = "means" if found.basis == "summaries" else "samples"
-    return f"{kind} of {count_of(one, 'value')} and {count_of(other, 'value')}, not paired"
+def _from(comparison: Comparison) -> str:
+    count, other_count = comparison.n
+    if comparison.basis == "blocks":
+        left = f"; {_left_out(comparison)}" if comparison.left_out else ""
+        return f"{count_of(count, 'block')}, compared within blocks{left}"
+    if comparison.level:
+        return f"means of {count_of(count, comparison.level)} and {count_of(other_count, comparison.level)}, not paired"
+    kind = "means" if comparison.basis == "summaries" else "samples"
+    return f"{kind} of {count_of(count, 'value')} and {count_of(other_count, 'value')}, not paired"

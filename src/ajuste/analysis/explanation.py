@@ -1,7 +1,4 @@
-"""Why a configuration differs from the baseline, as far as the scheduler tells: two recordings put into words.
-
-Everything that is said is computed from them, what changed most first; what hardly changed is not mentioned. Pure.
-"""
+"""Why a configuration differs from the baseline: the recordings of two schedulers in words, greatest change first."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ajuste.analysis.costs import compared
+from ajuste.analysis.costs import compare_costs
 from ajuste.analysis.divergence import divergence
 from ajuste.model.decision import Divergence
 from ajuste.model.explanation import Explanation, Recorded
@@ -21,15 +18,15 @@ from ajuste.model.verdict import Verdict
 from ajuste.model.wording import amount, listed, number, percent, signed
 
 LEAST_RATIO: Final = 1.1
-"""What changed by less counts as unchanged: it is one trial of each."""
+"""Smaller changes count as none: there is one trial of each."""
 
 LEAST_COUNT: Final = 5
-"""So many more or fewer switches, wake-ups or migrations at least are worth a word."""
+"""Smaller differences in switches, wake-ups or migrations are not mentioned."""
 
 LEAST_QUANTILE: Final = 20
-"""A 95 % quantile says nothing of fewer values."""
+"""A 95 % quantile of fewer values says nothing."""
 
-MOST_SAID: Final = 5
+MOST_CHANGES: Final = 5
 
 _CAUSES: Final = {
     "by_wakeup": "wake-up preemptions",
@@ -40,7 +37,7 @@ _CAUSES: Final = {
     "exited": "exits",
 }
 _MAIN_CAUSE: Final = 0.8
-"""One cause that makes up so much of a difference is named alone, else the two greatest are."""
+"""One cause with this share of a difference is named alone, otherwise the two greatest are."""
 
 _MOSTLY: Final = 0.5
 
@@ -49,8 +46,6 @@ NOT_TIMED: Final[Mapping[str, float]] = {}
 
 @dataclass(frozen=True)
 class _Change:
-    """Something that changed: by which ratio, and how it is said."""
-
     ratio: float
     words: str
 
@@ -60,68 +55,72 @@ class _Change:
 
 
 def explanations(results: Results, recorded: Mapping[str, Recorded]) -> tuple[Explanation, ...]:
-    """Of each configuration that was recorded, in their order; the baseline was, too."""
-    baseline = next(one.name for one in results.configurations if one.baseline)
+    """Return an explanation of each configuration that was recorded, in their order; the baseline was, too."""
+    baseline = next(measured.name for measured in results.configurations if measured.baseline)
     timed_ns = {
-        one.name: 1e9 * one.metrics["elapsed"].mean for one in results.configurations if "elapsed" in one.metrics
+        measured.name: 1e9 * measured.metrics["elapsed"].mean
+        for measured in results.configurations
+        if "elapsed" in measured.metrics
     }
     return tuple(
-        explanation(recorded[one.name], recorded[baseline], timed_ns)
-        for one in results.configurations
-        if one.name in recorded and one.name != baseline
+        explanation(recorded[measured.name], recorded[baseline], timed_ns)
+        for measured in results.configurations
+        if measured.name in recorded and measured.name != baseline
     )
 
 
-def explanation(own: Recorded, baseline: Recorded, timed_ns: Mapping[str, float] = NOT_TIMED) -> Explanation:
-    """``own`` against the ``baseline``, both of one study; ``timed_ns`` is how long the workload took on average in the
-    trials of the run, by configuration.
-    """
-    costs = compared(baseline.costs, own.costs) if baseline.costs is not None and own.costs is not None else None
-    parting, unfollowed = _divergence(own, baseline)
-    own, baseline = (one.model_copy(update={"costs": None, "decisions": None}) for one in (own, baseline))
+def explanation(other: Recorded, baseline: Recorded, timed_ns: Mapping[str, float] = NOT_TIMED) -> Explanation:
+    """Explain ``other`` against the ``baseline``; ``timed_ns`` is the mean time of the run's trials by name."""
+    costs = (
+        compare_costs(baseline.costs, other.costs) if baseline.costs is not None and other.costs is not None else None
+    )
+    parting, unfollowed = _divergence(other, baseline)
+    other, baseline = (recorded.model_copy(update={"costs": None, "decisions": None}) for recorded in (other, baseline))
     uncounted = tuple(
-        f"{one.configuration}: its costs could not be counted: {one.costs_problem}"
-        for one in (baseline, own)
-        if one.costs_problem
+        f"{recorded.configuration}: its costs could not be counted: {recorded.costs_problem}"
+        for recorded in (baseline, other)
+        if recorded.costs_problem
     )
     uncounted += unfollowed
-    if own.recording is None or baseline.recording is None:
+    if other.recording is None or baseline.recording is None:
         missing = [
-            f"{one.configuration} could not be recorded: {one.problem}" for one in (baseline, own) if one.problem
+            f"{recorded.configuration} could not be recorded: {recorded.problem}"
+            for recorded in (baseline, other)
+            if recorded.problem
         ]
-        if own.problem and own.problem == baseline.problem:
-            missing = [f"neither trial could be recorded: {own.problem}"]
+        if other.problem and other.problem == baseline.problem:
+            missing = [f"neither trial could be recorded: {other.problem}"]
         return Explanation(
-            sentences=(), notes=(*missing, *uncounted), own=own, baseline=baseline, costs=costs, divergence=parting
+            sentences=(), notes=(*missing, *uncounted), own=other, baseline=baseline, costs=costs, divergence=parting
         )
-    changes = sorted(_changes(own.recording, baseline.recording), key=lambda change: -change.weight)[:MOST_SAID]
+    changes = sorted(_changes(other.recording, baseline.recording), key=lambda change: -change.weight)[:MOST_CHANGES]
     return Explanation(
-        sentences=tuple(_sentences(own, own.recording, baseline.recording, changes)),
-        notes=(*_notes(own, baseline, timed_ns), *uncounted),
-        own=own,
+        sentences=tuple(_sentences(other, other.recording, baseline.recording, changes)),
+        notes=(*_notes(other, baseline, timed_ns), *uncounted),
+        own=other,
         baseline=baseline,
         costs=costs,
         divergence=parting,
     )
 
 
-def _divergence(own: Recorded, baseline: Recorded) -> tuple[Divergence | None, tuple[str, ...]]:
-    """Where their decisions part, if both were followed; or why that is not known."""
+def _divergence(other: Recorded, baseline: Recorded) -> tuple[Divergence | None, tuple[str, ...]]:
     problems = tuple(
-        f"{one.configuration}: its decisions could not be followed: {one.decisions_problem}"
-        for one in (baseline, own)
-        if one.decisions_problem
+        f"{recorded.configuration}: its decisions could not be followed: {recorded.decisions_problem}"
+        for recorded in (baseline, other)
+        if recorded.decisions_problem
     )
-    if own.decisions is None or baseline.decisions is None:
+    if other.decisions is None or baseline.decisions is None:
         return None, problems
-    if own.seed != baseline.seed:
+    if other.seed != baseline.seed:
         return None, ("The two were followed with different seeds; follow them again with --fresh.",)
-    return divergence(baseline.decisions, own.decisions), ()
+    return divergence(baseline.decisions, other.decisions), ()
 
 
 def deciding_configuration(results: Results) -> str | None:
-    """The configuration that is worth explaining: of those that improve the first deciding metric the best, else the
-    one that differs most from the baseline; ``None`` where nothing is compared.
+    """Return the configuration that is worth explaining; ``None`` where nothing is compared.
+
+    Of those that improve the first deciding metric the best, else the one that differs most from the baseline.
     """
     deciding = [verdict for verdict in results.verdicts if verdict.deciding]
     first = [verdict for verdict in deciding if verdict.metric == deciding[0].metric and verdict.estimate is not None]
@@ -137,58 +136,59 @@ def _distance(verdict: Verdict) -> float:
     return abs(math.log(estimate)) if estimate > 0 else math.inf
 
 
-def _changes(own: Recording, baseline: Recording) -> Iterator[_Change]:
-    """All that changed enough. Where a recording is not complete, what can be counted is compared by the second."""
-    rate = _incomplete(own) or _incomplete(baseline)
-    yield from _switches(own, baseline, rate)
+def _changes(other: Recording, baseline: Recording) -> Iterator[_Change]:
+    """Yield all that changed enough. Counts of incomplete recordings are compared per second."""
+    rate = _incomplete(other) or _incomplete(baseline)
+    yield from _switches(other, baseline, rate)
     yield from _times(
-        "a run lasts {} instead of {} on average", own.workload.runs.mean_ns, baseline.workload.runs.mean_ns
+        "a run lasts {} instead of {} on average", other.workload.runs.mean_ns, baseline.workload.runs.mean_ns
     )
-    if min(own.workload.latency.count, baseline.workload.latency.count) >= LEAST_QUANTILE:
+    if min(other.workload.latency.count, baseline.workload.latency.count) >= LEAST_QUANTILE:
         yield from _times(
             "a woken task waits up to {} instead of {} (95th percentile)",
-            own.workload.latency.p95_ns,
+            other.workload.latency.p95_ns,
             baseline.workload.latency.p95_ns,
         )
-    yield from _figures("on average {} tasks compete for a CPU instead of {}", _queue(own), _queue(baseline))
-    yield from _counts("there are {} wake-ups instead of {}", own, baseline, "wakeups", rate)
-    yield from _counts("there are {} migrations to another CPU instead of {}", own, baseline, "migrations", rate)
-    yield from _shares(own, baseline)
+    yield from _figures("on average {} tasks compete for a CPU instead of {}", _queue(other), _queue(baseline))
+    yield from _counts("there are {} wake-ups instead of {}", other, baseline, "wakeups", rate)
+    yield from _counts("there are {} migrations to another CPU instead of {}", other, baseline, "migrations", rate)
+    yield from _shares(other, baseline)
 
 
-def _switches(own: Recording, baseline: Recording, rate: bool) -> Iterator[_Change]:
-    now, before = (_count(one, one.workload.switches.total, rate) for one in (own, baseline))
+def _switches(other: Recording, baseline: Recording, rate: bool) -> Iterator[_Change]:
+    now, before = (_count(recording, recording.workload.switches.total, rate) for recording in (other, baseline))
     if not _differs(now, before):
         return
     less = now < before
     unit = " per second" if rate else ""
     words = (
         f"the workload leaves the CPU {_times_as(before, now)} {'less' if less else 'more'} often "
-        f"({number(now)} instead of {number(before)} switches{unit}{_causes(own, baseline, rate)})"
+        f"({number(now)} instead of {number(before)} switches{unit}{_causes(other, baseline, rate)})"
     )
     yield _Change(_ratio(now, before), words)
 
 
-def _causes(own: Recording, baseline: Recording, rate: bool) -> str:
-    """Which causes make up the difference: those that changed in its direction."""
-    one, other = own.workload.switches.model_dump(), baseline.workload.switches.model_dump()
-    found = {name: _count(own, one[name], rate) - _count(baseline, other[name], rate) for name in _CAUSES}
-    sign = math.copysign(1.0, sum(found.values()))
-    parts = {name: change * sign for name, change in found.items() if change * sign > 0}
+def _causes(other: Recording, baseline: Recording, rate: bool) -> str:
+    counts, baseline_counts = other.workload.switches.model_dump(), baseline.workload.switches.model_dump()
+    differences = {
+        name: _count(other, counts[name], rate) - _count(baseline, baseline_counts[name], rate) for name in _CAUSES
+    }
+    sign = math.copysign(1.0, sum(differences.values()))
+    parts = {name: change * sign for name, change in differences.items() if change * sign > 0}
     whole = sum(parts.values())
     ranked = sorted(parts, key=lambda name: -parts[name])
     named = ranked[: 1 if parts[ranked[0]] >= _MAIN_CAUSE * whole else 2]
-    said = [f"{_part_of(parts[named[0]] / whole)} of the difference comes from {_CAUSES[named[0]]}"]
-    said += [f"{_part_of(parts[name] / whole)} from {_CAUSES[name]}" for name in named[1:]]
-    return ", " + listed(said)
+    texts = [f"{_percent(parts[named[0]] / whole)} of the difference comes from {_CAUSES[named[0]]}"]
+    texts += [f"{_percent(parts[name] / whole)} from {_CAUSES[name]}" for name in named[1:]]
+    return ", " + listed(texts)
 
 
-def _part_of(share: float) -> str:
+def _percent(share: float) -> str:
     return "all" if round(share, 2) == 1 else percent(round(share, 2))
 
 
-def _counts(words: str, own: Recording, baseline: Recording, name: str, rate: bool) -> Iterator[_Change]:
-    now, before = (_count(one, getattr(one.workload, name), rate) for one in (own, baseline))
+def _counts(words: str, other: Recording, baseline: Recording, name: str, rate: bool) -> Iterator[_Change]:
+    now, before = (_count(recording, getattr(recording.workload, name), rate) for recording in (other, baseline))
     if _differs(now, before):
         unit = " per second" if rate else ""
         yield _Change(_ratio(now, before), words.format(number(now), number(before)) + unit)
@@ -196,22 +196,24 @@ def _counts(words: str, own: Recording, baseline: Recording, name: str, rate: bo
 
 def _times(words: str, now_ns: float, before_ns: float) -> Iterator[_Change]:
     if now_ns > 0 and before_ns > 0 and _ratio(now_ns, before_ns) != 1:
-        yield from _kept(_Change(now_ns / before_ns, words.format(_time(now_ns), _time(before_ns))))
+        yield from _noteworthy(_Change(now_ns / before_ns, words.format(_time(now_ns), _time(before_ns))))
 
 
 def _figures(words: str, now: float, before: float) -> Iterator[_Change]:
     if now > 0 and before > 0:
-        yield from _kept(_Change(now / before, words.format(number(now), number(before))))
+        yield from _noteworthy(_Change(now / before, words.format(number(now), number(before))))
 
 
-def _shares(own: Recording, baseline: Recording) -> Iterator[_Change]:
-    now, before = (one.workload.run_ns / max(1, one.covered_ns * one.cpus) for one in (own, baseline))
+def _shares(other: Recording, baseline: Recording) -> Iterator[_Change]:
+    now, before = (
+        recording.workload.run_ns / max(1, recording.covered_ns * recording.cpus) for recording in (other, baseline)
+    )
     if now > 0 and before > 0:
         words = f"the workload gets {percent(round(now, 3))} of the CPU instead of {percent(round(before, 3))}"
-        yield from _kept(_Change(now / before, words))
+        yield from _noteworthy(_Change(now / before, words))
 
 
-def _kept(change: _Change) -> Iterator[_Change]:
+def _noteworthy(change: _Change) -> Iterator[_Change]:
     if change.weight >= math.log(LEAST_RATIO):
         yield change
 
@@ -222,12 +224,11 @@ def _differs(now: float, before: float) -> bool:
 
 
 def _ratio(now: float, before: float) -> float:
-    """Of counts that may be 0."""
     return max(now, 0.5) / max(before, 0.5)
 
 
 def _times_as(before: float, now: float) -> str:
-    """``74 times``, ``1.8 times``; of what is nearly the same a percentage; nothing where there was none."""
+    """``74 times``, ``1.8 times``; *far* where one is 0."""
     if min(now, before) == 0:
         return "far"
     ratio = max(now, before) / min(now, before)
@@ -251,14 +252,14 @@ def _incomplete(recording: Recording) -> bool:
     return recording.lost > 0
 
 
-def _sentences(own: Recorded, now: Recording, before: Recording, changes: Sequence[_Change]) -> Iterator[str]:
+def _sentences(other: Recorded, now: Recording, before: Recording, changes: Sequence[_Change]) -> Iterator[str]:
     if not changes:
         yield (
-            f"Under {own.configuration} the scheduler behaves as under the baseline: no figure of the workload "
+            f"Under {other.configuration} the scheduler behaves as under the baseline: no figure of the workload "
             f"differs by {percent(LEAST_RATIO - 1)} or more. The difference has another cause."
         )
         return
-    yield f"Under {own.configuration}, {changes[0].words}."
+    yield f"Under {other.configuration}, {changes[0].words}."
     if len(changes) > 1:
         rest = "; ".join(change.words for change in changes[1:])
         yield rest[:1].upper() + rest[1:] + "."
@@ -266,12 +267,11 @@ def _sentences(own: Recorded, now: Recording, before: Recording, changes: Sequen
 
 
 def _who(now: Recording, before: Recording) -> Iterator[str]:
-    """Whom most preemptions are by, where there are more of them."""
     is_now = now.workload.switches.preempted > before.workload.switches.preempted
     more, where = (now, "under this configuration") if is_now else (before, "under the baseline")
     counts: Counter[str] = Counter()
-    for one in more.preemptions:
-        counts[_by(one)] += one.count
+    for preemption in more.preemptions:
+        counts[_by(preemption)] += preemption.count
     whole = more.workload.switches.preempted
     if whole < LEAST_QUANTILE or not counts:
         return
@@ -283,35 +283,34 @@ def _who(now: Recording, before: Recording) -> Iterator[str]:
     yield f"{share} of the {number(whole)} preemptions {where} were by {by}."
 
 
-def _by(one: Preemption) -> str:
-    """Who made a task of the workload make way."""
-    if one.part == "background":
+def _by(preemption: Preemption) -> str:
+    if preemption.part == "background":
         return "the background load"
-    if one.part == "other":
-        return f"{one.by}, which is not part of the workload"
-    return f"another {one.by} task" if one.by == one.preempted else one.by
+    if preemption.part == "other":
+        return f"{preemption.by}, which is not part of the workload"
+    return f"another {preemption.by} task" if preemption.by == preemption.preempted else preemption.by
 
 
-def _notes(own: Recorded, baseline: Recorded, timed_ns: Mapping[str, float]) -> Iterator[str]:
+def _notes(other: Recorded, baseline: Recorded, timed_ns: Mapping[str, float]) -> Iterator[str]:
     yield (
-        f"One recorded trial of each, with the seed {own.seed}"
-        + (" for both" if own.seed == baseline.seed else f" and {baseline.seed}")
+        f"One recorded trial of each, with the seed {other.seed}"
+        + (" for both" if other.seed == baseline.seed else f" and {baseline.seed}")
         + ": single trials have no interval."
     )
     slower = [
-        f"{signed(100 * (one.wall_ns / timed_ns[one.configuration] - 1))} % ({one.configuration})"
-        for one in (baseline, own)
-        if one.wall_ns and timed_ns.get(one.configuration)
+        f"{signed(100 * (recorded.wall_ns / timed_ns[recorded.configuration] - 1))} % ({recorded.configuration})"
+        for recorded in (baseline, other)
+        if recorded.wall_ns and timed_ns.get(recorded.configuration)
     ]
     if slower:
         yield f"Time of the workload while recorded, compared with the run's trials: {listed(slower)}."
-    for one in (baseline, own):
-        recording = one.recording
+    for recorded in (baseline, other):
+        recording = recorded.recording
         if recording is not None and _incomplete(recording):
+            seen, whole = _time(recording.covered_ns), _time(recording.span_ns)
             yield (
-                f"{one.configuration}: only the first {_time(recording.covered_ns)} of {_time(recording.span_ns)} were "
-                f"recorded; the buffer had no room for {number(recording.lost)} later events. Counts are compared per "
-                "second."
+                f"{recorded.configuration}: only the first {seen} of {whole} were recorded; the buffer had no room for "
+                f"{number(recording.lost)} later events. Counts are compared per second."
             )
-    if own.kernel != baseline.kernel:
-        yield f"The kernels differ: {own.kernel}, and {baseline.kernel} for the baseline."
+    if other.kernel != baseline.kernel:
+        yield f"The kernels differ: {other.kernel}, and {baseline.kernel} for the baseline."

@@ -17,9 +17,9 @@ import numpy as np
 from scipy.special import fdtri
 
 from ajuste.analysis.pairs import Clean
-from ajuste.analysis.surface.blocks import Array, Blocks, believed, blocks_of
+from ajuste.analysis.surface.blocks import Array, Blocks, believed, tabulate_blocks
 from ajuste.analysis.surface.regions import partition
-from ajuste.analysis.surface.surfaces import Promise, margin_of, measured_points
+from ajuste.analysis.surface.surfaces import Promise, measured_points, surface_margin
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.metric import Metric
 from ajuste.model.results import History, VersionChange, VersionPoint
@@ -27,14 +27,14 @@ from ajuste.model.trial import Configuration, Factor
 
 FEWEST_VERSIONS: Final = 3
 MOST_LINES: Final = 6
-"""Flavours and combinations of other factors' levels that have histories of their own."""
+"""Flavours and combinations of other factors' levels that have their own histories."""
 
 _SPEC: Final = re.compile(r"[a-z]+:(\d+\.\d+)(?:\.\d+)?(?:/([a-z]+))?")
 _SMALLEST_ERROR: Final = 1e-9
 
 
 class _Named(NamedTuple):
-    """What a level says of its version; ``place`` is its place among all."""
+    """The version in a level; ``place`` is its rank among all."""
 
     version: str
     place: tuple[int, int]
@@ -58,10 +58,11 @@ def histories(
     deciding: Sequence[Metric],
     promise: Promise,
 ) -> tuple[History, ...]:
-    """Of each deciding metric a history for each flavour and each combination of the other factors' levels; nothing
-    where no factor is in the order of versions, and the kernel is none or its levels do not say a version.
+    """Return a history of each deciding metric per flavour and combination of the other factors' levels.
+
+    Empty unless a factor is ordered by versions or the kernel's levels name versions.
     """
-    factor = next((one for one in factors if one.has_versions), None)
+    factor = next((factor for factor in factors if factor.has_versions), None)
     if factor is None:
         return ()
     named = _named(factor)
@@ -74,28 +75,26 @@ def histories(
 
 
 def _named(factor: Factor) -> dict[str, _Named]:
-    """The levels that have a version."""
     if factor.in_order:
         return {level: _Named(level, (place, 0)) for place, level in enumerate(factor.levels)}
     kernels = {level: match for level in factor.levels if (match := _SPEC.fullmatch(level))}
-    return {level: _of_kernel(KernelVersion.parse(match[1]), match[2] or "") for level, match in kernels.items()}
-
-
-def _of_kernel(version: KernelVersion, flavour: str) -> _Named:
-    return _Named(str(version), (version.major, version.minor), flavour, version.scheduler)
+    versions = {level: (KernelVersion.parse(match[1]), match[2] or "") for level, match in kernels.items()}
+    return {
+        level: _Named(str(version), (version.major, version.minor), flavour, version.scheduler)
+        for level, (version, flavour) in versions.items()
+    }
 
 
 def _lines(factor: str, named: Mapping[str, _Named], configurations: Sequence[Configuration]) -> Iterator[_Line]:
-    """That of the baseline first."""
     groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[Configuration]] = {}
-    for one in sorted(configurations, key=lambda c: not c.baseline):
-        if (level := one.levels.get(factor, "")) in named:
-            fixed = tuple((name, other) for name, other in one.levels.items() if name != factor)
-            groups.setdefault((named[level].flavour, fixed), []).append(one)
+    for configuration in sorted(configurations, key=lambda c: not c.baseline):
+        if (level := configuration.levels.get(factor, "")) in named:
+            fixed = tuple((name, other) for name, other in configuration.levels.items() if name != factor)
+            groups.setdefault((named[level].flavour, fixed), []).append(configuration)
     varied = {pair for _, fixed in groups for pair in fixed if any(pair not in other for _, other in groups)}
-    for (flavour, fixed), own in groups.items():
-        in_order = sorted(own, key=lambda c: named[c.levels[factor]].place)
-        if len({named[c.levels[factor]].version for c in own}) >= FEWEST_VERSIONS:
+    for (flavour, fixed), group in groups.items():
+        in_order = sorted(group, key=lambda c: named[c.levels[factor]].place)
+        if len({named[c.levels[factor]].version for c in group}) >= FEWEST_VERSIONS:
             others = {name: level for name, level in fixed if (name, level) in varied}
             yield _Line(factor, flavour, others, tuple(in_order))
 
@@ -103,17 +102,17 @@ def _lines(factor: str, named: Mapping[str, _Named], configurations: Sequence[Co
 def _history(
     line: _Line, named: Mapping[str, _Named], clean: Clean, metric: Metric, promise: Promise, alpha: float
 ) -> History | None:
-    blocks = blocks_of(clean, [c.name for c in line.configurations], metric, order_matters=promise.order_matters)
+    blocks = tabulate_blocks(clean, [c.name for c in line.configurations], metric, order_matters=promise.order_matters)
     if blocks is None or len(blocks.names) < FEWEST_VERSIONS:
         return None
-    level_of = {c.name: c.levels[line.factor] for c in line.configurations}
+    level_by_name = {c.name: c.levels[line.factor] for c in line.configurations}
     baseline = next((c.name for c in line.configurations if c.baseline), blocks.names[0])
     place = blocks.names.index(baseline) if baseline in blocks.names else 0
     reference = float(np.mean(clean.values(blocks.names[place], metric.column)))
     points = tuple(
         VersionPoint(
             configuration=point.configuration,
-            level=(level := level_of[point.configuration]),
+            level=(level := level_by_name[point.configuration]),
             version=named[level].version,
             scheduler=named[level].scheduler,
             value=point.value,
@@ -122,7 +121,7 @@ def _history(
         )
         for point in measured_points(blocks, place, reference, alpha)
     )
-    starts = _stretches(blocks, alpha, margin_of(blocks, reference, promise))
+    starts = _stretches(blocks, alpha, surface_margin(blocks, reference, promise))
     return History(
         metric=metric.name,
         scale=blocks.scale,
@@ -139,8 +138,8 @@ def _history(
 
 def _changes(points: Sequence[VersionPoint], blocks: Blocks, starts: Sequence[int]) -> Iterator[VersionChange]:
     bounds = [*starts, len(points)]
-    means = [float(np.mean(blocks.levels[start:end])) for start, end in pairwise(bounds)]
-    for start, (before, after) in zip(starts[1:], pairwise(means), strict=True):
+    averages = [float(np.mean(blocks.levels[start:end])) for start, end in pairwise(bounds)]
+    for start, (before, after) in zip(starts[1:], pairwise(averages), strict=True):
         change = after - before
         yield VersionChange(
             before=points[start - 1].version,
@@ -150,7 +149,7 @@ def _changes(points: Sequence[VersionPoint], blocks: Blocks, starts: Sequence[in
 
 
 def _stretches(blocks: Blocks, alpha: float, margin: float) -> list[int] | None:
-    """Where each stretch begins; ``None`` while no noise is known."""
+    """Return the start of each stretch; ``None`` while no noise is known."""
     variances, freedoms = believed(blocks)
     freedom = float(np.sum(np.maximum(0, blocks.counts - 1)))
     if freedom < 1 or not np.all(np.isfinite(variances)) or not np.all(freedoms > 0):
@@ -161,25 +160,26 @@ def _stretches(blocks: Blocks, alpha: float, margin: float) -> list[int] | None:
 
 
 def change_points(levels: Array, weights: Array, freedom: float, alpha: float) -> list[int]:
-    """Where each stretch begins, of ``levels`` whose variances are the inverse ``weights``, known from ``freedom``
-    degrees of freedom. Noise alone makes more than one stretch with probability ``alpha`` at most.
+    """Return the start of each stretch of ``levels``, whose variances are the inverse ``weights``.
+
+    These have ``freedom`` degrees of freedom. Noise alone makes several stretches with probability ``alpha`` at most.
     """
     # Two stretches can be parted at each place: the best gains as much as the largest of so many F(1, freedom).
     penalty = fdtri(1, freedom, 1 - alpha / max(1, len(levels) - 1))
 
     def cost(start: int, end: int) -> float:
-        """The χ² about their mean."""
-        own, known = levels[start:end], weights[start:end]
-        return float(np.sum(known * (own - np.average(own, weights=known)) ** 2))
+        """χ² about the mean."""
+        stretch, known = levels[start:end], weights[start:end]
+        return float(np.sum(known * (stretch - np.average(stretch, weights=known)) ** 2))
 
     return [0, *partition(len(levels), cost, penalty)[:-1]]
 
 
 def _joined(levels: Array, starts: list[int], margin: float) -> list[int]:
-    """Neighbouring stretches as one, the most alike first, until all differ by more than ``margin``."""
+    """Join neighbouring stretches, the most alike first, until all differ by more than ``margin``."""
     while len(starts) > 1:
-        means = [float(np.mean(own)) for own in np.split(levels, starts[1:])]
-        apart = [abs(two - one) for one, two in pairwise(means)]
+        averages = [float(np.mean(stretch)) for stretch in np.split(levels, starts[1:])]
+        apart = [abs(after - before) for before, after in pairwise(averages)]
         least = int(np.argmin(apart))
         if apart[least] > margin:
             break

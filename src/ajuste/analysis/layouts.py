@@ -20,12 +20,10 @@ from ajuste.model.trial import Configuration
 from ajuste.model.wording import count_of
 
 
-def of_layouts(found: Sequence[Results], *, confidence: float, limit: float) -> Results:
-    """One result of all layouts, each of which ``found`` has; its blocks are layouts. ``limit`` is a share of the
-    baseline.
-    """
-    last = found[-1]
-    clean = _means(found)
+def of_layouts(results: Sequence[Results], *, confidence: float, limit: float) -> Results:
+    """Return one result of ``results``, one per layout, as its blocks; ``limit`` is a share of the baseline."""
+    last = results[-1]
+    clean = _average_layouts(results)
     configurations = [Configuration(name=c.name, levels=c.levels, baseline=c.baseline) for c in last.configurations]
     names = {verdict.metric for verdict in last.verdicts if verdict.deciding}
     deciding = [metric for metric in last.metrics if metric.name in names]
@@ -42,27 +40,31 @@ def of_layouts(found: Sequence[Results], *, confidence: float, limit: float) -> 
                 limited=True,
             ),
             "histories": histories(last.factors, configurations, clean, deciding, promise),
-            "blocks": len(found),
-            "stopped_because": f"measured {count_of(len(found), 'layout')}",
+            "blocks": len(results),
+            "stopped_because": f"measured {count_of(len(results), 'layout')}",
             "run": "",
-            "digest": hashlib.sha256("".join(one.digest for one in found).encode()).hexdigest(),
+            "digest": hashlib.sha256("".join(layout.digest for layout in results).encode()).hexdigest(),
         }
     )
 
 
-def _means(found: Sequence[Results]) -> Clean:
-    """Each configuration's means by layout, as if they were trials of a block."""
-    cells = [(layout, own) for layout, results in enumerate(found) for own in results.configurations if own.metrics]
+def _average_layouts(results: Sequence[Results]) -> Clean:
+    cells = [
+        (number, measured)
+        for number, layout in enumerate(results)
+        for measured in layout.configurations
+        if measured.metrics
+    ]
     count = len(cells)
     gathering = Gathering(read_written=tuple, read_not_supported=dict)
     gathering.extend(
-        block=[layout for layout, _ in cells],
+        block=[number for number, _ in cells],
         position=list(range(count)),
         attempt=[0] * count,
         seed=[0] * count,
         warm_up=[False] * count,
-        metrics=[{name: summary.mean for name, summary in own.metrics.items()} for _, own in cells],
-        configuration=[own.name for _, own in cells],
+        metrics=[{name: summary.mean for name, summary in measured.metrics.items()} for _, measured in cells],
+        configuration=[measured.name for _, measured in cells],
         status=["ok"] * count,
         reason=[""] * count,
         written=[()] * count,

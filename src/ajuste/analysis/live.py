@@ -1,4 +1,4 @@
-"""The results of an experiment on a running service: slices as units, and what they say."""
+"""The results of an experiment on a running service, with slices as units."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import fmean, median, stdev
 from typing import Any, Final
 
 from ajuste.analysis.answer import answer
-from ajuste.analysis.record import Record, record_of
+from ajuste.analysis.record import Record, sort_trials
 from ajuste.analysis.switchback.judge import SwitchbackJudgement, judge_slices
 from ajuste.design.stopping import Why
 from ajuste.model.live import (
@@ -27,7 +27,6 @@ from ajuste.model.live import (
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results, Summary
 from ajuste.model.trial import Trial
-from ajuste.model.verdict import Verdict
 from ajuste.model.wording import listed
 from ajuste.study.resolved import ResolvedStudy
 
@@ -41,39 +40,39 @@ _ORDERS: Final[dict[SwitchbackOrder, str]] = {
 
 
 def in_order(trials: Sequence[Trial]) -> list[Trial]:
-    """Slices in the order of time, those that were never begun left out."""
-    return sorted((one for one in trials if BEGIN in one.metrics), key=lambda one: one.metrics[BEGIN])
+    """Return slices in the order of time, without those that never began."""
+    return sorted((trial for trial in trials if BEGIN in trial.metrics), key=lambda trial: trial.metrics[BEGIN])
 
 
-def slices_of(trials: Sequence[Trial], metric: str, control: str = "") -> list[Slice]:
-    """What ``trials`` say of one metric, as slices in the order of time."""
+def trial_slices(trials: Sequence[Trial], metric: str, control: str = "") -> list[Slice]:
+    """Return the values of one metric in ``trials``, as slices in the order of time."""
     return [
         Slice(
             number=number,
-            block=one.slot.block,
-            configuration=one.slot.configuration,
-            begin_s=one.metrics[BEGIN],
-            end_s=one.metrics.get(END, one.metrics[BEGIN]),
-            value=one.metrics.get(metric),
-            control=one.metrics.get(control) if control else None,
-            flags=_flags(one),
+            block=trial.slot.block,
+            configuration=trial.slot.configuration,
+            begin_s=trial.metrics[BEGIN],
+            end_s=trial.metrics.get(END, trial.metrics[BEGIN]),
+            value=trial.metrics.get(metric),
+            control=trial.metrics.get(control) if control else None,
+            flags=_flags(trial),
         )
-        for number, one in enumerate(in_order(trials))
+        for number, trial in enumerate(in_order(trials))
     ]
 
 
-def _flags(one: Trial) -> tuple[str, ...]:
-    return () if one.status == "ok" else (one.reason,)
+def _flags(trial: Trial) -> tuple[str, ...]:
+    return () if trial.status == "ok" else (trial.reason,)
 
 
 def judge_live(resolved: ResolvedStudy, trials: Sequence[Trial]) -> tuple[SwitchbackJudgement, ...]:
-    """What can be said now of each deciding metric; may be looked at after every slice."""
+    """Judge each deciding metric; may be looked at after every slice."""
     live = resolved.live_design
     control = live.control.metric.name if live.control else ""
     names, analysis = resolved.names, resolved.study.analysis
     return tuple(
         judge_slices(
-            slices_of(trials, metric.name, control),
+            trial_slices(trials, metric.name, control),
             metric,
             baseline=resolved.baseline,
             configurations=names,
@@ -85,24 +84,30 @@ def judge_live(resolved: ResolvedStudy, trials: Sequence[Trial]) -> tuple[Switch
     )
 
 
-def breaches_of(trials: Sequence[Trial]) -> dict[str, str]:
-    """The configurations that broke a guard, and how."""
-    return {one.slot.configuration: one.reason for one in trials if one.metrics.get(BREACH)}
+def breaches_by_name(trials: Sequence[Trial]) -> dict[str, str]:
+    """Return the configurations that broke a guard, and how."""
+    return {trial.slot.configuration: trial.reason for trial in trials if trial.metrics.get(BREACH)}
 
 
 def live_answer(resolved: ResolvedStudy, judged: Sequence[SwitchbackJudgement], trials: Sequence[Trial]) -> str:
-    """What is known, in a sentence or two; what broke a guard first."""
-    broken = breaches_of(trials)
+    """Answer in a sentence or two; what broke a guard first."""
+    broken = breaches_by_name(trials)
     unchanged = broken.pop(resolved.baseline, None)
-    said = [f"{name} broke {_first(why)}: it was restored at once and not tried again." for name, why in broken.items()]
+    sentences = [
+        f"{name} broke {_first(why)}: it was restored at once and not tried again." for name, why in broken.items()
+    ]
     if broken and unchanged:
-        said.append(f"The baseline broke {_first(unchanged)} too: look at the guard and at the service.")
-    verdicts = tuple(verdict for one in judged for verdict in one.verdicts if verdict.configuration not in broken)
+        sentences.append(f"The baseline broke {_first(unchanged)} too: look at the guard and at the service.")
+    verdicts = tuple(
+        verdict for judgement in judged for verdict in judgement.verdicts if verdict.configuration not in broken
+    )
     if verdicts:
-        summaries = summaries_of(resolved, trials)
-        own = [metric for metric in resolved.deciding if any(v.metric == metric.name for v in verdicts)]
-        said.append(answer(own, verdicts, summaries, {}, smallest_effect=resolved.study.analysis.smallest_effect))
-    return " ".join(said)
+        summaries = summarise_slices(resolved, trials)
+        metrics = [metric for metric in resolved.deciding if any(v.metric == metric.name for v in verdicts)]
+        sentences.append(
+            answer(metrics, verdicts, summaries, {}, smallest_effect=resolved.study.analysis.smallest_effect)
+        )
+    return " ".join(sentences)
 
 
 def _first(why: str) -> str:
@@ -111,23 +116,25 @@ def _first(why: str) -> str:
     return f"the guard {name} ({rest})" if rest else f"the guard {text}"
 
 
-def summaries_of(resolved: ResolvedStudy, trials: Sequence[Trial]) -> tuple[Measured, ...]:
-    """Each configuration over the slices that count."""
-    metrics = [one.metric for one in resolved.live_design.all_metrics]
-    found = []
-    for one in resolved.configurations:
-        own = [t for t in trials if t.slot.configuration == one.configuration.name and not _flags(t)]
-        values = {metric.name: [t.metrics[metric.name] for t in own if metric.name in t.metrics] for metric in metrics}
-        found.append(
+def summarise_slices(resolved: ResolvedStudy, trials: Sequence[Trial]) -> tuple[Measured, ...]:
+    """Summarise each configuration over the slices that count."""
+    metrics = [row.metric for row in resolved.live_design.all_metrics]
+    summaries = []
+    for configuration in (c.configuration for c in resolved.configurations):
+        counting = [t for t in trials if t.slot.configuration == configuration.name and not _flags(t)]
+        values = {
+            metric.name: [t.metrics[metric.name] for t in counting if metric.name in t.metrics] for metric in metrics
+        }
+        summaries.append(
             Measured(
-                name=one.configuration.name,
-                levels=one.configuration.levels,
-                baseline=one.configuration.baseline,
-                read_back={event.tunable: event.after for event in own[0].written} if own else {},
-                metrics={name: _summary(given) for name, given in values.items() if given},
+                name=configuration.name,
+                levels=configuration.levels,
+                baseline=configuration.baseline,
+                read_back={event.tunable: event.after for event in counting[0].written} if counting else {},
+                metrics={name: _summary(numbers) for name, numbers in values.items() if numbers},
             )
         )
-    return tuple(found)
+    return tuple(summaries)
 
 
 def _summary(values: Sequence[float]) -> Summary:
@@ -157,17 +164,17 @@ def assemble_live(
     ajuste: str = "",
     **_: object,
 ) -> Results:
-    """The results of the slices that ``trials`` are."""
+    """Return the results of the slices that ``trials`` are."""
     study, live = resolved.study, resolved.live_design
-    record = record_of(trials) if isinstance(trials, Sequence) else trials
+    record = sort_trials(trials) if isinstance(trials, Sequence) else trials
     slices = record.whole(range(len(record.measurements)))
     judged = judge_live(resolved, slices)
-    verdicts = tuple(verdict for one in judged for verdict in one.verdicts)
-    seen = {name for one in slices for name in one.metrics}
-    described = [one.metric for one in live.all_metrics if one.metric not in resolved.deciding]
-    kept = dict((environment or {}).get("live", {}))
-    washout_s = float(kept.get("washout_s", live.first_washout_s))
-    shown = _record(live, slices, judged, washout_s)
+    verdicts = tuple(verdict for judgement in judged for verdict in judgement.verdicts)
+    seen = {name for trial in slices for name in trial.metrics}
+    described = [row.metric for row in live.all_metrics if row.metric not in resolved.deciding]
+    live_facts = dict((environment or {}).get("live", {}))
+    washout_s = float(live_facts.get("washout_s", live.first_washout_s))
+    live_record = _record(live, slices, judged, washout_s)
     facts = {name: value for name, value in (environment or {}).items() if name != "live"}
     return Results(
         study=study.name,
@@ -182,35 +189,29 @@ def assemble_live(
         stopped_because=stopped_because,
         level=study.analysis.confidence,
         smallest_effect=study.analysis.smallest_effect,
-        correction=_correction(verdicts),
+        correction=f"Bonferroni: {len(verdicts)} comparisons" if len(verdicts) > 1 else "",
         design=_design(live, washout_s),
         blocks=_counted_blocks(resolved, slices),
         verdicts=verdicts,
-        configurations=summaries_of(resolved, slices),
+        configurations=summarise_slices(resolved, slices),
         factors=resolved.factors,
         metrics=(*resolved.deciding, *(metric for metric in described if metric.name in seen)),
-        trials=tuple(_point(one, live) for one in slices),
-        diagnostics=next((one.diagnostics for one in judged if one.diagnostics), None),
+        trials=tuple(_point(trial, live) for trial in slices),
+        diagnostics=next((judgement.diagnostics for judgement in judged if judgement.diagnostics), None),
         explained=resolved.explained,
         environment=facts,
         reproduce=tuple(reproduce),
-        live=shown,
+        live=live_record,
         notes=(
-            *_predicted(kept, slices, stopped),
+            *_predicted(live_facts, slices, stopped),
             *resolved.notes,
-            *shown.findings,
-            *kept.get("notes", ()),
+            *live_record.findings,
+            *live_facts.get("notes", ()),
             *notes,
         ),
         created=created,
         ajuste=ajuste,
     )
-
-
-def _correction(verdicts: Sequence[Verdict]) -> str:
-    if len(verdicts) < 2:
-        return ""
-    return f"Bonferroni: {len(verdicts)} comparisons"
 
 
 def _design(live: LiveDesign, washout_s: float) -> str:
@@ -221,29 +222,28 @@ def _design(live: LiveDesign, washout_s: float) -> str:
 
 def _counted_blocks(resolved: ResolvedStudy, slices: Sequence[Trial]) -> int:
     there: dict[int, set[str]] = {}
-    for one in slices:
-        if not _flags(one):
-            there.setdefault(one.slot.block, set()).add(one.slot.configuration)
+    for trial in slices:
+        if not _flags(trial):
+            there.setdefault(trial.slot.block, set()).add(trial.slot.configuration)
     return sum(resolved.baseline in names and len(names) > 1 for names in there.values())
 
 
-def _point(one: Trial, live: LiveDesign) -> Point:
+def _point(trial: Trial, live: LiveDesign) -> Point:
     names = {metric.metric.name for metric in live.all_metrics}
     return Point(
-        configuration=one.slot.configuration,
-        block=one.slot.block,
-        position=one.slot.position,
-        seed=one.slot.seed,
-        status=one.status,
-        reason=one.reason,
-        warm_up=one.slot.warm_up,
-        attempt=one.attempt,
-        metrics={name: value for name, value in one.metrics.items() if name in names},
+        configuration=trial.slot.configuration,
+        block=trial.slot.block,
+        position=trial.slot.position,
+        seed=trial.slot.seed,
+        status=trial.status,
+        reason=trial.reason,
+        warm_up=trial.slot.warm_up,
+        attempt=trial.attempt,
+        metrics={name: value for name, value in trial.metrics.items() if name in names},
     )
 
 
 def _predicted(kept: Mapping[str, Any], slices: Sequence[Trial], stopped: Why) -> list[str]:
-    """What was predicted first, beside what it took."""
     match kept.get("predicted"):
         case {"slices": int(predicted), "after": int(after)}:
             when = f"after {after} slices" if after else "before the start"
@@ -259,42 +259,42 @@ def _record(
     washout_s: float,
 ) -> LiveRecord:
     ordered = in_order(trials)
-    findings = [f"{_titled(one, judged)}{sentence}" for one in judged for sentence in one.findings]
-    adjusted = [one.metric.name for one in judged if one.adjusted]
+    findings = [
+        f"{judgement.metric.title}: {sentence}" if len(judged) > 1 else sentence
+        for judgement in judged
+        for sentence in judgement.findings
+    ]
+    adjusted = [judgement.metric.name for judgement in judged if judgement.adjusted]
     if adjusted and live.control:
         findings.append(f"Effects on {listed(adjusted)} are at equal load, by {live.control.metric.name}.")
     return LiveRecord(
         slices=tuple(
             LiveSlice(
                 number=number,
-                block=one.slot.block,
-                configuration=one.slot.configuration,
-                begin_s=one.metrics[BEGIN],
-                end_s=max(one.metrics.get(END, 0.0), one.metrics[BEGIN]),
-                flag=", ".join(_flags(one)),
+                block=trial.slot.block,
+                configuration=trial.slot.configuration,
+                begin_s=trial.metrics[BEGIN],
+                end_s=max(trial.metrics.get(END, 0.0), trial.metrics[BEGIN]),
+                flag=", ".join(_flags(trial)),
             )
-            for number, one in enumerate(ordered)
+            for number, trial in enumerate(ordered)
         ),
-        lines=tuple(_line(one.metric, ordered) for one in live.all_metrics),
+        lines=tuple(_line(row.metric, ordered) for row in live.all_metrics),
         slice_s=live.slice_s,
         washout_s=washout_s,
         guards=tuple(guard.text for guard in live.guards),
-        breaches=breaches_of(trials),
+        breaches=breaches_by_name(trials),
         findings=tuple(findings),
     )
 
 
-def _titled(one: SwitchbackJudgement, judged: Sequence[SwitchbackJudgement]) -> str:
-    return f"{one.metric.title}: " if len(judged) > 1 else ""
-
-
 def _line(metric: Metric, ordered: Sequence[Trial]) -> LiveLine:
-    """The metric over time, averaged where there is too much of it, with a gap after each slice."""
-    own = [readings_of(one, metric.name) for one in ordered]
-    step = max(1, math.ceil(sum(map(len, own)) / MOST_POINTS))
+    """Return the metric over time, averaged where there are too many readings, with a gap after each slice."""
+    by_slice = [kept_readings(trial, metric.name) for trial in ordered]
+    step = max(1, math.ceil(sum(map(len, by_slice)) / MOST_POINTS))
     at_s: list[float] = []
     values: list[float | None] = []
-    for readings in own:
+    for readings in by_slice:
         for begin in range(0, len(readings), step):
             some = [(at, value) for at, value in readings[begin : begin + step] if value is not None]
             if some:
@@ -306,10 +306,10 @@ def _line(metric: Metric, ordered: Sequence[Trial]) -> LiveLine:
     return LiveLine(metric=metric.name, at_s=tuple(at_s), values=tuple(values))
 
 
-def readings_of(one: Trial, metric: str) -> list[tuple[float, float | None]]:
-    """What was kept of a slice's readings; nothing of what was kept otherwise."""
+def kept_readings(trial: Trial, metric: str) -> list[tuple[float, float | None]]:
+    """Return the kept readings of a slice; none if they were kept otherwise."""
     try:
-        found = json.loads(one.console)["readings"].get(metric, [])
-        return [(float(at), None if value is None else float(value)) for at, value in found]
+        readings = json.loads(trial.console)["readings"].get(metric, [])
+        return [(float(at), None if value is None else float(value)) for at, value in readings]
     except (ValueError, KeyError, TypeError, AttributeError):
         return []

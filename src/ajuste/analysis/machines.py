@@ -19,7 +19,7 @@ from scipy.special import chdtrc
 
 from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, Pairs, pairs
-from ajuste.analysis.verdict import family, word_of
+from ajuste.analysis.verdict import family, verdict_word
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.trial import Configuration
 from ajuste.model.verdict import AcrossMachines, Agreement, Finding, MachineEffect, Verdict, Word
@@ -28,26 +28,24 @@ from ajuste.model.wording import change, listed
 Machines = Mapping[int, str]
 """The machine of every block; empty where there is only one."""
 
-Found = TypeVar("Found", bound=Finding)
+FindingT = TypeVar("FindingT", bound=Finding)
 
 
 @dataclass(frozen=True)
 class _Part:
-    """What one machine says: its pairs, and their effect."""
-
     machine: str
     pairs: Pairs
     effect: Effect
 
 
 def on_machine(clean: Clean, machines: Machines, name: str) -> Clean:
-    """The clean trials of the blocks that one machine has measured."""
-    own = np.array([machines.get(int(block)) == name for block in clean.blocks], np.bool_)
-    return Clean(clean.measured, clean.blocks[own], clean.rows[:, own])
+    """Return the clean trials of the blocks that one machine has measured."""
+    on_it = np.array([machines.get(int(block)) == name for block in clean.blocks], np.bool_)
+    return Clean(clean.measured, clean.blocks[on_it], clean.rows[:, on_it])
 
 
-def names_of(machines: Machines) -> tuple[str, ...]:
-    """All machines, by name."""
+def machine_names(machines: Machines) -> tuple[str, ...]:
+    """Return all machines, by name."""
     return tuple(sorted(set(machines.values())))
 
 
@@ -61,33 +59,33 @@ def across_machines(
     confidence: float,
     smallest_effect: float,
 ) -> tuple[AcrossMachines, ...]:
-    """Every comparison with the baseline, metric by metric; none where fewer than two machines have measured.
+    """Return every comparison with the baseline, metric by metric; none with fewer than two machines.
 
     The intervals of all machines hold together with those of the whole family, at all numbers of blocks.
     """
-    names = names_of(machines)
+    names = machine_names(machines)
     if len(names) < 2:
         return ()
     baseline = next(c for c in configurations if c.baseline)
     alpha = family(configurations, deciding, confidence).alpha
     parts = {name: on_machine(clean, machines, name) for name in names}
-    found = []
+    compared = []
     for metric in (*deciding, *described):
         for other in (c for c in configurations if not c.baseline):
             all_of_it = effect(pairs(clean, baseline.name, other.name, metric.column), metric, alpha)
-            own = _parts(parts, (baseline.name, other.name), metric, alpha / len(names))
-            if all_of_it is not None and own:
-                found.append(_across(other.name, metric, all_of_it, own, alpha, smallest_effect))
-    return tuple(found)
+            machine_parts = _parts(parts, (baseline.name, other.name), metric, alpha / len(names))
+            if all_of_it is not None and machine_parts:
+                compared.append(_across(other.name, metric, all_of_it, machine_parts, alpha, smallest_effect))
+    return tuple(compared)
 
 
 def _parts(by_machine: Mapping[str, Clean], both: tuple[str, str], metric: Metric, alpha: float) -> list[_Part]:
-    found = []
+    machine_parts = []
     for name, clean in by_machine.items():
-        own = pairs(clean, *both, metric.column)
-        if (its_effect := effect(own, metric, alpha)) is not None:
-            found.append(_Part(name, own, its_effect))
-    return found
+        matched = pairs(clean, *both, metric.column)
+        if (its_effect := effect(matched, metric, alpha)) is not None:
+            machine_parts.append(_Part(name, matched, its_effect))
+    return machine_parts
 
 
 def _across(
@@ -97,7 +95,7 @@ def _across(
         MachineEffect(
             machine=part.machine,
             blocks=part.effect.interval.n,
-            verdict=word_of(part.effect, metric, margin(part.effect, smallest_effect)),
+            verdict=verdict_word(part.effect, metric, margin(part.effect, smallest_effect)),
             estimate=part.effect.estimate,
             low=part.effect.low,
             high=part.effect.high,
@@ -118,28 +116,28 @@ def _across(
     )
 
 
-def _values(own: Pairs, whole: Effect) -> NDArray[np.float64]:
+def _values(matched: Pairs, whole: Effect) -> NDArray[np.float64]:
     if whole.scale == "ratio":
-        return np.log(own.other) - np.log(own.baseline)
-    return own.other - own.baseline
+        return np.log(matched.other) - np.log(matched.baseline)
+    return matched.other - matched.baseline
 
 
 def _p_value(samples: Sequence[NDArray[np.float64]]) -> float | None:
-    """Of equal means; ``None`` where a sample does not tell its own spread."""
+    """Return the p-value of equal means; ``None`` where a sample does not show its spread."""
     if len(samples) < 2 or any(len(sample) < 2 or np.ptp(sample) == 0 for sample in samples):
         return None
     # Alexander and Govern (1994), "A new and simpler approximation for ANOVA under variance heterogeneity", Journal of
     # Educational Statistics 19: each mean's t against the weighted one, made normal (Hill 1970, algorithm 395).
-    means = np.array([np.mean(sample) for sample in samples])
+    averages = np.array([np.mean(sample) for sample in samples])
     freedom = np.array([len(sample) - 1.0 for sample in samples])
     errors = np.array([np.std(sample, ddof=1) / math.sqrt(len(sample)) for sample in samples])
-    t = (means - np.average(means, weights=errors**-2.0)) / errors
+    t = (averages - np.average(averages, weights=errors**-2.0)) / errors
     a = freedom - 0.5
     b = 48 * a**2
     c = np.sqrt(a * np.log1p(t**2 / freedom))
     z = c + (c**3 + 3 * c) / b - (4 * c**7 + 33 * c**5 + 240 * c**3 + 855 * c) / (b * (10 * b + 8 * c**4 + 1000))
-    found = chdtrc(len(samples) - 1, float(np.sum(z**2)))
-    return None if math.isnan(found) else found
+    p_value = chdtrc(len(samples) - 1, float(np.sum(z**2)))
+    return None if math.isnan(p_value) else p_value
 
 
 def _agreement(
@@ -149,36 +147,36 @@ def _agreement(
     alpha: float,
     smallest_effect: float,
 ) -> Agreement:
-    if _contradict([(one.verdict, one.estimate) for one in effects], parts[0].effect.scale):
+    if _contradict([(effect.verdict, effect.estimate) for effect in effects], parts[0].effect.scale):
         return "depends"
     if p_value is None:
-        return "alike" if len(parts) > 1 and all(one.verdict != "undecided" for one in effects) else "unknown"
+        return "alike" if len(parts) > 1 and all(effect.verdict != "undecided" for effect in effects) else "unknown"
     if p_value >= alpha:
         return "alike"
-    if all(one.verdict != "undecided" for one in effects):
+    if all(effect.verdict != "undecided" for effect in effects):
         return "differ"
     sides = {_side(part.effect, margin(part.effect, smallest_effect)) for part in parts}
     return "differ" if len(sides) == 1 else "depends"
 
 
-def _contradict(said: Sequence[tuple[Word, float | None]], scale: Scale) -> bool:
-    """Whether some of these words, each with its estimate, are certain and yet not the same. Of a metric that has no
-    better direction it matters in which one it differs.
-    """
+def _contradict(verdicts: Sequence[tuple[Word, float | None]], scale: Scale) -> bool:
+    """Return whether some certain verdicts differ, or go with opposite changes of a metric without direction."""
     none = 1.0 if scale == "ratio" else 0.0
-    certain = [(word, word == "differs" and (at or 0.0) > none) for word, at in said if word != "undecided"]
+    certain = [(word, word == "differs" and (at or 0.0) > none) for word, at in verdicts if word != "undecided"]
     return len(set(certain)) > 1
 
 
-def _side(found: Effect, zone: float) -> int:
-    """Where the estimate lies: below, within or above what is equivalent."""
-    mean = found.interval.mean
+def _side(effect: Effect, zone: float) -> int:
+    mean = effect.interval.mean
     return 0 if abs(mean) < zone else 1 if mean > 0 else -1
 
 
 def _says(agreement: Agreement, effects: Sequence[MachineEffect], whole: Effect, metric: Metric) -> str:
     each = listed(
-        [f"{change(one.estimate, whole.scale, metric.unit)} on {one.machine} ({one.verdict})" for one in effects]
+        [
+            f"{change(effect.estimate, whole.scale, metric.unit)} on {effect.machine} ({effect.verdict})"
+            for effect in effects
+        ]
     )
     if agreement == "depends":
         return f"it depends on the machine: {each}"
@@ -190,45 +188,40 @@ def _says(agreement: Agreement, effects: Sequence[MachineEffect], whole: Effect,
 
 
 def right_for_all(verdicts: Sequence[Verdict], across: Sequence[AcrossMachines]) -> tuple[Verdict, ...]:
-    """``verdicts``, of which none says what is not so on one of the machines.
-
-    Where what two machines say for certain differs, more blocks would not decide it.
-    """
-    by_subject = {(one.configuration, one.metric): one for one in across}
+    """Return ``verdicts`` that hold on each machine; more blocks do not decide where machines certainly differ."""
+    by_subject = {(row.configuration, row.metric): row for row in across}
     return tuple(_right(verdict, by_subject.get((verdict.configuration, verdict.metric))) for verdict in verdicts)
 
 
-def _right(verdict: Verdict, found: AcrossMachines | None) -> Verdict:
-    if found is None or found.agreement not in ("differ", "depends"):
+def _right(verdict: Verdict, across: AcrossMachines | None) -> Verdict:
+    if across is None or across.agreement not in ("differ", "depends"):
         return verdict
-    if found.agreement == "differ":
-        return verdict.model_copy(update={"reason": f"{verdict.reason}; {found.says}"})
-    certain = _contradict([(one.verdict, one.estimate) for one in found.machines], found.scale)
-    update = {"verdict": "undecided", "reason": found.says, "depends_on_machine": certain}
+    if across.agreement == "differ":
+        return verdict.model_copy(update={"reason": f"{verdict.reason}; {across.says}"})
+    certain = _contradict([(effect.verdict, effect.estimate) for effect in across.machines], across.scale)
+    update = {"verdict": "undecided", "reason": across.says, "depends_on_machine": certain}
     return verdict.model_copy(update={**update, "more_blocks": None if certain else verdict.more_blocks})
 
 
 def undisputed(
-    found: Sequence[Found], clean: Clean, machines: Machines, judge: Callable[[Clean], Sequence[Found]]
-) -> tuple[Found, ...]:
-    """``found`` without what ``judge`` says for certain to be otherwise of one machine's blocks alone: for effects of
-    factors and of lines.
-    """
-    if len(names_of(machines)) < 2 or not found:
-        return tuple(found)
-    said: dict[tuple[str, str], dict[str, Found]] = {}
-    for name in names_of(machines):
-        for one in judge(on_machine(clean, machines, name)):
-            if one.verdict != "undecided":
-                said.setdefault((one.subject, one.metric), {})[name] = one
-    return tuple(_undisputed(one, said.get((one.subject, one.metric), {})) for one in found)
+    findings: Sequence[FindingT], clean: Clean, machines: Machines, judge: Callable[[Clean], Sequence[FindingT]]
+) -> tuple[FindingT, ...]:
+    """Return ``findings`` without those that ``judge`` certainly contradicts for the blocks of one machine."""
+    if len(machine_names(machines)) < 2 or not findings:
+        return tuple(findings)
+    certain: dict[tuple[str, str], dict[str, FindingT]] = {}
+    for name in machine_names(machines):
+        for finding in judge(on_machine(clean, machines, name)):
+            if finding.verdict != "undecided":
+                certain.setdefault((finding.subject, finding.metric), {})[name] = finding
+    return tuple(_undisputed(finding, certain.get((finding.subject, finding.metric), {})) for finding in findings)
 
 
-def _undisputed(finding: Found, said: Mapping[str, Found]) -> Found:
-    words = [(one.verdict, one.estimate) for one in said.values()]
+def _undisputed(finding: FindingT, by_machine: Mapping[str, FindingT]) -> FindingT:
+    words = [(other.verdict, other.estimate) for other in by_machine.values()]
     if not _contradict([*words, (finding.verdict, finding.estimate)], finding.scale):
         return finding
-    each = listed([f"{one.effect} on {name} ({one.verdict})" for name, one in said.items()])
+    each = listed([f"{other.effect} on {name} ({other.verdict})" for name, other in by_machine.items()])
     update: dict[str, object] = {
         "verdict": "undecided",
         "reason": f"it depends on the machine: {each}",

@@ -29,8 +29,8 @@ class Clean:
     """The clean trial of every block and configuration that has one: the first attempt that is *ok*, no warm-up.
 
     ``blocks`` are the numbers of the blocks that have any, in order. ``rows`` has for each configuration (in the order
-    of ``measured.configuration.values``) and block the row of its trial in ``measured``, -1 where there is none.
-    With ``of_rounds`` the blocks are rounds of boots.
+    of ``measured.configuration.values``) and block the row of its trial in ``measured``, -1 where there is none. With
+    ``of_rounds`` the blocks are rounds of boots.
     """
 
     measured: Measurements
@@ -42,26 +42,26 @@ class Clean:
         return int(np.count_nonzero(self.rows >= 0))
 
     def places(self, configuration: str) -> NDArray[np.int64]:
-        """The row of ``configuration`` in each block, -1 where there is none."""
+        """Return the row of ``configuration`` in each block, -1 where there is none."""
         code = self.measured.configuration.code(configuration)
         return self.rows[code] if code >= 0 else np.full(len(self.blocks), -1)
 
     def of(self, configuration: str) -> NDArray[np.int64]:
-        """The rows of the clean trials of ``configuration``, in block order."""
+        """Return the rows of the clean trials of ``configuration``, in block order."""
         places = self.places(configuration)
         return places[places >= 0]
 
     def values(self, configuration: str, metric: str) -> NDArray[np.float64]:
-        """The values of ``metric`` under ``configuration``, in block order, without those trials that lack it."""
+        """Return the values of ``metric`` under ``configuration``, in block order, without trials that lack it."""
         column = self.measured.metrics.get(metric)
         if column is None:
             return np.array([], np.float64)
-        found = column[self.of(configuration)]
-        return found[~np.isnan(found)]
+        measured = column[self.of(configuration)]
+        return measured[~np.isnan(measured)]
 
 
 Trials: TypeAlias = Iterable[Trial] | Measurements | Clean
-"""Trials as they come, or as they were made ready for a second look."""
+"""Trials as they come, or prepared for a second look."""
 
 
 @dataclass(frozen=True)
@@ -79,29 +79,27 @@ class Pairs:
         return len(self.baseline)
 
     @property
-    def one_order(self) -> bool:
-        """Whether the same of the two ran first in every block, so that a drift would look like an effect."""
+    def same_order(self) -> bool:
+        """Return whether the same of the two ran first in every block, so that a drift would look like an effect."""
         return self.baseline_first is not None and bool(np.all(self.baseline_first == self.baseline_first[:1]))
 
 
 def clean_trials(trials: Trials) -> Clean:
-    """The clean ones of ``trials``."""
+    """Return the clean ones of ``trials``."""
     if isinstance(trials, Clean):
         return trials
     measured = trials if isinstance(trials, Measurements) else measurements(trials)
     clean = np.flatnonzero(measured.has_status("ok") & ~measured.warm_up)
     blocks, places = np.unique(measured.block[clean], return_inverse=True)
     rows = np.full((len(measured.configuration.values), len(blocks)), -1, np.int64)
-    # Of several for one cell the last stays: that is to be the first attempt.
+    # The last assignment to a cell stays: sorted backwards, that is the first attempt.
     backwards = np.lexsort((-clean, -measured.attempt[clean]))
     rows[measured.configuration.codes[clean[backwards]], places[backwards]] = clean[backwards]
     return Clean(measured, blocks, rows)
 
 
 def counted_blocks(trials: Trials, configurations: Collection[str], baseline: str) -> int:
-    """How many blocks count: those that have a clean pair, of the baseline and any other of ``configurations``; with
-    one configuration only, a clean trial.
-    """
+    """Return how many blocks have a clean pair with the baseline; with one configuration, a clean trial."""
     clean = clean_trials(trials)
     others = np.full(len(clean.blocks), len(configurations) == 1)
     for name in configurations:
@@ -111,54 +109,56 @@ def counted_blocks(trials: Trials, configurations: Collection[str], baseline: st
 
 
 def pairs(clean: Clean, baseline: str, other: str, metric: str, *, order_matters: bool = True) -> Pairs:
-    """The complete pairs of ``metric`` between two configurations.
+    """Return the complete pairs of ``metric`` between two configurations.
 
     ``order_matters`` where a trial can feel what ran before it: not under the virtual clock, where each starts alike.
     """
     column = clean.measured.metrics.get(metric)
     if column is None:
         return Pairs(np.array([], np.float64), np.array([], np.float64))
-    ones, others = clean.places(baseline), clean.places(other)
-    both = (ones >= 0) & (others >= 0)
-    ones, others = ones[both], others[both]
-    first, second = column[ones], column[others]
+    baseline_rows, other_rows = clean.places(baseline), clean.places(other)
+    both = (baseline_rows >= 0) & (other_rows >= 0)
+    baseline_rows, other_rows = baseline_rows[both], other_rows[both]
+    first, second = column[baseline_rows], column[other_rows]
     measured = ~(np.isnan(first) | np.isnan(second))
-    order = _baseline_first(clean.measured, ones, others)[measured] if order_matters else None
+    order = _baseline_first(clean.measured, baseline_rows, other_rows)[measured] if order_matters else None
     return Pairs(first[measured], second[measured], order)
 
 
-def _baseline_first(measured: Measurements, ones: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which trial of each pair ran first: what is repeated runs after all that is not."""
+def _baseline_first(
+    measured: Measurements, baseline_rows: NDArray[np.int64], other_rows: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Return which trial of each pair ran first: what is repeated runs after all that is not."""
     attempts, positions = measured.attempt, measured.position
-    tied = attempts[ones] == attempts[others]
-    earlier = np.where(tied, positions[ones] < positions[others], attempts[ones] < attempts[others])
+    tied = attempts[baseline_rows] == attempts[other_rows]
+    earlier = np.where(
+        tied, positions[baseline_rows] < positions[other_rows], attempts[baseline_rows] < attempts[other_rows]
+    )
     return np.asarray(earlier, np.bool_)
 
 
-# What trials say of every point of a grid, as refinement wants it.
-
-
 _HOPELESS: Final = 2
-"""A point that was tried in so many blocks without a clean pair is not tried again."""
+"""A point without a clean pair in that many blocks is not tried again."""
 
 
 def sampled(grid: Grid, trials: Trials, metrics: Sequence[Metric], smallest_effect: float) -> tuple[SampledPoint, ...]:
-    """The differences from the baseline of the same block for each of ``metrics``, which are compared by their means.
+    """Return the points of ``grid`` for refinement, one for each of ``metrics``, which are compared by their means.
 
-    Logarithms of ratios where the metric is compared by ratios and all its values are positive.
+    Differences from the baseline of the same block; logarithms of ratios where the metric is compared by ratios and all
+    its values are positive.
     """
     clean = clean_trials(trials)
     others = [name for name in grid.names if name != grid.baseline]
-    found = []
+    points = []
     for metric in metrics:
-        of = {name: pairs(clean, grid.baseline, name, metric.column, order_matters=False) for name in others}
-        of = {name: both for name, both in of.items() if len(both)}
-        found.append(_one(of, metric, smallest_effect))
-    return tuple(found)
+        by_name = {name: pairs(clean, grid.baseline, name, metric.column, order_matters=False) for name in others}
+        by_name = {name: both for name, both in by_name.items() if len(both)}
+        points.append(_sampled_point(by_name, metric, smallest_effect))
+    return tuple(points)
 
 
 def given_up(grid: Grid, trials: Trials) -> frozenset[str]:
-    """The configurations that cannot be measured cleanly, as far as was seen."""
+    """Return the configurations that proved impossible to measure cleanly."""
     clean = clean_trials(trials)
     measured = clean.measured
     tried: dict[str, set[int]] = {}
@@ -171,41 +171,41 @@ def given_up(grid: Grid, trials: Trials) -> frozenset[str]:
     )
 
 
-def _one(of: dict[str, Pairs], metric: Metric, smallest_effect: float) -> SampledPoint:
-    if metric.scale == "ratio" and all(np.all(both.baseline > 0) and np.all(both.other > 0) for both in of.values()):
-        logarithms = {name: (np.log(both.other) - np.log(both.baseline)).tolist() for name, both in of.items()}
+def _sampled_point(by_name: dict[str, Pairs], metric: Metric, smallest_effect: float) -> SampledPoint:
+    if metric.scale == "ratio" and all(
+        np.all(both.baseline > 0) and np.all(both.other > 0) for both in by_name.values()
+    ):
+        logarithms = {name: (np.log(both.other) - np.log(both.baseline)).tolist() for name, both in by_name.items()}
         return SampledPoint(logarithms, math.log1p(smallest_effect))
-    differences = {name: (both.other - both.baseline).tolist() for name, both in of.items()}
-    level = float(np.mean([np.mean(both.baseline) for both in of.values()])) if of else 0.0
+    differences = {name: (both.other - both.baseline).tolist() for name, both in by_name.items()}
+    level = float(np.mean([np.mean(both.baseline) for both in by_name.values()])) if by_name else 0.0
     return SampledPoint(differences, smallest_effect * abs(level) or metric.resolution or 1.0)
 
 
 def units(resolved: ResolvedStudy, trials: Trials) -> Clean:
-    """The clean trials; of a study across reboots their means by configuration and round of boots. What was made ready
-    before stays as it is.
-    """
+    """Return the clean trials; across reboots their means by configuration and round of boots."""
     if isinstance(trials, Clean) or not resolved.study.across_boots:
         return clean_trials(trials)
     return by_round(clean_trials(trials), block_count_of_boot(resolved.study))
 
 
 def by_round(clean: Clean, size: int) -> Clean:
-    """Each configuration's mean over every ``size`` blocks, as if it were one trial of a block.
-
-    It has the position of its first trial: which of two ran first is which booted first.
-    """
+    """Return each configuration's mean over every ``size`` blocks as one trial, at the position of the first."""
     measured = clean.measured
     rounds = np.unique(clean.blocks // size)
     cells = [
-        (code, number, own)
+        (code, number, rows)
         for code in range(len(measured.configuration.values))
         for number in rounds
-        if len(own := _rows(clean, code, int(number), size))
+        if len(rows := _rows(clean, code, int(number), size))
     ]
-    cells.sort(key=lambda cell: (cell[1], _order(measured, int(cell[2][0]))))
-    first = np.array([own[0] for _, _, own in cells], np.int64)
+    order = np.lexsort((measured.position, measured.attempt, measured.block)).argsort()
+    cells.sort(key=lambda cell: (cell[1], order[cell[2][0]]))
+    first = np.array([rows[0] for _, _, rows in cells], np.int64)
     count = len(cells)
-    means = {name: np.array([_mean(column[own]) for _, _, own in cells]) for name, column in measured.metrics.items()}
+    averages = {
+        name: np.array([_mean(column[rows]) for _, _, rows in cells]) for name, column in measured.metrics.items()
+    }
     made = Measurements(
         block=np.array([number for _, number, _ in cells], np.int64),
         position=np.arange(count, dtype=np.int64),
@@ -215,7 +215,7 @@ def by_round(clean: Clean, size: int) -> Clean:
         configuration=_taken(measured.configuration, first),
         status=_taken(measured.status, first),
         reason=_taken(measured.reason, first),
-        metrics=means,
+        metrics=averages,
         not_supported=_taken(measured.not_supported, first),
         written=_taken(measured.written, first),
     )
@@ -223,19 +223,13 @@ def by_round(clean: Clean, size: int) -> Clean:
 
 
 def _rows(clean: Clean, code: int, number: int, size: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The trials of a configuration in a round."""
-    own = clean.rows[code][clean.blocks // size == number]
-    return np.asarray(own[own >= 0], np.int64)
-
-
-def _order(measured: Measurements, row: int) -> tuple[int, int, int]:
-    return int(measured.block[row]), int(measured.attempt[row]), int(measured.position[row])
+    rows = clean.rows[code][clean.blocks // size == number]
+    return np.asarray(rows[rows >= 0], np.int64)
 
 
 def _mean(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    """Of those that are there."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # None is there: the mean is none either.
+        warnings.simplefilter("ignore", RuntimeWarning)  # a mean of no values is NaN
         return float(np.nanmean(values))
 
 

@@ -17,7 +17,7 @@ from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
 
 @dataclass(frozen=True)
 class Forecast:
-    """Between ``low`` and ``high``, in the metric's unit; ``why`` says in a few words how that comes about."""
+    """A prediction between ``low`` and ``high``, in the metric's unit; ``why`` gives the reason in a few words."""
 
     configuration: str
     metric: str
@@ -26,13 +26,7 @@ class Forecast:
     why: str = ""
 
 
-# The weights by which the kernel's fair scheduler divides a CPU.
-#
-# ``WEIGHTS`` is ``sched_prio_to_weight`` of kernel/sched/core.c, the same in CFS and in EEVDF.
-
-
 LOWEST_NICE: Final = -20
-
 WEIGHTS: Final = (
     *(88761, 71755, 56483, 46273, 36291),
     *(29154, 23254, 18705, 14949, 11916),
@@ -43,7 +37,7 @@ WEIGHTS: Final = (
     *(110, 87, 70, 56, 45),
     *(36, 29, 23, 18, 15),
 )
-"""From nice −20 to 19."""
+"""``sched_prio_to_weight`` of kernel/sched/core.c, the same in CFS and in EEVDF: from nice −20 to 19."""
 
 WEIGHT_OF_IDLE: Final = 3
 """``WEIGHT_IDLEPRIO`` of kernel/sched/sched.h, whatever the nice value."""
@@ -52,26 +46,23 @@ _DEFAULT_CPU_WEIGHT: Final = 100
 _WEIGHT_OF_DEFAULT: Final = 1024
 
 
-def weight_of_nice(nice: int) -> int:
-    """The weight of an ordinary task, ``nice`` from −20 to 19."""
+def nice_weight(nice: int) -> int:
+    """Return the weight of an ordinary task, ``nice`` from −20 to 19."""
     return WEIGHTS[nice - LOWEST_NICE]
 
 
-def weight_of_group(cpu_weight: int) -> int:
-    """The weight of a control group with that ``cpu.weight``: ``sched_weight_from_cgroup``, rounded as there."""
+def group_weight(cpu_weight: int) -> int:
+    """Return the weight of a control group with ``cpu_weight``: ``sched_weight_from_cgroup``, rounded as there."""
     return (2 * cpu_weight * _WEIGHT_OF_DEFAULT + _DEFAULT_CPU_WEIGHT) // (2 * _DEFAULT_CPU_WEIGHT)
 
 
-def weight_of(attributes: Attributes) -> int:
-    """The weight of a process of these attributes, alone in its control group if it has one; not for real-time ones."""
+def task_weight(attributes: Attributes) -> int:
+    """Return the weight of a process that is not real-time, alone in its control group if it has one."""
     if attributes.cgroup_weight is not None:
-        return weight_of_group(attributes.cgroup_weight)
+        return group_weight(attributes.cgroup_weight)
     if attributes.policy == "idle":
         return WEIGHT_OF_IDLE
-    return weight_of_nice(attributes.nice or 0)
-
-
-# The share of the CPU that a task gets beside others that always want to run too, by the scheduler's weights.
+    return nice_weight(attributes.nice or 0)
 
 
 LEFT_BY_REAL_TIME: Final = 5.0
@@ -80,55 +71,51 @@ runtime from Linux 6.12 on. A bound: a window that is no whole number of seconds
 
 
 def nice_weights(study: ResolvedStudy) -> Iterator[Forecast]:
-    """A forecast of the workload's share for every configuration, in per cent.
+    """Forecast the workload's share of the CPU for every configuration, in per cent.
 
-    None for configurations whose tasks do not share one CPU, and for several real-time tasks. There is none for the
-    background loads: the agent counts their CPU time from before the workload's start.
+    None for configurations whose tasks do not share one CPU, for several real-time tasks, and for background loads: the
+    agent counts their CPU time from before the workload's start.
     """
     if CPU_SHARE not in {metric.name for metric in (*study.deciding, *study.described)}:
         return
     for configuration in study.configurations:
-        own, others = configuration.workload.attributes, [c.attributes for c in configuration.background]
-        if _on_one_cpu([own, *others], study.study.target.cpus):
-            yield from _forecasts(configuration, own, others)
+        workload, others = configuration.workload.attributes, [c.attributes for c in configuration.background]
+        if _share_cpu([workload, *others], study.study.target.cpus):
+            yield from _forecasts(configuration, workload, others)
 
 
-def _on_one_cpu(tasks: list[Attributes], cpus: int) -> bool:
+def _share_cpu(tasks: list[Attributes], cpus: int) -> bool:
     places = {task.affinity for task in tasks}
     return cpus == 1 or (len(places) == 1 and all(place is not None and len(place) == 1 for place in places))
 
 
-def _forecasts(configuration: ResolvedConfiguration, own: Attributes, others: list[Attributes]) -> Iterator[Forecast]:
+def _forecasts(
+    configuration: ResolvedConfiguration, workload: Attributes, others: list[Attributes]
+) -> Iterator[Forecast]:
     name = configuration.configuration.name
-    real_time = [task for task in (own, *others) if task.policy in REAL_TIME]
+    real_time = [task for task in (workload, *others) if task.policy in REAL_TIME]
     if len(real_time) > 1:
         return
-    total = sum(weight_of(task) for task in (own, *others) if task.policy not in REAL_TIME)
+    total = sum(task_weight(task) for task in (workload, *others) if task.policy not in REAL_TIME)
     if not real_time:
-        share = 100 * weight_of(own) / total
-        yield Forecast(name, CPU_SHARE, share, share, f"weight {weight_of(own)} of {total}")
-    elif own.policy in REAL_TIME:
+        share = 100 * task_weight(workload) / total
+        yield Forecast(name, CPU_SHARE, share, share, f"weight {task_weight(workload)} of {total}")
+    elif workload.policy in REAL_TIME:
         least = 100 - (LEFT_BY_REAL_TIME if others else 0)
         yield Forecast(name, CPU_SHARE, least, 100, "a real-time task goes first; other tasks get 5 % of each second")
     else:
-        most = LEFT_BY_REAL_TIME * weight_of(own) / total
+        most = LEFT_BY_REAL_TIME * task_weight(workload) / total
         yield Forecast(name, CPU_SHARE, 0, most, "what a real-time task leaves, 5 % of each second")
-
-
-# How long after it was written to a file something reaches the disk, by the rule of the flusher thread.
 
 
 EXPIRE: Final = "vm.dirty_expire_centisecs"
 INTERVAL: Final = "vm.dirty_writeback_centisecs"
 DEFAULTS: Final = {EXPIRE: 3000, INTERVAL: 500}
-"""Of mm/page-writeback.c, in hundredths of a second."""
+"""The flusher thread's, of mm/page-writeback.c, in hundredths of a second."""
 
 
 def writeback_delay(study: ResolvedStudy) -> Iterator[Forecast]:
-    """A forecast for each metric that is a delay taken from a timeline, in seconds.
-
-    None where the flusher does not wake by itself (an interval of 0).
-    """
+    """Forecast each delay taken from a timeline, in seconds; none where the flusher never wakes by itself."""
     delays = [timeline.name for timeline in study.timelines if timeline.take == "delay"]
     for configuration in study.configurations:
         expire, interval = _setting(configuration, EXPIRE), _setting(configuration, INTERVAL)
@@ -140,48 +127,45 @@ def writeback_delay(study: ResolvedStudy) -> Iterator[Forecast]:
 
 
 def _setting(configuration: ResolvedConfiguration, name: str) -> float:
-    """The value that the configuration writes, or the kernel's default; in seconds."""
+    """Return the value that the configuration writes, or the kernel's default; in seconds."""
     written = {write.tunable: write.value for write in configuration.writes}
     return int(written.get(name, DEFAULTS[name])) / 100
-
-
-# The rules by name, and their forecasts beside what was measured.
 
 
 FORECASTS: Mapping[str, Callable[[ResolvedStudy], Iterable[Forecast]]] = MappingProxyType(
     {"nice-weights": nice_weights, "writeback-delay": writeback_delay}
 )
-"""What each rule of ``catalogue/rules.toml`` says of a study."""
+"""The rules of ``catalogue/rules.toml``."""
 
 
 def predictions(study: ResolvedStudy, measured: Sequence[Measured]) -> tuple[Prediction, ...]:
-    """What the study's rule predicts, with what was measured; empty where the study names no rule."""
+    """Return what the study's rule predicts, with what was measured; empty where the study names no rule."""
     if study.rule is None:
         return ()
-    means = {(c.name, name): summary.mean for c in measured for name, summary in c.metrics.items()}
+    measured_by_key = {(c.name, name): summary.mean for c in measured for name, summary in c.metrics.items()}
     return tuple(
-        _beside(forecast, means.get((forecast.configuration, forecast.metric)))
+        _beside(forecast, measured_by_key.get((forecast.configuration, forecast.metric)))
         for forecast in FORECASTS[study.rule.name](study)
     )
 
 
-def agreement(rule: PredictionRule, found: Sequence[Prediction], metrics: Iterable[Metric]) -> str:
-    """How well the rule predicted each of ``metrics``, in a sentence; nothing where nothing can be compared."""
+def agreement(rule: PredictionRule, predictions: Sequence[Prediction], metrics: Iterable[Metric]) -> str:
+    """Say how well the rule predicted each of ``metrics``; empty where nothing can be compared."""
     sentences = []
     for metric in metrics:
-        own = [(p, abs(p.residual)) for p in found if p.metric == metric.name and p.residual is not None]
-        if not own:
+        residuals = [(p, abs(p.residual)) for p in predictions if p.metric == metric.name and p.residual is not None]
+        if not residuals:
             continue
-        worst, off = max(own, key=lambda pair: pair[1])
+        worst, off = max(residuals, key=lambda pair: pair[1])
         title = in_sentence(metric.title)
-        many = "the one configuration" if len(own) == 1 else f"all {len(own)} configurations"
+        many = "the one configuration" if len(residuals) == 1 else f"all {len(residuals)} configurations"
         if off == 0:
             sentences.append(f"The rule ({rule.title}) predicts the {title} correctly in {many}.")
         else:
             most = quantity(number(off), metric.unit)
             sentences.append(
                 f"The rule ({rule.title}) predicts the {title} to within {most} in {many}"
-                + (f", worst at {worst.configuration}." if len(own) > 1 else ".")
+                + (f", worst at {worst.configuration}." if len(residuals) > 1 else ".")
             )
     return " ".join(sentences)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, pairs
-from ajuste.analysis.verdict import figures_of, word_of
+from ajuste.analysis.verdict import effect_fields, verdict_word
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Configuration
 from ajuste.model.verdict import AcrossMachines, Ranked, Ranking
@@ -25,10 +25,10 @@ from ajuste.model.verdict import AcrossMachines, Ranked, Ranking
 Array = NDArray[np.float64]
 
 FEWEST: Final = 3
-"""Configurations; of two the verdict says it all."""
+"""Configurations; of two the verdict is the ranking."""
 
 MOST: Final = 20
-"""Configurations. The more there are, the wider all intervals must be; of a large grid there is a surface."""
+"""Configurations. The more there are, the wider all intervals must be; a large grid has a surface."""
 
 
 def rankings(
@@ -41,32 +41,34 @@ def rankings(
     order_matters: bool = True,
     across: Sequence[AcrossMachines] = (),
 ) -> tuple[Ranking, ...]:
-    """One for each of ``metrics`` that has a better direction. None where there are too few or too many configurations,
-    and of metrics on which machines certainly say different things (``across``).
+    """Return a ranking for each of ``metrics`` that has a better direction.
+
+    None where there are too few or too many configurations, and of metrics on which machines certainly differ
+    (``across``).
     """
-    names = [one.name for one in configurations]
-    baseline = next((one.name for one in configurations if one.baseline), names[0])
+    names = [configuration.name for configuration in configurations]
+    baseline = next((configuration.name for configuration in configurations if configuration.baseline), names[0])
     if not FEWEST <= len(names) <= MOST:
         return ()
     wanted = [metric for metric in metrics if metric.direction != "none"]
-    disputed = {one.metric for one in across if one.agreement == "depends"}
+    disputed = {row.metric for row in across if row.agreement == "depends"}
     comparisons = len(wanted) * len(names) * (len(names) - 1) // 2
     tables = [
         _Table(clean, names, metric, (1 - confidence) / comparisons, order_matters)
         for metric in wanted
         if metric.name not in disputed
     ]
-    found = (_ranking(table, baseline, confidence, smallest_effect, comparisons) for table in tables)
-    return tuple(one for one in found if one is not None)
+    ranked = (_ranking(table, baseline, confidence, smallest_effect, comparisons) for table in tables)
+    return tuple(ranking for ranking in ranked if ranking is not None)
 
 
 def shrunken(estimates: Array, variances: Array) -> Array:
-    """Each of several ``estimates`` towards their mean, as far as their spread is chance by their ``variances``.
+    """Return ``estimates`` shrunk towards their mean as far as their spread is chance by their ``variances``.
 
     Empirical Bayes (Morris 1983, "Parametric empirical Bayes inference", Journal of the American Statistical
     Association 78) with the spread of true effects by DerSimonian and Laird 1986, "Meta-analysis in clinical trials",
-    Controlled Clinical Trials 7. What is chosen as the largest of estimates is too large on average; what is chosen
-    as the largest of these is not, where true effects spread as normal ones do.
+    Controlled Clinical Trials 7. What is chosen as the largest of estimates is too large on average; what is chosen as
+    the largest of these is not, where true effects spread as normal ones do.
     """
     if not np.all(variances > 0):
         return estimates
@@ -79,8 +81,6 @@ def shrunken(estimates: Array, variances: Array) -> Array:
 
 
 class _Table:
-    """The effects between any two configurations on one metric."""
-
     def __init__(self, clean: Clean, names: Sequence[str], metric: Metric, alpha: float, order_matters: bool) -> None:
         self._clean = clean
         self._alpha = alpha
@@ -88,28 +88,28 @@ class _Table:
         self.metric = metric
         self.names = [name for name in names if len(clean.values(name, metric.column))]
         self._every = self._effects()
-        if any(found.fell_back for found in self._every.values()):
-            # Intervals of one kind for all: ratios of some and differences of others cannot be set in order.
+        if any(effect.fell_back for effect in self._every.values()):
+            # Intervals of one kind for all: ratios and differences cannot be ordered among each other.
             self.metric = metric.model_copy(update={"scale": "difference"})
             self._every = self._effects()
 
     def _effects(self) -> dict[tuple[str, str], Effect]:
-        found = {both: self.effect(*both) for both in combinations(self.names, 2)}
-        return {both: one for both, one in found.items() if one is not None}
+        effects = {both: self.effect(*both) for both in combinations(self.names, 2)}
+        return {both: effect for both, effect in effects.items() if effect is not None}
 
-    def effect(self, one: str, other: str) -> Effect | None:
-        """Of ``other`` against ``one``; ``None`` where no block has both."""
-        both = pairs(self._clean, one, other, self.metric.column, order_matters=self._order_matters)
+    def effect(self, reference: str, other: str) -> Effect | None:
+        """Return the effect of ``other`` against ``reference``; ``None`` where no block has both."""
+        both = pairs(self._clean, reference, other, self.metric.column, order_matters=self._order_matters)
         return effect(both, self.metric, self._alpha)
 
     @property
     def winner(self) -> str:
-        """What is better than most others in the blocks with both; the first of several."""
+        """Return the configuration better than most others in the blocks with both; the first of several."""
         toward = -1.0 if self.metric.direction == "lower" else 1.0
         wins = dict.fromkeys(self.names, 0)
-        for (one, other), found in self._every.items():
-            if found.interval.mean:
-                wins[other if toward * found.interval.mean > 0 else one] += 1
+        for (first, second), difference in self._every.items():
+            if difference.interval.mean:
+                wins[second if toward * difference.interval.mean > 0 else first] += 1
         return max(self.names, key=lambda name: wins[name])
 
 
@@ -118,27 +118,27 @@ LUCK: Final = 0.1
 
 
 def _luck(table: _Table, winner: str, baseline: str) -> dict[str, Any]:
-    """What the winner looks like against the baseline, and what is to be expected of it."""
+    """Return the winner's effect against the baseline as it looks, and as it is expected to be."""
     if winner == baseline or baseline not in table.names or table.metric.quantile is not None:
         return {}
-    found = {name: table.effect(baseline, name) for name in table.names if name != baseline}
-    known = {name: one for name, one in found.items() if one is not None and one.interval.n > 1}
+    effects = {name: table.effect(baseline, name) for name in table.names if name != baseline}
+    known = {name: effect for name, effect in effects.items() if effect is not None and effect.interval.n > 1}
     if len(known) < FEWEST - 1 or winner not in known:
         return {}
-    estimates = np.array([one.interval.mean for one in known.values()])
+    estimates = np.array([effect.interval.mean for effect in known.values()])
     # Half of the variance of a difference is the baseline's. That is the same for all, so it chooses none of them.
-    blocks = np.array([one.interval.n for one in known.values()])
-    spread = sum(one.interval.variance * one.interval.n for one in known.values()) / float(np.sum(blocks - 1))
+    blocks = np.array([effect.interval.n for effect in known.values()])
+    spread = sum(effect.interval.variance * effect.interval.n for effect in known.values()) / float(np.sum(blocks - 1))
     variances = spread / 2 / blocks
-    own = known[winner]
+    best = known[winner]
     expected = float(shrunken(estimates, variances)[list(known).index(winner)])
-    if abs(expected - own.interval.mean) <= LUCK * abs(own.interval.mean):
+    if abs(expected - best.interval.mean) <= LUCK * abs(best.interval.mean):
         return {}
     return {
-        "looks": own.estimate,
-        "expected": own.natural(expected),
-        "scale": own.scale,
-        "unit": table.metric.unit if own.scale == "difference" else "",
+        "looks": best.estimate,
+        "expected": best.natural(expected),
+        "scale": best.scale,
+        "unit": table.metric.unit if best.scale == "difference" else "",
     }
 
 
@@ -148,9 +148,9 @@ def _ranking(
     if len(table.names) < FEWEST:
         return None
     winner = table.winner
-    found = {name: table.effect(winner, name) for name in table.names if name != winner}
-    known = {name: one for name, one in found.items() if one is not None}
-    if len(known) < len(found):  # Some two were never measured in one block.
+    effects = {name: table.effect(winner, name) for name in table.names if name != winner}
+    known = {name: effect for name, effect in effects.items() if effect is not None}
+    if len(known) < len(effects):  # Some two were never measured in one block.
         return None
     toward = 1.0 if table.metric.direction == "lower" else -1.0
     others = sorted(known, key=lambda name: toward * known[name].interval.mean)
@@ -168,27 +168,26 @@ def _ranking(
     )
 
 
-def _is_worse(found: Effect, toward: float) -> bool:
-    """For certain, be it by much or little."""
-    return found.interval.low > 0 if toward > 0 else found.interval.high < 0
+def _is_worse(effect: Effect, toward: float) -> bool:
+    return effect.interval.low > 0 if toward > 0 else effect.interval.high < 0
 
 
-def _ranked(name: str, found: Effect, metric: Metric, *, confidence: float, smallest_effect: float) -> Ranked:
-    word = word_of(found, metric, margin(found, smallest_effect))
+def _ranked(name: str, effect: Effect, metric: Metric, *, confidence: float, smallest_effect: float) -> Ranked:
+    word = verdict_word(effect, metric, margin(effect, smallest_effect))
     return Ranked(
         configuration=name,
         verdict=word,
-        **figures_of(found, metric),
+        **effect_fields(effect, metric),
         level=confidence,
-        blocks=found.interval.n,
+        blocks=effect.interval.n,
         deciding=False,
-        reason=_reason(found),
+        reason=_reason(effect),
     )
 
 
-def _reason(found: Effect) -> str:
-    if found.one_order:
+def _reason(effect: Effect) -> str:
+    if effect.same_order:
         return "the same of the two ran first in every block, so a drift would look like an effect"
-    if found.low is None and found.high is None:
+    if effect.low is None and effect.high is None:
         return "too few blocks for an interval"
     return ""

@@ -1,4 +1,4 @@
-"""A record: all that was measured in a run, of which the analysis takes what it needs and results tell some."""
+"""A record: all that was measured in a run, from which the analysis takes what it needs."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Record(Protocol):
 
     @property
     def digest(self) -> str:
-        """See ``analysis.record``."""
+        """Return the digest; see ``digest`` of this module."""
         ...
 
     def whole(self, rows: Sequence[int]) -> Sequence[Trial]:
-        """The trials of these rows of ``measurements`` with all that was seen of them."""
+        """Return the trials of these rows of ``measurements`` with all that was observed of them."""
         ...
 
 
@@ -54,12 +54,9 @@ class ListedTrials:
         return [self.trials[row] for row in rows]
 
 
-def record_of(trials: Iterable[Trial]) -> ListedTrials:
-    """A record of ``trials``, in whatever order they come."""
+def sort_trials(trials: Iterable[Trial]) -> ListedTrials:
+    """Return a record of ``trials``, in whatever order they come."""
     return ListedTrials(tuple(sorted(trials, key=lambda t: (t.slot.block, t.slot.position, t.attempt))))
-
-
-# The digest: one number for all that was measured, equal if and only if the measurements are.
 
 
 _CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
@@ -67,30 +64,30 @@ _CHUNK: Final = 1 << 20
 
 
 def digest(trials: Iterable[Trial]) -> str:
-    """SHA-256 (hexadecimal) over the canonical JSON of all trials in the order of the design.
+    """Return SHA-256 (hexadecimal) over the canonical JSON of all trials in the order of the design.
 
-    Covers configuration, seed, block, position, attempt, values read back, the agent's event lines, metrics and
-    status; no time or text of the host.
+    Equal if and only if the measurements are: it covers configuration, seed, block, position, attempt, values read
+    back, the agent's event lines, metrics and status; no time or text of the host.
     """
     in_order = sorted(trials, key=lambda t: (t.slot.block, t.slot.position, t.attempt))
     return digest_in_order(map(_measured, in_order))
 
 
 def digest_in_order(measured: Iterable[Measured]) -> str:
-    """As ``digest``, of trials that come in the order of the design one after the other: none is kept in memory."""
-    found = hashlib.sha256(b"[")
+    """Return ``digest`` of trials that come in the order of the design; none is kept in memory."""
+    hasher = hashlib.sha256(b"[")
     separator = b""
     parts = bytearray()
-    for one in measured:
+    for trial in measured:
         parts += separator
-        parts += _CANONICAL.encode(one).encode("ascii")
+        parts += _CANONICAL.encode(trial).encode("ascii")
         separator = b","
         if len(parts) > _CHUNK:
-            found.update(parts)
+            hasher.update(parts)
             parts.clear()
-    found.update(parts)
-    found.update(b"]")
-    return found.hexdigest()
+    hasher.update(parts)
+    hasher.update(b"]")
+    return hasher.hexdigest()
 
 
 def _measured(trial: Trial) -> Measured:
@@ -105,30 +102,29 @@ def _measured(trial: Trial) -> Measured:
     }
 
 
-# Points: the single trials that results tell of, all of them or some of very many.
-
-
 NO_MACHINES: Final[Mapping[int, str]] = MappingProxyType({})
 
 MOST_WORDS: Final = 100_000
-"""So many words may be told of single trials: a document of more is too large to be sent or opened."""
+"""Words on single trials: a larger document is too large to be sent or opened."""
 
 _WORDS_EACH: Final = 5
-"""What is told of a trial besides its metrics, in words as long as a figure."""
+"""On a trial besides its metrics, in words as long as a figure."""
 
 MOST_LEFT_OUT: Final = 200
-"""Of the trials in other blocks that were flagged or failed, so many are told of nevertheless."""
+"""The flagged or failed trials of other blocks that are listed nevertheless."""
 
 
-def points_of(measured: Measurements, machines: Mapping[int, str] = NO_MACHINES) -> tuple[Point, ...]:
-    """Every trial in the order of the design; of very many those of whole blocks at even distances, the first and the
-    last among them, and the first that were flagged or failed. ``machines`` are those of the blocks, if there are many.
+def select_points(measured: Measurements, machines: Mapping[int, str] = NO_MACHINES) -> tuple[Point, ...]:
+    """Return every trial in the order of the design; of very many some.
+
+    These are whole blocks at even distances, the first and the last among them, and the first trials that were flagged
+    or failed. ``machines`` are those of the blocks, if there are several.
     """
-    return tuple(_point(measured, int(row), machines) for row in np.flatnonzero(_told(measured)))
+    return tuple(_point(measured, int(row), machines) for row in np.flatnonzero(_selected(measured)))
 
 
 def tally(measured: Measurements) -> Tally:
-    """How many trials there are, and what became of them."""
+    """Count the trials by their outcome."""
     ok = measured.has_status("ok")
     reasons = Counter(measured.reason.codes[~ok].tolist()).most_common()
     return Tally(
@@ -142,16 +138,16 @@ def tally(measured: Measurements) -> Tally:
     )
 
 
-def _told(measured: Measurements) -> NDArray[np.bool_]:
+def _selected(measured: Measurements) -> NDArray[np.bool_]:
     most = max(1, MOST_WORDS // (_WORDS_EACH + len(measured.metrics)))
     if len(measured) <= most:
         return np.ones(len(measured), dtype=bool)
     blocks = different(measured.block)
     room = min(len(blocks), max(1, most * len(blocks) // len(measured)))
     some = blocks[np.round(np.linspace(0, len(blocks) - 1, room)).astype(int)]
-    told = np.isin(measured.block, some)
-    told[np.flatnonzero(~measured.has_status("ok") & ~told)[:MOST_LEFT_OUT]] = True
-    return told
+    selected = np.isin(measured.block, some)
+    selected[np.flatnonzero(~measured.has_status("ok") & ~selected)[:MOST_LEFT_OUT]] = True
+    return selected
 
 
 def _point(measured: Measurements, row: int, machines: Mapping[int, str]) -> Point:
@@ -173,18 +169,15 @@ def _count(which: NDArray[Any]) -> int:
     return int(np.count_nonzero(which))
 
 
-# The single values of a table, as the points that plots are drawn from.
-
-
 MOST_POINTS: Final = 5_000
-"""With more rows than this only one of every so many is shown; verdicts and summaries rest on all of them."""
+"""Of more rows every nth is drawn; verdicts and summaries rest on all of them."""
 
 Row = tuple[str, dict[str, float]]
 """A block's name, or nothing, and the metrics."""
 
 
 def points(table: MeasuredTable) -> tuple[tuple[Point, ...], Tally]:
-    """Rows of all files, and how many rows there are; of very many some.
+    """Return the rows of all files, and how many there are; of very many some.
 
     Blocks are numbered in the order of the files; where there are none, the values of each configuration are.
     """
@@ -192,23 +185,23 @@ def points(table: MeasuredTable) -> tuple[tuple[Point, ...], Tally]:
     for (name, metric), sample in table.samples.items():
         if isinstance(sample, Values):
             cells[name][metric] = sample
-    total = sum(_length(own) for own in cells.values())
+    total = sum(map(_length, cells.values()))
     step = -(-total // MOST_POINTS) or 1
     numbers: dict[str, int] = {}
-    found = []
-    for name, own in cells.items():
-        for place, (block, metrics) in _rows(own, step):
+    drawn = []
+    for name, by_metric in cells.items():
+        for place, (block, metrics) in _rows(by_metric, step):
             at = numbers.setdefault(block, len(numbers) + 1) if block else place
-            found.append(Point(configuration=name, block=at, status="ok", metrics=metrics))
-    return tuple(found), Tally(trials=total, clean=total, warm_up=0, flagged=0, failed=0)
+            drawn.append(Point(configuration=name, block=at, status="ok", metrics=metrics))
+    return tuple(drawn), Tally(trials=total, clean=total, warm_up=0, flagged=0, failed=0)
 
 
-def thinned(shown: int, tally: Tally) -> tuple[str, ...]:
-    """A sentence if not all rows are ``shown``."""
-    if shown == tally.trials:
+def thinned(drawn: int, tally: Tally) -> tuple[str, ...]:
+    """Return a sentence if fewer rows than in ``tally`` are ``drawn``."""
+    if drawn == tally.trials:
         return ()
     return (
-        f"Of {number(tally.trials)} rows {number(shown)} are drawn and listed, evenly from each configuration; all "
+        f"Of {number(tally.trials)} rows {number(drawn)} are drawn and listed, evenly from each configuration; all "
         f"figures and verdicts rest on all rows.",
     )
 
@@ -218,7 +211,7 @@ def _length(cells: Mapping[str, Values]) -> int:
 
 
 def _rows(cells: Mapping[str, Values], step: int) -> Iterator[tuple[int, Row]]:
-    """One of every ``step`` rows of a configuration with its place, which counts from 1."""
+    """Yield every ``step``-th row of a configuration with its place, which counts from 1."""
     if len({(len(cell.values), cell.blocks) for cell in cells.values()}) == 1:
         blocks = next(iter(cells.values())).blocks
         for place in range(0, _length(cells), step):
@@ -236,28 +229,25 @@ def _rows(cells: Mapping[str, Values], step: int) -> Iterator[tuple[int, Row]]:
         yield place, (block, metrics)
 
 
-# Lines with fewer points that look the same.
-
-
 Points = list[tuple[float, float]]
 
 
 def thin(points: Sequence[tuple[float, float]], most: int) -> Points:
-    """At most ``most`` (4 or more) of ``points``, which are in order of their first coordinate.
+    """Return at most ``most`` (4 or more) of ``points``, in order of their first coordinate, that look the same.
 
     Points within a level stretch say nothing and go first; then, in each of as many equal spans as there is room for,
     all but the lowest and the highest. First and last stay.
     """
-    kept = _without_level(points)
-    if len(kept) <= most:
-        return kept
-    first, *inner, last = kept
+    informative = _without_level(points)
+    if len(informative) <= most:
+        return informative
+    first, *inner, last = informative
     spans = (most - 2) // 2
     width = (last[0] - first[0]) / spans
     groups: dict[int, Points] = {}
     for point in inner:
         groups.setdefault(min(spans - 1, int((point[0] - first[0]) / width)), []).append(point)
-    extremes = [point for own in groups.values() for point in _extremes(own)]
+    extremes = [point for group in groups.values() for point in _extremes(group)]
     return [first, *extremes, last]
 
 

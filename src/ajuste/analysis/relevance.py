@@ -15,14 +15,17 @@ from ajuste.model.verdict import Verdict
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.settings import is_tunable, names_set
 
-_MOST_NAMED = 3
+_MOST_NAMED: Final = 3
+_CERTAIN: Final = ("improves", "worsens", "differs")
 
 
 @dataclass(frozen=True)
 class Activity:
-    """What moved on a machine in ``seconds``: of each figure (``SOURCE:NAME``) that could be read, how far a counter
-    grew or how high a level was. ``facts`` and ``files`` (by path) are what was there. ``ran`` are the functions of the
-    kernel that ran, of those that it ``has``; both None where functions were not counted.
+    """What moved on a machine in ``seconds``.
+
+    ``figures`` has of each figure (``SOURCE:NAME``) that could be read how far a counter grew or how high a level was.
+    ``facts`` and ``files`` (by path) are what was there. ``ran`` are the functions of the kernel that ran, of those
+    that it ``has``; both ``None`` where functions were not counted.
     """
 
     figures: Mapping[str, float] = field(default_factory=dict)
@@ -33,7 +36,7 @@ class Activity:
     has: frozenset[str] | None = None
 
     def with_more(self, other: Activity) -> Activity:
-        """Of two trials together. A level is as high as it ever was; what one of them lacks counts as seen."""
+        """Combine two trials. A level is as high as it ever was; what one of them lacks counts as seen."""
         names = {*self.figures, *other.figures}
         both = self.ran is not None and other.ran is not None
         return Activity(
@@ -47,7 +50,7 @@ class Activity:
 
 
 def difference(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, float]:
-    """What is in ``Activity.figures`` of two readings: of a counter its growth, of a level the higher one."""
+    """Return ``Activity.figures`` from two readings: a counter's growth, the higher level."""
     return {
         name: max(before[name], value) if is_level(name) else abs(value - before[name])
         for name, value in after.items()
@@ -56,28 +59,25 @@ def difference(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str,
 
 
 def is_level(figure: str) -> bool:
-    """Whether ``SOURCE:NAME`` goes up and down. What no sampler reads is a counter."""
+    """Return whether ``SOURCE:NAME`` goes up and down. What no sampler reads is a counter."""
     origin, _, name = figure.partition(":")
-    source = next((one for known, one in figure_sources().items() if known == origin), None)
-    found = source.find(name) if source else None
-    return found is not None and found.kind == "level"
+    source = next((source for known, source in figure_sources().items() if known == origin), None)
+    known_figure = source.find(name) if source else None
+    return known_figure is not None and known_figure.kind == "level"
 
 
-# What a study varies, and what that depends on.
-
-
-def settings_of(resolved: ResolvedStudy, catalogue: Catalogue) -> dict[str, tuple[Tunable, ...]]:
-    """By the name of each factor that varies: the tunables that it sets, if it sets nothing else."""
-    found: dict[str, tuple[Tunable, ...]] = {}
+def tunables_by_factor(resolved: ResolvedStudy, catalogue: Catalogue) -> dict[str, tuple[Tunable, ...]]:
+    """Return the tunables of each factor that varies and sets nothing else."""
+    by_factor: dict[str, tuple[Tunable, ...]] = {}
     for table, factor in zip(resolved.study.factors, resolved.factors, strict=True):
         names = names_set(table) if table.settings else (factor.name,)
-        if len(factor.levels) > 1 and (own := _tunables(names, catalogue)):
-            found[factor.name] = own
-    return found
+        if len(factor.levels) > 1 and (tunables := _tunables(names, catalogue)):
+            by_factor[factor.name] = tunables
+    return by_factor
 
 
 def _tunables(names: Sequence[str], catalogue: Catalogue) -> tuple[Tunable, ...]:
-    """None if one of them is anything else, such as the kernel, or another tunable on another kernel."""
+    """Return none if any is something else, such as the kernel, or another tunable on another kernel."""
     try:
         return tuple(catalogue.find_tunable(name) for name in names) if all(map(is_tunable, names)) else ()
     except RequestError:
@@ -87,35 +87,33 @@ def _tunables(names: Sequence[str], catalogue: Catalogue) -> tuple[Tunable, ...]
 def conditions_for(
     resolved: ResolvedStudy, catalogue: Catalogue
 ) -> Iterator[tuple[RelevanceCondition, tuple[tuple[str, ...], ...]]]:
-    """Every condition that a factor of the study depends on, with the figures that tell whether it is met."""
-    for tunables in settings_of(resolved, catalogue).values():
+    """Yield every condition that a factor of the study depends on, with the figures that tell whether it is met."""
+    for tunables in tunables_by_factor(resolved, catalogue).values():
         for tunable in tunables:
             for condition in catalogue.relevance_conditions(tunable):
-                yield condition, condition.figures_of(tunable.chosen)
+                yield condition, condition.fill_figures(tunable.chosen)
 
 
-# The decision.
-
-
-def no_chances(
+def factors_without_chance(
     resolved: ResolvedStudy, catalogue: Catalogue, activity: Activity, *, where: str = "", standing: bool = False
 ) -> tuple[NoChance, ...]:
-    """The factors of ``resolved`` that had no chance to matter: each of their settings lacks a condition. ``where``
-    says where that was looked for. ``standing``: of the conditions that can be told before measuring only.
+    """Return the factors of ``resolved`` that had no chance to matter: each of their settings lacks a condition.
+
+    ``where`` names the place observed. ``standing`` uses only conditions that can be told before measuring.
     """
     written = frozenset(getattr(write.location, "path", "") for write in resolved.writes)
-    found = []
-    for factor, tunables in settings_of(resolved, catalogue).items():
+    without_chance = []
+    for factor, tunables in tunables_by_factor(resolved, catalogue).items():
         lacking = [_lacking(tunable, catalogue, activity, written, standing=standing) for tunable in tunables]
         lacks = [lack for lack in lacking if lack is not None]
         if len(lacks) == len(lacking):
-            found.append(_no_chance(factor, lacks, where))
-    return tuple(found)
+            without_chance.append(_no_chance(factor, lacks, where))
+    return tuple(without_chance)
 
 
 @dataclass(frozen=True)
 class _Lack:
-    """A condition that was not met; ``never_ran`` are the functions that would have run if it was."""
+    """An unmet condition; ``never_ran`` are the functions that would have run if it was met."""
 
     condition: RelevanceCondition
     never_ran: tuple[str, ...] = ()
@@ -147,18 +145,18 @@ def _lacking(
 
 
 def _is_unmet(condition: RelevanceCondition, tunable: Tunable, activity: Activity, written: Collection[str]) -> bool:
-    """Whether anything tells that ``condition`` was not met. The files that are ``written`` tell nothing."""
+    """Return whether anything tells that ``condition`` was not met. The files that are ``written`` tell nothing."""
     if condition.fact and activity.facts.get(condition.fact, 2) < 2:
         return True
     text = activity.files.get(condition.file)
     if text is not None and condition.file not in written and not re.search(condition.holds, text, re.MULTILINE):
         return True
-    groups = condition.figures_of(tunable.chosen)
+    groups = condition.fill_figures(tunable.chosen)
     return any(_is_still(group, condition, activity, written) for group in groups)
 
 
 def _never_ran(condition: RelevanceCondition, activity: Activity) -> bool:
-    """Whether the kernel has all ways to the code that reads the setting, and went none."""
+    """Return whether the kernel has all ways to the code that reads the setting, and took none."""
     if not condition.functions or activity.ran is None or activity.has is None:
         return False
     return activity.has.issuperset(condition.functions) and not activity.ran.intersection(condition.functions)
@@ -167,7 +165,6 @@ def _never_ran(condition: RelevanceCondition, activity: Activity) -> bool:
 def _is_still(
     group: Sequence[str], condition: RelevanceCondition, activity: Activity, written: Collection[str]
 ) -> bool:
-    """Whether nothing in ``group`` moved, as far as the kernel has it."""
     if group[0] not in activity.figures:
         return False
     if group[0].startswith("diskstats:") and any(path.endswith("/queue/iostats") for path in written):
@@ -176,14 +173,11 @@ def _is_still(
     return all(activity.figures.get(name, 0) <= most for name in group)
 
 
-# What the verdicts say to that.
-
-_CERTAIN: Final = ("improves", "worsens", "differs")
-
-
-def unrefuted(found: Sequence[NoChance], verdicts: Sequence[Verdict], resolved: ResolvedStudy) -> tuple[NoChance, ...]:
-    """Those of ``found`` that no verdict contradicts: where a level certainly does something, it had its chance."""
-    certain = [one.configuration for one in verdicts if one.deciding and one.verdict in _CERTAIN]
+def unrefuted(
+    no_chance: Sequence[NoChance], verdicts: Sequence[Verdict], resolved: ResolvedStudy
+) -> tuple[NoChance, ...]:
+    """Return those of ``no_chance`` that no verdict contradicts: a level that certainly matters had its chance."""
+    certain = [verdict.configuration for verdict in verdicts if verdict.deciding and verdict.verdict in _CERTAIN]
     baseline = {factor.name: factor.baseline for factor in resolved.factors}
     changed = {
         factor
@@ -191,18 +185,18 @@ def unrefuted(found: Sequence[NoChance], verdicts: Sequence[Verdict], resolved: 
         for factor, level in resolved.find(name).configuration.levels.items()
         if level != baseline[factor]
     }
-    return tuple(one for one in found if one.factor not in changed)
+    return tuple(row for row in no_chance if row.factor not in changed)
 
 
 def without_more_blocks(
-    verdicts: Sequence[Verdict], found: Sequence[NoChance], resolved: ResolvedStudy
+    verdicts: Sequence[Verdict], no_chance: Sequence[NoChance], resolved: ResolvedStudy
 ) -> tuple[Verdict, ...]:
-    """``verdicts`` that ask for no more blocks where nothing that varies had a chance to matter."""
-    if not explains_all(found, resolved.factors):
+    """Return ``verdicts`` without further blocks where nothing that varies had a chance to matter."""
+    if not explains_all(no_chance, resolved.factors):
         return tuple(verdicts)
-    return tuple(one.model_copy(update={"more_blocks": None}) for one in verdicts)
+    return tuple(verdict.model_copy(update={"more_blocks": None}) for verdict in verdicts)
 
 
-def reasons(found: Sequence[NoChance], resolved: ResolvedStudy) -> str:
-    """Why nothing that varies can matter, in a sentence for each; empty if something can."""
-    return " ".join(f"{one.sentence}." for one in explains_all(found, resolved.factors))
+def reasons(no_chance: Sequence[NoChance], resolved: ResolvedStudy) -> str:
+    """Say why nothing that varies can matter, in a sentence for each; empty if something can."""
+    return " ".join(f"{row.sentence}." for row in explains_all(no_chance, resolved.factors))

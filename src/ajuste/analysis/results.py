@@ -1,10 +1,9 @@
-"""The results of a run: everything that is known of it, as one document."""
+"""The results of a run: all that is known of it, as one document."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,11 @@ from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.diagnostics.residuals import outlier_notes
 from ajuste.analysis.effects import Trend, trend
 from ajuste.analysis.factor_effects import Effects, factor_effects
-from ajuste.analysis.machines import Machines, across_machines, names_of, right_for_all, undisputed
+from ajuste.analysis.machines import Machines, across_machines, machine_names, right_for_all, undisputed
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, counted_blocks, units
 from ajuste.analysis.prediction import agreement, predictions
 from ajuste.analysis.ranking import rankings
-from ajuste.analysis.record import Record, points_of, record_of, tally
+from ajuste.analysis.record import NO_MACHINES, Record, select_points, sort_trials, tally
 from ajuste.analysis.relevance import reasons, unrefuted, without_more_blocks
 from ajuste.analysis.sequence import with_quantile_columns, with_quantiles
 from ajuste.analysis.summary import AsRun, Precision, as_run, measured, precisions, with_intervals
@@ -40,8 +39,6 @@ from ajuste.study.explain import design_words
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.settings import line_sets
 
-ONE_MACHINE: Machines = MappingProxyType({})
-
 MOST_NOTES = 4
 """Of one kind; more are counted."""
 
@@ -53,18 +50,16 @@ VIRTUAL_CLOCK = (
 
 
 def configurations(resolved: ResolvedStudy) -> tuple[Configuration, ...]:
-    """The configurations of a study, in order; of an ablation those that a person would ask about."""
+    """Return the configurations of a study, in order; of an ablation those that a person would ask about."""
     made = tuple(c.configuration for c in resolved.configurations)
     return made[: len(principal(len(line_sets(resolved.study))))] if _is_ablation(resolved) else made
 
 
 def verdicts(resolved: ResolvedStudy, trials: Trials, across: Sequence[AcrossMachines] = ()) -> tuple[Verdict, ...]:
-    """What can be said after these trials. May be looked at after every block. ``across`` is what several machines
-    have to say.
-    """
+    """Return the verdicts after these trials, after any block; ``across`` compares the machines, if several."""
     analysis = resolved.study.analysis
     described = resolved.study.design.judges_effects
-    found = right_for_all(
+    judged = right_for_all(
         judge(
             configurations(resolved),
             units(resolved, trials),
@@ -79,13 +74,13 @@ def verdicts(resolved: ResolvedStudy, trials: Trials, across: Sequence[AcrossMac
         across,
     )
     if resolved.study.allocation == "refine":
-        return tuple(v for v in found if v.blocks)  # Most points of the grid are not measured.
-    return tuple(v.model_copy(update={"deciding": False}) for v in found) if described else found
+        return tuple(v for v in judged if v.blocks)  # Most points of the grid are not measured.
+    return tuple(v.model_copy(update={"deciding": False}) for v in judged) if described else judged
 
 
 def compared_machines(resolved: ResolvedStudy, trials: Trials, machines: Machines) -> tuple[AcrossMachines, ...]:
-    """What each machine says, where several have measured; nothing otherwise."""
-    if len(names_of(machines)) < 2:
+    """Compare the machines, where several have measured; nothing otherwise."""
+    if len(machine_names(machines)) < 2:
         return ()
     return across_machines(
         configurations(resolved),
@@ -99,17 +94,17 @@ def compared_machines(resolved: ResolvedStudy, trials: Trials, machines: Machine
 
 
 def effects(resolved: ResolvedStudy, trials: Trials) -> Effects:
-    """What each factor does to the means, where combinations of several are tried; nothing otherwise."""
+    """Return the effects of each factor on the means, where combinations of several are tried; nothing otherwise."""
     combine, analysis = resolved.study.design.combine, resolved.study.analysis
     several = sum(len(factor.levels) > 1 for factor in resolved.factors) > 1
     incomplete = combine in ("one-at-a-time", "ablation") or resolved.study.allocation == "refine"
-    if not several or incomplete or not _means_of(resolved.deciding):
+    if not several or incomplete or not _mean_metrics(resolved.deciding):
         return Effects()
     return factor_effects(
         resolved.factors,
         configurations(resolved),
         trials,
-        _means_of(resolved.deciding),
+        _mean_metrics(resolved.deciding),
         confidence=analysis.confidence,
         smallest_effect=analysis.smallest_effect,
         screening=combine == "screening",
@@ -117,7 +112,7 @@ def effects(resolved: ResolvedStudy, trials: Trials) -> Effects:
 
 
 def lines(resolved: ResolvedStudy, trials: Trials) -> tuple[LineEffect, ...]:
-    """What each line of a profile does, if it is taken apart; nothing otherwise."""
+    """Return the effects of each line of a profile, if it is taken apart; nothing otherwise."""
     if not _is_ablation(resolved):
         return ()
     analysis = resolved.study.analysis
@@ -130,8 +125,8 @@ def lines(resolved: ResolvedStudy, trials: Trials) -> tuple[LineEffect, ...]:
     )
 
 
-def rates_of(resolved: ResolvedStudy) -> Rates:
-    """The error rates of an ablation."""
+def ablation_rates(resolved: ResolvedStudy) -> Rates:
+    """Return the error rates of an ablation."""
     return Rates(len(line_sets(resolved.study)), len(resolved.deciding), resolved.study.analysis.confidence)
 
 
@@ -139,28 +134,28 @@ def _is_ablation(resolved: ResolvedStudy) -> bool:
     return resolved.study.design.combine == "ablation"
 
 
-def findings(resolved: ResolvedStudy, trials: Trials, machines: Machines = ONE_MACHINE) -> tuple[Finding, ...]:
-    """What decides when to stop: the effects of a screening design or of a profile's lines, otherwise the verdicts.
-    ``machines`` are those of the blocks, where there are several.
-    """
+def findings(resolved: ResolvedStudy, trials: Trials, machines: Machines = NO_MACHINES) -> tuple[Finding, ...]:
+    """Return what decides when to stop: the effects of a screening or of a profile's lines, or the verdicts."""
     if _is_ablation(resolved):
         return _lines(resolved, clean_trials(trials), machines)
     if resolved.study.design.combine == "screening":
-        return _effects(resolved, clean_trials(trials), machines).found
+        return _effects(resolved, clean_trials(trials), machines).findings
     return verdicts(resolved, trials, compared_machines(resolved, trials, machines))
 
 
 def _lines(resolved: ResolvedStudy, clean: Clean, machines: Machines) -> tuple[LineEffect, ...]:
-    return undisputed(lines(resolved, clean), clean, machines, lambda own: lines(resolved, own))
+    return undisputed(lines(resolved, clean), clean, machines, lambda part: lines(resolved, part))
 
 
 def _effects(resolved: ResolvedStudy, clean: Clean, machines: Machines) -> Effects:
-    found = effects(resolved, clean)
-    return replace(found, found=undisputed(found.found, clean, machines, lambda own: effects(resolved, own).found))
+    whole = effects(resolved, clean)
+    return replace(
+        whole, findings=undisputed(whole.findings, clean, machines, lambda part: effects(resolved, part).findings)
+    )
 
 
-def means(resolved: ResolvedStudy, trials: Trials) -> tuple[Precision, ...]:
-    """How well the deciding means are known, if nothing is compared; nothing otherwise."""
+def mean_precisions(resolved: ResolvedStudy, trials: Trials) -> tuple[Precision, ...]:
+    """Return how well the deciding means are known, if nothing is compared; nothing otherwise."""
     if len(resolved.configurations) > 1:
         return ()
     analysis = resolved.study.analysis
@@ -184,46 +179,49 @@ def assemble(
     notes: Sequence[str] = (),
     created: str = "",
     ajuste: str = "",
-    machines: Machines = ONE_MACHINE,
+    machines: Machines = NO_MACHINES,
     no_chance: Sequence[NoChance] = (),
 ) -> Results:
-    """The results of ``trials``. ``notes`` are added to those that follow from study and trials; ``machines`` are those
-    of the blocks, where there are several; ``no_chance`` is what had no chance to matter.
+    """Return the results of ``trials``.
+
+    ``notes`` are added to those that follow from study and trials; ``machines`` are those of the blocks, where there
+    are several; ``no_chance`` is what had no chance to matter.
     """
     study = resolved.study
-    record = record_of(trials) if isinstance(trials, Sequence) else trials
+    record = sort_trials(trials) if isinstance(trials, Sequence) else trials
     all_metrics = (*resolved.deciding, *resolved.described)
     columns = with_quantile_columns(record.measurements, all_metrics)
     clean, every = units(resolved, columns), clean_trials(columns)
     made = configurations(resolved)
     across = compared_machines(resolved, clean, machines)
-    found = verdicts(resolved, clean, across)
-    idle = unrefuted(no_chance, found, resolved)
-    found = without_more_blocks(found, idle, resolved)
-    known = means(resolved, clean)
+    judged = verdicts(resolved, clean, across)
+    idle = unrefuted(no_chance, judged, resolved)
+    judged = without_more_blocks(judged, idle, resolved)
+    known = mean_precisions(resolved, clean)
     summaries = with_intervals(with_quantiles(measured(made, every), every, all_metrics), known)
     group = family(made, resolved.deciding, study.analysis.confidence)
     seen = {*columns.metrics, *(name for reasons in columns.not_supported.values for name in reasons)}
-    all_means = _means_of([*resolved.deciding, *(m for m in resolved.described if m.name in seen)])
-    said = answer(
+    metrics = (*resolved.deciding, *(metric for metric in resolved.described if metric.name in seen))
+    averaged = _mean_metrics(resolved.deciding)
+    comparison = answer(
         resolved.deciding,
-        found,
+        judged,
         summaries,
         _trends(resolved, made, clean, group.alpha),
         smallest_effect=study.analysis.smallest_effect,
-        means=known,
+        precisions=known,
     )
-    worked = _effects(resolved, clean, machines)
-    of_factors = factor_answer(_means_of(resolved.deciding), worked.found, study.analysis.smallest_effect)
+    factorial = _effects(resolved, clean, machines)
+    factor_sentence = factor_answer(averaged, factorial.findings, study.analysis.smallest_effect)
     run_as = as_run(resolved.factors, made, summaries)
-    shapes = _surfaces(resolved, run_as, clean, found)
-    apart = _lines(resolved, clean, machines)
-    correction = worked.correction or (rates_of(resolved).words if apart else "")
+    shapes = _surfaces(resolved, run_as, clean, judged)
+    line_effects = _lines(resolved, clean, machines)
+    correction = factorial.correction or (ablation_rates(resolved).words if line_effects else "")
     described = study.design.judges_effects
     predicted = predictions(resolved, summaries)
     agreed = agreement(resolved.rule, predicted, resolved.deciding) if resolved.rule else ""
-    first = (reasons(idle, resolved), agreed, "" if described else said)
-    sentences = (*first, of_factors, lines_answer(apart, resolved.deciding))
+    first = (reasons(idle, resolved), agreed, "" if described else comparison)
+    sentences = (*first, factor_sentence, lines_answer(line_effects, resolved.deciding))
     return Results(
         study=study.name,
         title=study.title or study.name,
@@ -240,23 +238,23 @@ def assemble(
         correction=correction if described else group.describe(len(made) - 1, len(resolved.deciding)),
         design=design_words(study, made),
         blocks=counted_blocks(clean, resolved.names, resolved.baseline),
-        verdicts=found,
+        verdicts=judged,
         rankings=_rankings(resolved, made, clean, across),
         configurations=tuple(c for c in summaries if c.metrics) if study.allocation == "refine" else summaries,
         factors=resolved.factors,
-        metrics=(*resolved.deciding, *(m for m in resolved.described if m.name in seen)),
-        trials=points_of(columns, machines),
+        metrics=metrics,
+        trials=select_points(columns, machines),
         machines=across,
         tally=tally(columns),
-        effects=worked.found,
+        effects=factorial.findings,
         effects_correction=correction,
-        cells=worked.cells,
+        cells=factorial.cells,
         surfaces=shapes,
-        correlations=_correlations(resolved, summaries, all_means) if shapes else (),
+        correlations=_correlations(resolved, summaries, _mean_metrics(metrics)) if shapes else (),
         histories=_histories(resolved, made, clean),
-        lines=apart,
-        diagnostics=diagnose(clean, _means_of(resolved.deciding), study.target.clock),
-        three_sigma=three_sigma(made, clean, _means_of(resolved.deciding), found, study.analysis.confidence)
+        lines=line_effects,
+        diagnostics=diagnose(clean, averaged, study.target.clock),
+        three_sigma=three_sigma(made, clean, averaged, judged, study.analysis.confidence)
         if study.analysis.three_sigma
         else (),
         rule=resolved.rule,
@@ -270,8 +268,8 @@ def assemble(
             dict.fromkeys(
                 (
                     *_notes(resolved, every, idle),
-                    *_unseen((*found, *worked.found, *apart)),
-                    *_not_precise(resolved, found),
+                    *_unseen((*judged, *factorial.findings, *line_effects)),
+                    *_not_precise(resolved, judged),
                     *_first(run_as.notes),
                     *notes,
                 )
@@ -290,10 +288,10 @@ def _trends(resolved: ResolvedStudy, made: Sequence[Configuration], clean: Clean
         unit = units.get(varied, "")
         return trend(resolved.factors, made, clean, metric, alpha, unit, order_matters=_order_matters(resolved))
 
-    return {metric.name: found for metric in resolved.deciding if (found := of(metric)) is not None}
+    return {metric.name: metric_trend for metric in resolved.deciding if (metric_trend := of(metric)) is not None}
 
 
-def _surfaces(resolved: ResolvedStudy, run_as: AsRun, clean: Clean, found: Sequence[Verdict]) -> tuple[Surface, ...]:
+def _surfaces(resolved: ResolvedStudy, run_as: AsRun, clean: Clean, judged: Sequence[Verdict]) -> tuple[Surface, ...]:
     """None of a screening design or an ablation: these have only the corners. Fewer than three levels span none."""
     few = all(len(factor.levels) < 3 for factor in run_as.factors)
     if few or resolved.study.design.judges_effects:
@@ -305,19 +303,19 @@ def _surfaces(resolved: ResolvedStudy, run_as: AsRun, clean: Clean, found: Seque
         run_as.factors,
         run_as.configurations,
         clean,
-        _means_of(resolved.deciding),
-        _means_of(resolved.described),
-        found,
+        _mean_metrics(resolved.deciding),
+        _mean_metrics(resolved.described),
+        judged,
         Promise(analysis.confidence, analysis.smallest_effect, _order_matters(resolved)),
     )
 
 
 def _correlations(
-    resolved: ResolvedStudy, summaries: Sequence[Measured], means: Sequence[Metric]
+    resolved: ResolvedStudy, summaries: Sequence[Measured], metrics: Sequence[Metric]
 ) -> tuple[Correlation, ...]:
     from ajuste.analysis.surface.blocks import correlations
 
-    return tuple(correlations(summaries, _means_of(resolved.deciding), means, resolved.study.analysis.confidence))
+    return tuple(correlations(summaries, _mean_metrics(resolved.deciding), metrics, resolved.study.analysis.confidence))
 
 
 def _rankings(
@@ -346,11 +344,10 @@ def _histories(resolved: ResolvedStudy, made: Sequence[Configuration], clean: Cl
     from ajuste.analysis.surface.surfaces import Promise
 
     promise = Promise(analysis.confidence, analysis.smallest_effect, _order_matters(resolved))
-    return histories(resolved.factors, made, clean, _means_of(resolved.deciding), promise)
+    return histories(resolved.factors, made, clean, _mean_metrics(resolved.deciding), promise)
 
 
-def _means_of(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
-    """Those of ``metrics`` that are compared by their mean."""
+def _mean_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
     return tuple(metric for metric in metrics if metric.quantile is None)
 
 
@@ -360,39 +357,36 @@ def _order_matters(resolved: ResolvedStudy) -> bool:
 
 
 def _with_initial(explained: Explained, columns: Measurements) -> Explained:
-    """With the value that the kernel had before the first write, if it was the same in every trial."""
-    before = {write.before for own in columns.written.values for write in own if write.tunable == explained.name}
+    """Add the value that the kernel had before the first write, if it was the same in every trial."""
+    before = {write.before for writes in columns.written.values for write in writes if write.tunable == explained.name}
     return explained.model_copy(update={"initial_value": before.pop()}) if len(before) == 1 else explained
 
 
 def _first(notes: Sequence[str]) -> list[str]:
-    """Not one for each of many configurations."""
     more = len(notes) - MOST_NOTES
-    said = [f"The same holds in {more} more {'case' if more == 1 else 'cases'}."] if more > 0 else []
-    return [*notes[:MOST_NOTES], *said]
+    rest = [f"The same holds in {more} more {'case' if more == 1 else 'cases'}."] if more > 0 else []
+    return [*notes[:MOST_NOTES], *rest]
 
 
 def _notes(resolved: ResolvedStudy, clean: Clean, idle: Sequence[NoChance]) -> list[str]:
-    notes = [*(one.note for one in idle), *resolved.notes]
+    notes = [*(row.note for row in idle), *resolved.notes]
     if resolved.study.target.clock == "virtual":
         notes.append(VIRTUAL_CLOCK)
     else:
-        notes += _first(outlier_notes(clean, _means_of(resolved.deciding)))
+        notes += _first(outlier_notes(clean, _mean_metrics(resolved.deciding)))
     columns = clean.measured
     remarked = np.flatnonzero(columns.has_status("ok") & (columns.reason.codes != columns.reason.code("")))
     return [*notes, *(f"In clean trials: {reason}." for reason in columns.reason.among(remarked)[:MOST_NOTES])]
 
 
-def _unseen(found: Sequence[Finding]) -> list[str]:
-    """What the decided verdict of the fewest blocks cannot see."""
-    decided = [one for one in found if one.deciding and not one.is_undecided and one.cannot_see]
-    return [min(decided, key=lambda one: one.blocks).cannot_see] if decided else []
+def _unseen(findings: Sequence[Finding]) -> list[str]:
+    decided = [f for f in findings if f.deciding and not f.is_undecided and f.cannot_see]
+    return [min(decided, key=lambda f: f.blocks).cannot_see] if decided else []
 
 
-def _not_precise(resolved: ResolvedStudy, found: Sequence[Verdict]) -> list[str]:
-    """What is still wider than was asked for."""
+def _not_precise(resolved: ResolvedStudy, judged: Sequence[Verdict]) -> list[str]:
     precision = resolved.study.analysis.precision
-    wide = [f"{one.configuration} on {one.metric}" for one in found if one.deciding and one.precise is False]
+    wide = [f"{v.configuration} on {v.metric}" for v in judged if v.deciding and v.precise is False]
     if not wide or precision is None:
         return []
     more = [f"{len(wide) - MOST_NOTES} more"] if len(wide) > MOST_NOTES else []

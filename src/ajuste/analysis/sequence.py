@@ -58,7 +58,7 @@ class Interval:
 
 
 def half_width(n: int, variance: float, alpha: float) -> float:
-    """Half the width of the interval for the mean of ``n`` values whose biased variance is ``variance``.
+    """Return half the width of the interval for the mean of ``n`` values whose biased variance is ``variance``.
 
     With probability at least 1 − ``alpha`` the intervals of all n hold together. Infinite where n is too small.
     """
@@ -77,20 +77,21 @@ def half_width(n: int, variance: float, alpha: float) -> float:
 def mixture_half_width(
     n: NDArray[np.float64], variance: NDArray[np.float64], freedom: NDArray[np.float64], alpha: float
 ) -> NDArray[np.float64]:
-    """As ``half_width``, for means of ``n`` values whose unbiased ``variance`` is known from ``freedom`` degrees of
-    freedom, which may come from more values than these: the same mixture in a linear model (Lindon, Ham, Tingley and
+    """Return ``half_width`` for means of ``n`` values whose unbiased ``variance`` has ``freedom`` degrees of freedom.
+
+    These may come from more values than these ``n``: the same mixture in a linear model (Lindon, Ham, Tingley and
     Bojinov 2022, "Anytime-valid linear models and regression adjusted causal inference", arXiv:2210.08589).
     """
     share = MIXTURE / (n + MIXTURE)
     factor = np.exp(-2 / (freedom + 1) * (math.log(alpha) + 0.5 * np.log(share)))
     room = 1 - share * factor
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.sqrt(freedom * (factor - 1) / room * variance / n)
-    return np.where((room > 0) & (n > 0), found, np.inf)
+        half = np.sqrt(freedom * (factor - 1) / room * variance / n)
+    return np.where((room > 0) & (n > 0), half, np.inf)
 
 
 def fewest(alpha: float) -> int:
-    """The smallest number of values that gives a finite interval."""
+    """Return the smallest number of values that gives a finite interval."""
     n = 1
     while math.isinf(half_width(n, 1.0, alpha)):
         n += 1
@@ -98,7 +99,7 @@ def fewest(alpha: float) -> int:
 
 
 def mean_interval(values: NDArray[np.float64], *, alpha: float, floor: float = 0.0) -> Interval:
-    """The interval for the mean of ``values``.
+    """Return the interval for the mean of ``values``.
 
     ``floor`` is the least variance that is believed (from the resolution of the figures), so that a few identical
     values are not taken for certainty.
@@ -109,10 +110,7 @@ def mean_interval(values: NDArray[np.float64], *, alpha: float, floor: float = 0
 
 
 def values_needed(variance: float, wanted: float, alpha: float, *, most: int) -> int | None:
-    """How many values in all would make the half width smaller than ``wanted``, were the variance to stay as it is.
-
-    ``None`` where ``most`` of them would not be enough.
-    """
+    """Return how many values make the half width smaller than ``wanted`` at this variance; ``None`` beyond ``most``."""
     low, high = 0, fewest(alpha)
     while half_width(high, variance, alpha) >= wanted:
         if high >= most:
@@ -128,15 +126,12 @@ def values_needed(variance: float, wanted: float, alpha: float, *, most: int) ->
 
 
 MOST_VALUES = 1_000_000
-"""Beyond this many values ``fewest_for`` is not asked."""
+"""The limit of ``fewest_for``."""
 
 
 @dataclass(frozen=True)
 class BoundedInterval(Interval):
-    """``mean`` is the estimate, ``below`` and ``above`` its bounds, infinite where nothing is known.
-
-    ``half_width`` is the distance to the further bound; a quantile has no variance (NaN).
-    """
+    """``mean`` is the estimate, ``below`` and ``above`` its bounds; ``half_width`` the distance to the further one."""
 
     below: float
     above: float
@@ -153,30 +148,28 @@ class BoundedInterval(Interval):
 def interval_between(
     n: int, estimate: float, below: float, above: float, variance: float = math.nan
 ) -> BoundedInterval:
-    """The interval from ``below`` to ``above`` around ``estimate``."""
+    """Return the interval from ``below`` to ``above`` around ``estimate``."""
     return BoundedInterval(n, estimate, variance, max(above - estimate, estimate - below), below, above)
 
 
 def log_evidence(k: NDArray[np.float64], n: NDArray[np.float64], p: float) -> NDArray[np.float64]:
-    """The log of the evidence against probability ``p`` after ``k`` of ``n`` values."""
+    """Return the log of the evidence against probability ``p`` after ``k`` of ``n`` values."""
     mixed = betaln(p + k, 1 - p + n - k) - betaln(p, 1 - p)
     return np.asarray(mixed - k * math.log(p) - (n - k) * math.log1p(-p))
 
 
 @lru_cache(maxsize=4096)
 def count_bounds(n: int, p: float, alpha: float) -> tuple[int, int]:
-    """The least and the largest number of ``n`` values below their ``p``-quantile that is not refuted at ``alpha``."""
+    """Return the least and the largest number of ``n`` values below their ``p``-quantile that are not refuted."""
     if not 0 < alpha < 1 or not 0 < p < 1 or n < 1:
         raise ValueError(f"n is {n}, p {p} and alpha {alpha}; expected n ≥ 1 and both between 0 and 1")
     k = np.arange(n + 1.0)
-    kept = np.flatnonzero(log_evidence(k, np.full(n + 1, float(n)), p) < -math.log(alpha))
-    return int(kept[0]), int(kept[-1])
+    accepted = np.flatnonzero(log_evidence(k, np.full(n + 1, float(n)), p) < -math.log(alpha))
+    return int(accepted[0]), int(accepted[-1])
 
 
 def fewest_for(p: float, alpha: float) -> int | None:
-    """The smallest number of values (to a thousandth) that bounds the ``p``-quantile on both sides; ``None`` beyond
-    ``MOST_VALUES``.
-    """
+    """Return the fewest values that bound the ``p``-quantile on both sides; ``None`` beyond ``MOST_VALUES``."""
     n = np.unique(np.geomspace(1, MOST_VALUES, 20_000).astype(np.int64)).astype(np.float64)
     weaker = np.minimum(log_evidence(np.zeros_like(n), n, p), log_evidence(n, n, p))
     enough = np.flatnonzero(weaker >= -math.log(alpha))
@@ -184,7 +177,7 @@ def fewest_for(p: float, alpha: float) -> int | None:
 
 
 def quantile_bounds(values: NDArray[np.float64], p: float, alpha: float) -> tuple[float, float]:
-    """Bounds for the ``p``-quantile: with probability 1 − ``alpha`` those after 1, 2, 3 … values all hold together.
+    """Return bounds for the ``p``-quantile: with probability 1 − ``alpha`` those after 1, 2, 3 … values all hold.
 
     They are values themselves (order statistics), or infinite where too few are known. Of values that are equal only
     those strictly beyond count, so that the bounds hold for distributions with atoms too.
@@ -195,21 +188,18 @@ def quantile_bounds(values: NDArray[np.float64], p: float, alpha: float) -> tupl
     return float(ordered[least]), float(ordered[most + 1])
 
 
-# Metrics that are a quantile of another one's trials, as columns and summaries of their own.
-
-
 def with_quantile_columns(measured: Measurements, metrics: Sequence[Metric]) -> Measurements:
-    """``measured`` with the single values that each quantile of ``metrics`` is one of."""
-    own = [metric for metric in metrics if metric.quantile is not None and metric.column in measured.metrics]
-    if not own:
+    """Return ``measured`` with the single values behind each quantile of ``metrics`` as a column."""
+    quantiles = [metric for metric in metrics if metric.quantile is not None and metric.column in measured.metrics]
+    if not quantiles:
         return measured
-    return replace(measured, metrics={**measured.metrics, **{m.name: measured.metrics[m.column] for m in own}})
+    return replace(measured, metrics={**measured.metrics, **{m.name: measured.metrics[m.column] for m in quantiles}})
 
 
 def with_quantiles(configurations: Sequence[Measured], clean: Clean, metrics: Sequence[Metric]) -> tuple[Measured, ...]:
-    """The summaries with each quantile of ``metrics`` where others have their mean; it has no standard error."""
-    own = [metric for metric in metrics if metric.quantile is not None]
-    return tuple(_with_quantiles(configuration, clean, own) for configuration in configurations)
+    """Return the summaries with each quantile of ``metrics`` in place of the mean; it has no standard error."""
+    quantiles = [metric for metric in metrics if metric.quantile is not None]
+    return tuple(_with_quantiles(configuration, clean, quantiles) for configuration in configurations)
 
 
 def _with_quantiles(configuration: Measured, clean: Clean, metrics: Sequence[Metric]) -> Measured:

@@ -59,29 +59,26 @@ _ROUNDS: Final = 40
 
 
 def standardised(values: Floats, floor: float = 0.0) -> Floats:
-    """``values`` (along the last axis) over the root mean square of all up to each. That does not depend on signs.
-
-    ``floor`` is the least scale that is believed, from the resolution of the figures.
-    """
+    """Return ``values`` over the root mean square up to each, at least ``floor``, which does not depend on signs."""
     count = np.arange(1, values.shape[-1] + 1)
     scale = np.maximum(np.sqrt(np.cumsum(values**2, axis=-1) / count), floor)
     return np.divide(values, scale, out=np.zeros_like(values), where=scale > 0)
 
 
 def log_evidence(values: Floats, floor: float = 0.0, mixture: Mixture = LONG) -> Floats:
-    """The log of the evidence against symmetry around zero after each of ``values``, along the last axis."""
+    """Return the log of the evidence against symmetry around zero after each of ``values``, along the last axis."""
     x = standardised(values, floor)
-    found: Floats | None = None
+    total: Floats | None = None
     for slope, weight in zip(mixture.slopes, mixture.weights, strict=True):
         z = slope * x
         even = math.log(2) - np.abs(z) - np.log1p(np.exp(-2 * np.abs(z)))
         both = np.logaddexp(np.cumsum(z + even, axis=-1), np.cumsum(even - z, axis=-1)) + math.log(weight / 2)
-        found = both if found is None else np.logaddexp(found, both)
-    return np.asarray(found)
+        total = both if total is None else np.logaddexp(total, both)
+    return np.asarray(total)
 
 
 def final_log_evidence(values: Floats, floor: float = 0.0, mixture: Mixture = LONG) -> Floats:
-    """As ``log_evidence``, after the last of ``values`` only."""
+    """Return ``log_evidence`` after the last of ``values`` only."""
     z = mixture.slopes[:, None] * standardised(values, floor)[..., None, :]
     size = np.abs(z)
     even = values.shape[-1] * math.log(2) - np.sum(size + np.log1p(np.exp(-2 * size)), axis=-1)
@@ -92,26 +89,27 @@ def final_log_evidence(values: Floats, floor: float = 0.0, mixture: Mixture = LO
 
 @lru_cache(maxsize=256)
 def fewest_blocks(alpha: float, mixture: str = "short") -> int:
-    """The smallest number of blocks that can refute anything; ``mixture`` is ``short`` or ``long``."""
-    n, own = 1, LONG if mixture == "long" else SHORT
-    while log_evidence(np.ones(n), mixture=own)[-1] < -math.log(alpha):
+    """Return the smallest number of blocks that can refute anything; ``mixture`` is ``short`` or ``long``."""
+    n, mix = 1, LONG if mixture == "long" else SHORT
+    while log_evidence(np.ones(n), mixture=mix)[-1] < -math.log(alpha):
         n += 1
     return n
 
 
 FEWEST_IN_TIME: Final = 10
-"""Blocks; fewer do not show whether neighbours resemble each other."""
+"""Fewer blocks do not show whether neighbours resemble each other."""
 ALIKE: Final = 1.645
-"""So many standard errors of a correlation without cause: of white noise one in 20 exceeds it."""
+"""In standard errors of a correlation: white noise exceeds it in one of 20 cases."""
 MOST_ALIKE: Final = 0.9
 
 
 def wider_in_time(differences: Floats) -> Floats:
-    """How many times as wide an interval must be, along the last axis, because differences of neighbouring blocks
-    resemble each other more than by chance: a configuration has a state that lasts over blocks. 1 where they do not.
+    """Return the factor by which an interval must widen, along the last axis, because neighbouring blocks are alike.
 
-    Bayley and Hammersley 1946, "The effective number of independent observations in an autocorrelated time series",
-    Supplement to the Journal of the Royal Statistical Society 8, for a first-order autoregression.
+    Differences of neighbouring blocks resemble each other more than by chance where a configuration has a state that
+    lasts over blocks; 1 where they do not. Bayley and Hammersley 1946, "The effective number of independent
+    observations in an autocorrelated time series", Supplement to the Journal of the Royal Statistical Society 8, for a
+    first-order autoregression.
     """
     count = differences.shape[-1]
     away = differences - np.mean(differences, axis=-1, keepdims=True)
@@ -126,15 +124,16 @@ def wider_in_time(differences: Floats) -> Floats:
 
 
 def blind_spot(blocks: int, confidence: float) -> float:
-    """The largest share of all trials that so many blocks may have missed altogether: what happens in a larger one is
-    in at least one of them with that ``confidence`` (Hanley and Lippman-Hand 1983, "If nothing goes wrong, is
-    everything all right?", JAMA 249).
+    """Return the largest share of all trials that so many blocks may have missed altogether.
+
+    What happens in a larger share is in at least one block with that ``confidence`` (Hanley and Lippman-Hand 1983, "If
+    nothing goes wrong, is everything all right?", JAMA 249).
     """
     return float(1 - (1 - confidence) ** (1 / blocks)) if blocks else 1.0
 
 
 def sign_interval(differences: Floats, *, alpha: float, floor: float = 0.0) -> Interval:
-    """The effects that ``differences`` (at least one) do not refute; it holds at all numbers of blocks together.
+    """Return the effects that ``differences`` (at least one) do not refute; valid at all numbers of blocks together.
 
     ``floor`` is the least variance of a difference that is believed, from the resolution of the figures.
     """
@@ -152,9 +151,7 @@ def sign_interval(differences: Floats, *, alpha: float, floor: float = 0.0) -> I
 
 
 def interval_around(differences: Floats, estimate: float, against: Against, *, alpha: float, floor: float) -> Interval:
-    """The effects around ``estimate`` that are not refuted ``against`` at ``alpha``; unbounded where all effects are
-    refuted, since then there is no single one.
-    """
+    """Return the effects around ``estimate`` not refuted ``against`` at ``alpha``; unbounded if all are refuted."""
     threshold, count = -math.log(alpha), len(differences)
     variance = max(float(np.var(differences)), floor**2)
     middle = estimate
@@ -170,7 +167,7 @@ def interval_around(differences: Floats, estimate: float, against: Against, *, a
 
 
 def _bound(middle: float, reach: float, against: Against, threshold: float) -> float:
-    """The nearest refuted effect from ``middle`` in the direction of ``reach``; infinite where none is.
+    """Return the nearest refuted effect from ``middle`` in the direction of ``reach``; infinite where none is.
 
     Bracketed twice, and then narrowed by the rule of false position (Dowell and Jarratt 1971, "A modified regula falsi
     method for computing the root of an equation", BIT 11). What is returned is refuted.

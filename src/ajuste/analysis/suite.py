@@ -9,40 +9,41 @@ from typing import Final
 
 from ajuste.model.metric import Direction, Metric
 from ajuste.model.results import Measured, Results, Tally
-from ajuste.model.suite import SuiteMean, SuiteMember, SuiteRecord, SuiteResult
+from ajuste.model.suite import SuiteEntry, SuiteMean, SuiteMember, SuiteRecord, SuiteResult
 from ajuste.model.verdict import Verdict, Word
 
 FEWEST: Final = 2
 """A mean of fewer ratios is none."""
 ONLY: Final = "mean"
 """The configuration where nothing is compared: a study calls it after its workload."""
+EXTREME: Final = 10.0
+_COUNTS: Final = ("trials", "clean", "warm_up", "flagged", "failed")
 _DIRECTIONS: Final[tuple[Direction, ...]] = ("lower", "higher")
 
 
-def suite_result(record: SuiteRecord, found: Mapping[str, Results]) -> SuiteResult:
-    """What is known of the suite ``record``; ``found`` has the results of those of its members that were measured."""
-    members = tuple(_member(record, name, found.get(name)) for name in (one.name for one in record.entries))
-    results = _together(record, {one.name: found[one.name] for one in members if one.name in found})
+def suite_result(record: SuiteRecord, by_member: Mapping[str, Results]) -> SuiteResult:
+    """Return the result of the suite ``record``, whose measured members have ``by_member``."""
+    members = tuple(_member(entry, by_member.get(entry.name)) for entry in record.entries)
+    results = _together(record, {member.name: by_member[member.name] for member in members if member.name in by_member})
     return SuiteResult(
         id=record.id,
         name=record.name,
         state="complete" if record.finished else "partial",
         comparisons=len(results.verdicts),
         members=members,
-        means=tuple(_means(members, results)),
+        means=tuple(_mean_rows(members, results)),
         results=results,
     )
 
 
-def _member(record: SuiteRecord, name: str, results: Results | None) -> SuiteMember:
-    entry = next(one for one in record.entries if one.name == name)
+def _member(entry: SuiteEntry, results: Results | None) -> SuiteMember:
     if results is None:
-        return SuiteMember(name=name, run=entry.run, reason=entry.reason)
+        return SuiteMember(name=entry.name, run=entry.run, reason=entry.reason)
     return SuiteMember(
-        name=name,
+        name=entry.name,
         run=results.run,
         reason=entry.reason,
-        metrics=tuple(_called(name, metric.name, results) for metric in _deciding(results)),
+        metrics=tuple(_called(entry.name, metric.name, results) for metric in _deciding(results)),
         clock=results.clock,
         blocks=results.blocks,
         stopped=results.stopped or "",
@@ -51,40 +52,45 @@ def _member(record: SuiteRecord, name: str, results: Results | None) -> SuiteMem
 
 
 def _deciding(results: Results) -> Sequence[Metric]:
-    """The metrics that decide, in their order; the first that was measured where nothing is compared."""
-    judged = {one.metric for one in results.verdicts if one.deciding}
-    bounded = {name for one in results.configurations for name, own in one.metrics.items() if own.low is not None}
-    chosen = [one for one in results.metrics if one.name in (judged or bounded)]
+    """Return the metrics that decide; the first measured one where nothing is compared."""
+    judged = {verdict.metric for verdict in results.verdicts if verdict.deciding}
+    bounded = {
+        name
+        for measured in results.configurations
+        for name, summary in measured.metrics.items()
+        if summary.low is not None
+    }
+    chosen = [metric for metric in results.metrics if metric.name in (judged or bounded)]
     return chosen or results.metrics[:1]
 
 
 def _called(member: str, metric: str, results: Results) -> str:
-    """A member with one metric gives it its name."""
     return member if len(_deciding(results)) == 1 else f"{member} {metric}"
 
 
-def _together(record: SuiteRecord, found: Mapping[str, Results]) -> Results:
-    """The deciding metrics of all members as one: each is named after its member."""
-    every = list(found.values())
+def _together(record: SuiteRecord, by_member: Mapping[str, Results]) -> Results:
+    every = list(by_member.values())
     verdicts: list[Verdict] = []
     metrics: list[Metric] = []
     measured: dict[str, Measured] = {}
-    for name, results in found.items():
+    for name, results in by_member.items():
         names = {metric.name: _called(name, metric.name, results) for metric in _deciding(results)}
         metrics += [
             metric.model_copy(update={"name": names[metric.name], "title": f"{name}: {metric.title}"})
             for metric in _deciding(results)
         ]
         verdicts += [
-            one.model_copy(update={"metric": names[one.metric], "level": record.level})
-            for one in results.verdicts
-            if one.metric in names
+            verdict.model_copy(update={"metric": names[verdict.metric], "level": record.level})
+            for verdict in results.verdicts
+            if verdict.metric in names
         ]
-        for one in results.configurations:
-            own = {names[metric]: summary for metric, summary in one.metrics.items() if metric in names}
-            called = one.name if results.factors else ONLY
-            before = measured.get(called, Measured(name=called, levels=one.levels, baseline=one.baseline))
-            measured[called] = before.model_copy(update={"metrics": before.metrics | own})
+        for configuration in results.configurations:
+            summaries = {names[metric]: summary for metric, summary in configuration.metrics.items() if metric in names}
+            called = configuration.name if results.factors else ONLY
+            before = measured.get(
+                called, Measured(name=called, levels=configuration.levels, baseline=configuration.baseline)
+            )
+            measured[called] = before.model_copy(update={"metrics": before.metrics | summaries})
     first = every[0] if every else None
     return Results(
         study=f"suite-{record.name}",
@@ -94,76 +100,61 @@ def _together(record: SuiteRecord, found: Mapping[str, Results]) -> Results:
         run=record.id,
         seed=first.seed if first else None,
         clock=first.clock if first else None,
-        digest=hashlib.sha256("\n".join(f"{name} {one.digest}" for name, one in found.items()).encode()).hexdigest(),
+        digest=hashlib.sha256(
+            "\n".join(f"{name} {results.digest}" for name, results in by_member.items()).encode()
+        ).hexdigest(),
         stopped=None,
         stopped_because="",
         level=record.level,
         smallest_effect=first.smallest_effect if first else 0.0,
-        correction=_correction(len(verdicts), len(found)),
-        blocks=min((one.blocks for one in every), default=0),
+        correction=f"Bonferroni: {len(verdicts)} comparisons of {len(by_member)} members" if len(verdicts) > 1 else "",
+        blocks=min((results.blocks for results in every), default=0),
         verdicts=tuple(verdicts),
         configurations=tuple(measured.values()),
         factors=first.factors if first else (),
         metrics=tuple(metrics),
         trials=(),
-        tally=_tally(every),
+        tally=Tally(**{name: sum(getattr(results.tally, name) for results in every) for name in _COUNTS}),
         explained=first.explained if first else (),
         environment=first.environment if first else {},
         reproduce=first.reproduce if first else (),
-        notes=tuple(dict.fromkeys(note for one in every for note in one.notes)),
+        notes=tuple(dict.fromkeys(note for results in every for note in results.notes)),
         created=record.created,
         ajuste=first.ajuste if first else "",
     )
 
 
-def _correction(comparisons: int, members: int) -> str:
-    if comparisons < FEWEST:
-        return ""
-    return f"Bonferroni: {comparisons} comparisons of {members} members"
-
-
-def _tally(every: Sequence[Results]) -> Tally:
-    counts = ("trials", "clean", "warm_up", "flagged", "failed")
-    return Tally(**{name: sum(getattr(one.tally, name) for one in every) for name in counts})
-
-
-# Geometric means: of ratios of metrics with the same better direction, one for each member.
-
-
-def _means(members: Sequence[SuiteMember], results: Results) -> Iterator[SuiteMean]:
-    metrics = {one.name: one for one in results.metrics}
-    first = {one.metrics[0]: one.name for one in members if one.metrics}
+def _mean_rows(members: Sequence[SuiteMember], results: Results) -> Iterator[SuiteMean]:
+    """Yield the geometric means of ratios of metrics with the same better direction, one for each member."""
+    metrics = {metric.name: metric for metric in results.metrics}
+    first = {member.metrics[0]: member.name for member in members if member.metrics}
     for configuration in results.configurations:
         for direction in _DIRECTIONS:
-            own = [
-                one
-                for one in results.verdicts
-                if one.configuration == configuration.name
-                and one.metric in first
-                and metrics[one.metric].direction == direction
-                and _is_ratio(one)
+            verdicts = [
+                verdict
+                for verdict in results.verdicts
+                if verdict.configuration == configuration.name
+                and verdict.metric in first
+                and metrics[verdict.metric].direction == direction
+                and verdict.scale == "ratio"
+                and (verdict.estimate or 0) > 0
             ]
-            if len(own) >= FEWEST and not any(is_extreme(one.estimate) for one in own):
-                yield _mean(own, tuple(first[one.metric] for one in own), direction, results.smallest_effect)
-
-
-EXTREME: Final = 10.0
+            if len(verdicts) >= FEWEST and not any(is_extreme(verdict.estimate) for verdict in verdicts):
+                yield _mean(
+                    verdicts, tuple(first[verdict.metric] for verdict in verdicts), direction, results.smallest_effect
+                )
 
 
 def is_extreme(ratio: float | None) -> bool:
-    """Whether a member changed more than ten times: it alone would decide the mean of all."""
+    """Return whether a member changed more than ten times: it alone would decide the mean of all."""
     return ratio is not None and not 1 / EXTREME <= ratio <= EXTREME
 
 
-def _is_ratio(one: Verdict) -> bool:
-    return one.scale == "ratio" and one.estimate is not None and one.estimate > 0
-
-
-def _mean(own: Sequence[Verdict], members: tuple[str, ...], direction: Direction, smallest: float) -> SuiteMean:
-    estimate = geometric([one.estimate for one in own])
-    low, high = geometric([one.low for one in own]), geometric([one.high for one in own])
+def _mean(verdicts: Sequence[Verdict], members: tuple[str, ...], direction: Direction, smallest: float) -> SuiteMean:
+    estimate = geometric([verdict.estimate for verdict in verdicts])
+    low, high = geometric([verdict.low for verdict in verdicts]), geometric([verdict.high for verdict in verdicts])
     return SuiteMean(
-        configuration=own[0].configuration,
+        configuration=verdicts[0].configuration,
         direction=direction,
         members=members,
         estimate=1.0 if estimate is None else estimate,
@@ -174,13 +165,13 @@ def _mean(own: Sequence[Verdict], members: tuple[str, ...], direction: Direction
 
 
 def geometric(ratios: Sequence[float | None]) -> float | None:
-    """Their geometric mean; None unless all are known and positive."""
-    known = [one for one in ratios if one is not None and 0 < one < math.inf]
+    """Return the geometric mean; ``None`` unless all are known and positive."""
+    known = [ratio for ratio in ratios if ratio is not None and 0 < ratio < math.inf]
     return math.exp(math.fsum(map(math.log, known)) / len(known)) if known and len(known) == len(ratios) else None
 
 
 def _word(low: float | None, high: float | None, direction: Direction, smallest: float) -> Word:
-    """As the verdicts have it: ratios between 1/(1+δ) and 1+δ are equivalent."""
+    """Ratios between 1/(1+δ) and 1+δ are equivalent, as in the verdicts."""
     if low is not None and high is not None and 1 / (1 + smallest) < low and high < 1 + smallest:
         return "equivalent"
     if low is not None and low > 1:

@@ -25,8 +25,9 @@ MOST_RUNS = 10_000
 
 @dataclass(frozen=True)
 class Precision:
-    """The mean of ``metric`` with its anytime-valid ``interval`` of error rate ``alpha``; ``None`` without a clean
-    trial. ``wanted`` is the half width that is good enough.
+    """The mean of ``metric`` with its anytime-valid ``interval``; ``None`` without a clean trial.
+
+    ``alpha`` is the error rate of the interval, ``wanted`` the half width that is good enough.
     """
 
     metric: Metric
@@ -40,7 +41,7 @@ class Precision:
 
     @property
     def more_runs(self) -> int | None:
-        """About how many more runs would be enough, were mean and spread to stay as they are."""
+        """Return about how many more runs would be enough at an unchanged mean and spread."""
         if self.interval is None or self.interval.n < 2 or math.isnan(self.interval.variance):
             return None
         n = self.interval.n
@@ -51,7 +52,7 @@ class Precision:
 def precisions(
     trials: Trials, metrics: Sequence[Metric], *, confidence: float, smallest_effect: float
 ) -> tuple[Precision, ...]:
-    """How well the mean of each of ``metrics`` is known; all intervals together hold with ``confidence``.
+    """Return how well the mean of each of ``metrics`` is known; all intervals together hold with ``confidence``.
 
     Good enough is ``smallest_effect`` of the mean, and one step of the figure where the mean is 0.
     """
@@ -60,10 +61,8 @@ def precisions(
     return tuple(_precision(_all_values(clean, metric.column), metric, alpha, smallest_effect) for metric in metrics)
 
 
-def interval_of(values: Sequence[float] | NDArray[np.float64], metric: Metric, alpha: float) -> Interval:
-    """The interval for the mean of ``values``, at least one, with the floor of ``analysis.effects``, or for their
-    quantile if that is what ``metric`` is.
-    """
+def estimate_interval(values: Sequence[float] | NDArray[np.float64], metric: Metric, alpha: float) -> Interval:
+    """Return the interval for the mean or quantile of ``values``, at least one, with the floor of ``effects``."""
     table = np.asarray(values, dtype=np.float64)
     step = metric.resolution or SMALLEST_RELATIVE_STEP * float(np.max(np.abs(table)))
     if metric.quantile is not None:
@@ -73,18 +72,15 @@ def interval_of(values: Sequence[float] | NDArray[np.float64], metric: Metric, a
 
 
 def _all_values(clean: Clean, metric: str) -> NDArray[np.float64]:
-    own = [clean.values(name, metric) for name in clean.measured.configuration.values]
-    return np.concatenate(own) if own else np.array([], np.float64)
+    samples = [clean.values(name, metric) for name in clean.measured.configuration.values]
+    return np.concatenate(samples) if samples else np.array([], np.float64)
 
 
 def _precision(values: NDArray[np.float64], metric: Metric, alpha: float, smallest_effect: float) -> Precision:
     if not len(values):
         return Precision(metric, None, 0.0, alpha)
-    interval = interval_of(values, metric, alpha)
+    interval = estimate_interval(values, metric, alpha)
     return Precision(metric, interval, smallest_effect * abs(interval.mean) or metric.resolution, alpha)
-
-
-# How many blocks an effect needs before anything is measured.
 
 
 MOST_BLOCKS: Final = 10_000
@@ -92,27 +88,22 @@ MOST_BLOCKS: Final = 10_000
 
 
 def pair_variance(run_spread: float) -> float:
-    """The variance of the log ratio of two independent runs that each scatter by ``run_spread`` (0.01 is 1 %)."""
+    """Return the variance of the log ratio of two independent runs with a scatter of ``run_spread`` (0.01 is 1 %)."""
     return 2 * math.log1p(run_spread) ** 2
 
 
 def blocks_needed(effect: float, variance: float, alpha: float) -> int | None:
-    """About how many blocks tell an ``effect`` (0.02 is 2 %) from none at error rate ``alpha``, if the log ratios
-    within blocks have that ``variance``: those after which the interval of ``analysis.sequence`` is narrow enough.
+    """Return about how many blocks tell an ``effect`` (0.02 is 2 %) from none at error rate ``alpha``.
 
-    ``None`` beyond ``MOST_BLOCKS``.
+    That many make the interval of ``analysis.sequence`` narrow enough if the log ratios within blocks have that
+    ``variance``. ``None`` beyond ``MOST_BLOCKS``.
     """
     return values_needed(variance, math.log1p(effect), alpha, most=MOST_BLOCKS)
 
 
-# What was really run: levels as the kernel made them, where it rounded or clamped those of a range.
-
-
 @dataclass(frozen=True)
 class AsRun:
-    """``factors`` and ``configurations`` by the levels that the kernel made of those that were written. Of several
-    configurations that became the same one the first stands for all; ``notes`` say so.
-    """
+    """Factors and configurations by the levels that the kernel made; of equal ones the first stands for all."""
 
     factors: tuple[Factor, ...]
     configurations: tuple[Configuration, ...]
@@ -120,34 +111,34 @@ class AsRun:
 
 
 def as_run(factors: Sequence[Factor], configurations: Sequence[Configuration], measured: Sequence[Measured]) -> AsRun:
-    """Only numbers that every trial read back alike take the place of levels; whatever else differs stays as asked."""
-    read = {one.name: one.read_back for one in measured}
+    """Return what was really run: numbers that every trial read back alike take the place of levels."""
+    read = {row.name: row.read_back for row in measured}
     ranged = {factor.name for factor in factors if factor.span is not None}
     became = {
-        (name, level): read[one.name][name]
-        for one in configurations
-        for name, level in one.levels.items()
-        if name in ranged and _is_another_number(level, read[one.name].get(name, level))
+        (name, level): read[configuration.name][name]
+        for configuration in configurations
+        for name, level in configuration.levels.items()
+        if name in ranged and _is_another_number(level, read[configuration.name].get(name, level))
     }
     if not became:
         return AsRun(tuple(factors), tuple(configurations))
-    found: dict[tuple[str, ...], Configuration] = {}
+    by_levels: dict[tuple[str, ...], Configuration] = {}
     notes = [
         f"{name}: {level} became {value}; the results show it as {value}" for (name, level), value in became.items()
     ]
-    for one in configurations:
-        levels = {name: became.get((name, level), level) for name, level in one.levels.items()}
-        first = found.setdefault(tuple(levels.values()), one.model_copy(update={"levels": levels}))
-        if first.name != one.name:
-            notes.append(f"{one.name} became the same as {first.name} in the kernel")
-            if one.baseline:  # Whatever is compared with it must find it.
-                found[tuple(levels.values())] = one.model_copy(update={"levels": levels})
+    for configuration in configurations:
+        levels = {name: became.get((name, level), level) for name, level in configuration.levels.items()}
+        first = by_levels.setdefault(tuple(levels.values()), configuration.model_copy(update={"levels": levels}))
+        if first.name != configuration.name:
+            notes.append(f"{configuration.name} became the same as {first.name} in the kernel")
+            if configuration.baseline:  # others are compared with it by its name
+                by_levels[tuple(levels.values())] = configuration.model_copy(update={"levels": levels})
     return AsRun(
         tuple(
             _factor(factor, {level: v for (name, level), v in became.items() if name == factor.name})
             for factor in factors
         ),
-        tuple(found.values()),
+        tuple(by_levels.values()),
         tuple(notes),
     )
 
@@ -164,27 +155,23 @@ def _is_another_number(level: str, read: str) -> bool:
         return False
 
 
-# Single values that are far from all others.
-#
-# The modified z-score: the distance from the median in units of the median absolute deviation, scaled so that for
-# normal values the unit is a standard deviation (Iglewicz and Hoaglin 1993, "How to Detect and Handle Outliers").
-
-
 MAD_SCALE: Final = 1.4826
-"""1/Φ⁻¹(3/4): for normal values the standard deviation is so many median absolute deviations."""
+"""1/Φ⁻¹(3/4): for normal values the standard deviation is that many median absolute deviations."""
 
 FAR: Final = 10.0
-"""From here on a value is told; hyperfine has the same threshold. The book's 3.5 would tell of one run in a hundred
-of every skewed, undisturbed benchmark."""
+"""The modified z-score of an outlier (Iglewicz and Hoaglin 1993, "How to Detect and Handle Outliers"), as in hyperfine.
+
+The book's 3.5 would flag one run in a hundred of every skewed, undisturbed benchmark.
+"""
 
 
 def distances_from_median(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How far each is from the median of all."""
+    """Return how far each is from the median of all."""
     return np.abs(values - median(values))
 
 
 def far_places(distances: NDArray[np.float64]) -> list[int]:
-    """The places of the outliers, by the distances from the median."""
+    """Return the places of the outliers, by the distances from the median in units of their own median."""
     unit = MAD_SCALE * median(distances)
     if unit == 0:
         return []
@@ -192,7 +179,7 @@ def far_places(distances: NDArray[np.float64]) -> list[int]:
 
 
 def median(values: NDArray[np.float64]) -> float:
-    """As ``numpy.median``, which takes several times as long: of one or more values, none of them NaN."""
+    """Return the median faster than ``numpy.median``, of one or more values, none of them NaN."""
     upper = len(values) // 2
     if len(values) % 2:
         return float(np.partition(values, upper)[upper])
@@ -201,7 +188,7 @@ def median(values: NDArray[np.float64]) -> float:
 
 
 def summarise(values: Sequence[float] | NDArray[np.float64]) -> Summary:
-    """``values`` in a few figures. ``sd`` is the sample standard deviation (n − 1), ``sem`` that of the mean."""
+    """Return ``values`` in a few figures. ``sd`` is the sample standard deviation (n − 1), ``sem`` that of the mean."""
     table = np.asarray(values, dtype=np.float64)
     n = len(table)
     sd = float(np.std(table, ddof=1)) if n > 1 else None
@@ -216,24 +203,24 @@ def summarise(values: Sequence[float] | NDArray[np.float64]) -> Summary:
     )
 
 
-def with_intervals(configurations: tuple[Measured, ...], means: Sequence[Precision]) -> tuple[Measured, ...]:
-    """With the intervals of the ``means`` of the only configuration; as they are if there are several."""
+def with_intervals(configurations: tuple[Measured, ...], precisions: Sequence[Precision]) -> tuple[Measured, ...]:
+    """Return the only configuration with the intervals of ``precisions``; several as they are."""
     if len(configurations) != 1:
         return configurations
     only = configurations[0]
     metrics = dict(only.metrics)
-    for one in means:
-        if one.interval is not None and math.isfinite(one.interval.half_width):
-            update = {"low": one.interval.low, "high": one.interval.high}
-            metrics[one.metric.name] = metrics[one.metric.name].model_copy(update=update)
+    for precision in precisions:
+        if precision.interval is not None and math.isfinite(precision.interval.half_width):
+            update = {"low": precision.interval.low, "high": precision.interval.high}
+            metrics[precision.metric.name] = metrics[precision.metric.name].model_copy(update=update)
     return (only.model_copy(update={"metrics": metrics}),)
 
 
 def measured(configurations: Sequence[Configuration], trials: Trials) -> tuple[Measured, ...]:
-    """Every configuration with its summaries, in order.
+    """Return every configuration with its summaries, in order.
 
-    ``read_back`` has the value of each tunable as the kernel reported it after the write, all of them where they
-    differ between trials. A metric is *not supported* only if no clean trial has it.
+    ``read_back`` has the value of each tunable as the kernel reported it after the write, all of them where they differ
+    between trials. A metric is *not supported* only if no clean trial has it.
     """
     clean = clean_trials(trials)
     return tuple(_measured(configuration, clean) for configuration in configurations)
@@ -250,7 +237,7 @@ def _measured(configuration: Configuration, clean: Clean) -> Measured:
         levels=configuration.levels,
         baseline=configuration.baseline,
         read_back=_read_back(columns.written.among(columns.of(name))),
-        metrics={metric: summarise(found) for metric, found in values.items() if len(found)},
+        metrics={metric: summarise(sample) for metric, sample in values.items() if len(sample)},
         not_supported={metric: why for metric, why in missing.items() if not len(values.get(metric, ()))},
     )
 
@@ -260,7 +247,7 @@ def _read_back(different: Sequence[Sequence[Written]]) -> dict[str, str]:
     for writes in different:
         for write in writes:
             values = seen.setdefault(write.tunable, [])
-            shown = write.asked if same_value(write.after, write.asked) else write.after
-            if shown not in values:
-                values.append(shown)
+            value = write.asked if same_value(write.after, write.asked) else write.after
+            if value not in values:
+                values.append(value)
     return {name: ", ".join(values) for name, values in seen.items()}

@@ -32,10 +32,10 @@ _DIFFERENT: Final[frozenset[Word]] = frozenset({"improves", "worsens", "differs"
 
 @dataclass(frozen=True)
 class _Rule:
-    """What the rule says of two samples; ``None`` below two values in either."""
+    """Whether single values and averages differ by the rule; ``None`` below two values in either sample."""
 
     values: bool | None
-    means: bool | None
+    averages: bool | None
 
 
 def three_sigma(
@@ -45,33 +45,35 @@ def three_sigma(
     verdicts: Sequence[Verdict],
     confidence: float,
 ) -> tuple[ThreeSigma, ...]:
-    """A row for each configuration on each deciding metric, the baseline's without a comparison.
+    """Return a row for each configuration on each deciding metric, the baseline's without a comparison.
 
     ``confidence`` is that of the family of ``verdicts``. Configurations without a clean trial have no row.
     """
     clean = clean_trials(trials)
     baseline = next(c for c in configurations if c.baseline)
-    said = {(v.configuration, v.metric): v for v in verdicts}
+    verdict_by_key = {(v.configuration, v.metric): v for v in verdicts}
     comparisons = family(configurations, deciding, confidence).comparisons
     rows = []
     for metric in deciding:
         first = clean.values(baseline.name, metric.name)
         for configuration in configurations:
-            own = clean.values(configuration.name, metric.name)
-            if not len(own):
+            values = clean.values(configuration.name, metric.name)
+            if not len(values):
                 continue
-            row = row_of(configuration.name, metric, summarise(own))
-            verdict = said.get((configuration.name, metric.name))
+            row = uncompared_row(configuration.name, metric, summarise(values))
+            verdict = verdict_by_key.get((configuration.name, metric.name))
             if len(first) and verdict is not None:
                 narrowing = _narrowing(clean, baseline.name, configuration.name, metric)
                 early = _too_early(verdict.blocks, comparisons)
-                row = compared(row, summarise(first), summarise(own), verdict, narrowing=narrowing, too_early=early)
+                row = compare_row(
+                    row, summarise(first), summarise(values), verdict, narrowing=narrowing, too_early=early
+                )
             rows.append(row)
     return tuple(rows)
 
 
-def row_of(configuration: str, metric: Metric, summary: Summary) -> ThreeSigma:
-    """The row of a configuration, not yet compared with anything."""
+def uncompared_row(configuration: str, metric: Metric, summary: Summary) -> ThreeSigma:
+    """Return the row of a configuration, not yet compared with the baseline."""
     return ThreeSigma(
         configuration=configuration,
         metric=metric.name,
@@ -82,20 +84,20 @@ def row_of(configuration: str, metric: Metric, summary: Summary) -> ThreeSigma:
     )
 
 
-def compared(
-    row: ThreeSigma, first: Summary, own: Summary, verdict: Verdict, *, narrowing: float, too_early: str
+def compare_row(
+    row: ThreeSigma, first: Summary, other: Summary, verdict: Verdict, *, narrowing: float, too_early: str
 ) -> ThreeSigma:
-    """``row`` beside the baseline's summary ``first`` and the verdict.
+    """Return ``row`` beside the baseline's summary ``first`` and the verdict.
 
-    ``narrowing`` is by what factor comparing within blocks narrows the standard deviation of the difference;
-    ``too_early`` says why the rule finds differences where there is no verdict yet.
+    ``narrowing`` is the factor by which comparing within blocks narrows the standard deviation of the difference;
+    ``too_early`` says why the rule sees a difference where there is no verdict yet.
     """
-    rule = _compare(first, own)
+    rule = _apply_rule(first, other)
     why = _why(rule, verdict, narrowing, too_early)
     return row.model_copy(
         update={
             "values_differ": rule.values,
-            "means_differ": rule.means,
+            "means_differ": rule.averages,
             "verdict": verdict.verdict,
             "disagrees": bool(why),
             "why": why,
@@ -107,42 +109,40 @@ def _range(mean: float, sd: float | None) -> tuple[float, float] | None:
     return None if sd is None else (mean - SIGMAS * sd, mean + SIGMAS * sd)
 
 
-def _compare(one: Summary, other: Summary) -> _Rule:
-    if one.sd is None or other.sd is None or one.sem is None or other.sem is None:
+def _apply_rule(first: Summary, other: Summary) -> _Rule:
+    if first.sd is None or other.sd is None or first.sem is None or other.sem is None:
         return _Rule(None, None)
-    apart = abs(one.mean - other.mean)
+    apart = abs(first.mean - other.mean)
     return _Rule(
-        values=apart > SIGMAS * math.hypot(one.sd, other.sd), means=apart > SIGMAS * math.hypot(one.sem, other.sem)
+        values=apart > SIGMAS * math.hypot(first.sd, other.sd),
+        averages=apart > SIGMAS * math.hypot(first.sem, other.sem),
     )
 
 
 def _narrowing(clean: Clean, baseline: str, other: str, metric: Metric) -> float:
-    """By what factor comparing within blocks narrows the standard deviation of the difference; 1 where it is not
-    known.
-    """
-    found = pairs(clean, baseline, other, metric.name)
-    if len(found) < 2:
+    """Return the factor by which comparing within blocks narrows the deviation of the difference; 1 if unknown."""
+    matched = pairs(clean, baseline, other, metric.name)
+    if len(matched) < 2:
         return 1.0
-    paired = float(np.std(found.other - found.baseline, ddof=1))
-    unpaired = math.hypot(float(np.std(found.baseline, ddof=1)), float(np.std(found.other, ddof=1)))
+    paired = float(np.std(matched.other - matched.baseline, ddof=1))
+    unpaired = math.hypot(float(np.std(matched.baseline, ddof=1)), float(np.std(matched.other, ddof=1)))
     return unpaired / paired if paired > 0 else math.inf if unpaired > 0 else 1.0
 
 
 def _why(rule: _Rule, verdict: Verdict, narrowing: float, too_early: str) -> str:
-    """Why rule and verdict disagree; empty where they do not."""
-    if rule.values is None or rule.means is None:
+    if rule.values is None or rule.averages is None:
         return ""
     differs = verdict.verdict in _DIFFERENT
-    if differs and not rule.means:
+    if differs and not rule.averages:
         return _missed(narrowing)
     if differs and not rule.values:
         return (
             "The spread of single values hides the difference from the rule. That spread does not shrink with more "
             "blocks, while the mean becomes more precise."
         )
-    if verdict.verdict == "equivalent" and rule.means:
+    if verdict.verdict == "equivalent" and rule.averages:
         return "There is a difference, but it is too small to matter: the rule does not consider its size."
-    if verdict.verdict == "undecided" and rule.means:
+    if verdict.verdict == "undecided" and rule.averages:
         return too_early
     return ""
 
@@ -167,7 +167,7 @@ def _too_early(blocks: int, comparisons: int) -> str:
 
 
 def fixed_chance(n: tuple[int, int], freedom: float, comparisons: int) -> str:
-    """As said of samples of ``n`` values each whose size is fixed; ``freedom`` are Welch's degrees of freedom."""
+    """Say how often the rule errs on two samples of ``n`` values; ``freedom`` are Welch's degrees of freedom."""
     many = f", in each of {comparisons} comparisons" if comparisons > 1 else ""
     share = percent(float(f"{2 * stdtr(freedom, -SIGMAS):.1g}"))
     return (
@@ -177,7 +177,5 @@ def fixed_chance(n: tuple[int, int], freedom: float, comparisons: int) -> str:
 
 
 def chance(n: int) -> float:
-    """How often the rule with the standard deviations of the means calls two samples of ``n`` values different that
-    come from one normal distribution: Student's t beyond ±3 with 2n − 2 degrees of freedom.
-    """
+    """Return how often the rule calls equal samples of ``n`` values different: Student's t with 2n − 2 degrees."""
     return float(2 * stdtr(2 * n - 2, -SIGMAS))

@@ -151,7 +151,7 @@ def _of_command(request: Request, found: Placed, known: Catalogue, save: Path | 
     apart = ablation_document(document, found)
     if save is not None:
         save_study(apart, save, command)
-    origin = CommandLine({**origin.said, ("factor",): f"--profile {request.profile}"})
+    origin = CommandLine({**origin.options, ("factor",): f"--profile {request.profile}"})
     return checked_study(apart, origin, known, parse_kernel=parse_spec)
 
 

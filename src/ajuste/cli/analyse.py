@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
-from ajuste.analysis.analysed import Wanted, analyse_table
+from ajuste.analysis.analysed import TableQuestion, analyse_table
 from ajuste.cli.options import Json, Open, Verbose, example
 from ajuste.cli.showing import Showing, command_line
 from ajuste.machine.home import home
@@ -82,7 +82,7 @@ def analyse(
     Each file, or group of files, is one configuration; the first is the baseline.
     """
     asked = FileRequest(format=format_, lower=lower or (), higher=higher or (), differences=difference or (), runs=runs)
-    wanted = Wanted(
+    wanted = TableQuestion(
         baseline=baseline,
         confidence=_confidence(confidence),
         smallest_effect=share("--min-effect", min_effect),

@@ -249,7 +249,7 @@ def referee(
     from ajuste.run.campaign.candidates import PLACE
     from ajuste.run.campaign.referee import judge_candidate, one_referee, refereed_campaign
     from ajuste.study.command_line.study import adhoc_document, adhoc_study
-    from ajuste.study.site import is_own
+    from ajuste.study.site import is_study_file
 
     _check_name(name)
     if better not in ("lower", "higher"):
@@ -269,7 +269,7 @@ def referee(
         max_time=max_time,
         name=name,
     )
-    files = [*request.file, *([words[0]] if is_own(words[0]) and PLACE not in words[0] else [])]
+    files = [*request.file, *([words[0]] if is_study_file(words[0]) and PLACE not in words[0] else [])]
     adhoc_study(request, known, parse_kernel=parse_spec)
     wanted = Campaign(
         name=name,

@@ -179,10 +179,10 @@ def placed(
     with Activity() as activity:
         found = placed_profiles(specs, target, catalogue, replace(means, say=activity.say))
     if tell:
-        from ajuste.profile.placing import notes_of
+        from ajuste.profile.placing import profile_notes
 
         with sheet(Console(file=sys.stdout)) as out:
-            for note in notes_of(found):
+            for note in profile_notes(found):
                 out.say(visible_line(note))
             out.blank()
     return found

@@ -21,7 +21,7 @@ from ajuste.kernel.fetch import AvailableKernel, available_kernels, fetch_kernel
 from ajuste.kernel.qemu import QemuImage, cached_qemu, fetch_qemu
 from ajuste.kernel.spec import BUILT, parse_spec, specs_to_build
 from ajuste.machine.home import home
-from ajuste.model.kernel import KernelImage, Proof, Shown
+from ajuste.model.kernel import KernelImage, Proof, ShownFeature
 from ajuste.model.wording import visible_line
 from ajuste.report.console import Console
 from ajuste.report.display import Activity
@@ -168,7 +168,7 @@ def proof_report(proof: Proof) -> Report:
     return Report(headline, headline, parts, lead=(Paragraph(proof.build, "dim"),))
 
 
-def _facts(shown: Shown) -> Iterator[Fact]:
+def _facts(shown: ShownFeature) -> Iterator[Fact]:
     yield Fact("seen", shown.state, shown.title, tone="bold" if shown.present else "warning")
     if shown.claim:
         words = "holds" if shown.holds else "does NOT hold"

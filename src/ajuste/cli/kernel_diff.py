@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from ajuste.cli.options import Json, example
-from ajuste.kernel.difference import KernelDifference, OptionDifference, Reason, Side, series_of
+from ajuste.kernel.difference import KernelDifference, OptionDifference, Reason, Side, version_series
 from ajuste.kernel.spec import is_to_build, specs_to_build
 from ajuste.machine.home import home
 from ajuste.model.wording import count_of, visible_line
@@ -148,7 +148,7 @@ def _section(name: str, changes: Sequence[OptionDifference], *, short: bool) -> 
 def _item(change: OptionDifference, *, with_help: bool) -> Item:
     words = f"{change.title}: {change.help}" if with_help and change.help else change.title
     tone: Tone = "bold" if change.reason == "asked" else "plain"
-    return Item(change.name, f"{change.a} → {change.b}", change.said, (words,) if change.title else (), tone=tone)
+    return Item(change.name, f"{change.a} → {change.b}", change.because, (words,) if change.title else (), tone=tone)
 
 
 def _neither(names: Sequence[str]) -> Section:
@@ -161,7 +161,7 @@ def _lacking(difference: KernelDifference) -> tuple[Section, ...]:
     blocks: list[Block] = []
     for side in sides:
         blocks.append(Paragraph(f"Why {side.name} has its values: {side.lacking}."))
-        series = series_of(side.kernel)
+        series = version_series(side.kernel)
         if series and not side.source:
             fetches = f"--source debian:{series} fetches it, --source DIR takes a directory"
             blocks.append(CommandBlock("try", (fetches,)))

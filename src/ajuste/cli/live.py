@@ -232,12 +232,12 @@ def _found(store: Store, place: Home, named: str | None) -> Run:
 
 def _predictions(experiment: Experiment, place: Home) -> tuple[SlicesPrediction, ...]:
     """How many slices it will take, by what is known. Every metric can be read now, or RequestError is raised."""
-    from ajuste.machine.inventory.inventory import summary_of, take_inventory
+    from ajuste.machine.inventory.inventory import summarise, take_inventory
     from ajuste.run.live.prediction import known_before, predictions
     from ajuste.run.live.sources import opened
     from ajuste.store.store import Store
 
-    resolved, machine = experiment.resolved, summary_of(take_inventory())
+    resolved, machine = experiment.resolved, summarise(take_inventory())
     with opened(resolved.live_design) as sources, Store(place.store_url) as store:
         return predictions(resolved, known_before(resolved, sources, store, machine))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from ajuste.analysis.condition import Checked, checked, expectations, renamed
+from ajuste.analysis.condition import Checked, check, expectations, renamed
 from ajuste.catalogue.loader import Catalogue
 from ajuste.cli.choice import built_for
 from ajuste.cli.showing import Showing
@@ -40,7 +40,7 @@ def exit_code_of(conditions: Sequence[FailCondition], results: Results, *, as_js
     """3 where one of ``conditions`` came true, 0 otherwise; a line for each says which, the last of the output. It goes
     to standard error where standard output has one document.
     """
-    found = checked(conditions, results)
+    found = check(conditions, results)
     code = PROVED if any(one.proving for one in found) else 0
     for one in found:
         own = PROVED if one.proving else 0
@@ -103,7 +103,7 @@ class Expected:
                 write_text(path, as_tests(form, self.study, outcomes))
         broken = [outcome for outcome in outcomes if not outcome.holds]
         for outcome in broken:
-            typer.echo(visible_line(f"expected {outcome.what}; found {outcome.found}"), err=as_json)
+            typer.echo(visible_line(f"expected {outcome.what}; found {outcome.actual}"), err=as_json)
         code = PROVED if broken else 0
         held = f"{len(outcomes) - len(broken)} of {count_of(len(outcomes), 'expectation')} met; exit code {code}"
         typer.echo(held, err=as_json)

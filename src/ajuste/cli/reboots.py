@@ -22,9 +22,9 @@ from ajuste.machine.boot.session import (
     BootSession,
     RebootableMachine,
     RebootWanted,
-    entries_of,
     kept_environment,
     last_boots,
+    plan_entries,
     remove_units,
     resumed,
 )
@@ -96,7 +96,7 @@ def _session(study: Study, catalogue: Catalogue, means: RunOptions, machine: Reb
     machine.require_able(directory)
     resolved = prepare(study, catalogue, means).resolved
     loader = machine.choose(means.loader)
-    entries = entries_of(resolved.boots, machine)
+    entries = plan_entries(resolved.boots, machine)
     machine.require_bootable(loader, entries)
     least, most = boot_range(study, len(entries))
     _say(

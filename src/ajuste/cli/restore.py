@@ -21,11 +21,11 @@ from ajuste.executor.host.journals import (
     Scope,
     StateDifference,
     discard,
+    journal_scope,
     journals_at_rest,
     permitted,
     require_readable,
     restore_from,
-    scope_of,
     verify,
 )
 from ajuste.executor.host.machine_lock import MachineLock
@@ -68,7 +68,7 @@ def restore(
             return
         if not places:
             _end_reboots(dry_run=dry_run)
-        scope = Scope(tuple(places), registered=False) if places else scope_of(home().journals)
+        scope = Scope(tuple(places), registered=False) if places else journal_scope(home().journals)
         journals = journals_at_rest(scope)
         require_readable(Path(journal.path) for journal in journals if Path(journal.path).exists())
         allowed = permitted(value for journal in journals for value in journal.old_values)

@@ -19,7 +19,7 @@ from ajuste.run.outcome import reproducer, results_of
 from ajuste.store.store import Store
 from ajuste.study.command_line.request import share
 from ajuste.study.schema import ExpectTable
-from ajuste.study.site import is_own
+from ajuste.study.site import is_study_file
 
 
 def check_save(path: Path | None, option: str = "--save") -> None:
@@ -70,7 +70,7 @@ def _absolute(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document with programs by their whole paths: the file can be anywhere."""
 
     def command(words: list[str]) -> list[str]:
-        return [str(Path(words[0]).absolute()), *words[1:]] if is_own(words[0]) else words
+        return [str(Path(words[0]).absolute()), *words[1:]] if is_study_file(words[0]) else words
 
     workload = dict(document["workload"])
     for name in ("command", "setup", "prepare", "cleanup"):

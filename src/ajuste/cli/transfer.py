@@ -10,8 +10,19 @@ from typing import Annotated, Final
 import typer
 from pydantic import ValidationError
 
-from ajuste.analysis.atlas import Atlas, KindAgreement, agreement, agreements, atlas_questions, joined, shipped_atlas
-from ajuste.analysis.transfer import Transfer, TransferAgreement, TransferRow, TransferSide
+from ajuste.analysis.transfer import (
+    Atlas,
+    KindAgreement,
+    Transfer,
+    TransferAgreement,
+    TransferRow,
+    TransferSide,
+    agreement,
+    agreements,
+    atlas_questions,
+    merge_atlases,
+    shipped_atlas,
+)
 from ajuste.analysis.transfer import transfer as compared
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.measuring import check_report
@@ -54,7 +65,7 @@ def transfer(
     if guest is None or host is None:
         if guest is not None or add:
             raise RequestError("transfer takes two runs", hint="name the run in the guest, then the one on the host")
-        atlas = joined(shipped_atlas(), own_atlas())
+        atlas = merge_atlases(shipped_atlas(), own_atlas())
         report, document = atlas_report(atlas), atlas.model_dump_json(indent=2)
     else:
         found = _compared(guest, host, add=add)
@@ -86,7 +97,9 @@ def _compared(guest: str, host: str, *, add: bool) -> Transfer:
     found = compared(in_guest, on_host)
     if add:
         questions = Atlas(questions=atlas_questions(found, in_guest, on_host, catalogue()))
-        replace_file(home().data / "atlas.json", joined(own_atlas(), questions).model_dump_json(indent=1).encode())
+        replace_file(
+            home().data / "atlas.json", merge_atlases(own_atlas(), questions).model_dump_json(indent=1).encode()
+        )
     return found
 
 

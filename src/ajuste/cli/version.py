@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from ajuste.machine.files import sha256_of
+from ajuste.machine.files import file_sha256
 from ajuste.machine.home import AGENT, WORKLOADS, home, native_program
 from ajuste.machine.installation import EXTRAS, PACKAGE, TREE, ajuste_version, in_tree, recorded, way
 from ajuste.model.error import AjusteError
@@ -59,7 +59,7 @@ def facts() -> dict[str, Any]:
 def _program(name: str, build: dict[str, Any]) -> dict[str, Any]:
     try:
         program = native_program(name)
-        found = sha256_of(program)
+        found = file_sha256(program)
     except (AjusteError, OSError) as error:
         return {"problem": str(error)}
     expected = (build.get("programs") or {}).get(name)

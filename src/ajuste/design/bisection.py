@@ -12,8 +12,9 @@ does not tell, ``unusable`` where nothing could be measured, ``impossible`` wher
 
 
 def open_between(count: int, outcomes: Mapping[int, Outcome]) -> tuple[int, int]:
-    """Between which two of ``count`` candidates in a row the difference comes in: the last that has it not, and the
-    first after that which has it. The first and the last candidate are the known ends.
+    """Return the last of ``count`` candidates in a row without the difference, and the first after it that has it.
+
+    The first and the last candidate are the known ends.
     """
     there = min((place for place, outcome in outcomes.items() if outcome == "there"), default=count - 1)
     absent = max((place for place, outcome in outcomes.items() if outcome == "absent" and place < there), default=0)
@@ -21,8 +22,9 @@ def open_between(count: int, outcomes: Mapping[int, Outcome]) -> tuple[int, int]
 
 
 def next_candidate(count: int, outcomes: Mapping[int, Outcome]) -> int | None:
-    """The candidate to test next, the one nearest to the middle of those that can still tell something; None where all
-    is known that can be. What could not be told of a candidate is not asked again.
+    """Return the candidate nearest to the middle of those that can still tell something, ``None`` without any.
+
+    What could not be told of a candidate is not asked again.
     """
     low, high = open_between(count, outcomes)
     untested = [place for place in range(low + 1, high) if place not in outcomes]
@@ -31,7 +33,7 @@ def next_candidate(count: int, outcomes: Mapping[int, Outcome]) -> int | None:
 
 
 def culprits(count: int, outcomes: Mapping[int, Outcome]) -> tuple[int, ...]:
-    """The candidates with one of which the difference came: a single one, unless some could not be told."""
+    """Return the candidates with one of which the difference came: a single one, unless some could not be told."""
     low, high = open_between(count, outcomes)
     return tuple(range(low + 1, high + 1))
 
@@ -58,12 +60,11 @@ Test = Callable[[Changes], Outcome]
 
 
 def minimal_changes(changes: Sequence[str], test: Test) -> Changes:
-    """A part of ``changes`` with which the difference is ``there`` and of which no single one can be left out; all of
-    them together are known to have it, none of them not to. No set is tested twice.
+    """Return a part of ``changes`` with which the difference is ``there`` and of which none can be left out.
 
-    A part of which the test cannot tell is not taken; so the result may be larger than need be, never wrong about
-    having the difference. It takes at most about n² tests for n changes, and about 2·log₂(n) where one is to blame and
-    all parts can be told.
+    All of them together are known to have it, none of them not to. No set is tested twice. A part of which the test
+    cannot tell is not taken; so the result may be larger than need be, never wrong about having the difference. It
+    takes at most about n² tests for n changes, and about 2·log₂(n) where one is to blame and all parts can be told.
     """
     known: dict[frozenset[str], Outcome] = {}
 

@@ -27,7 +27,7 @@ def block(
     order: Order = "random",
     since: int = 0,
 ) -> tuple[Slot, ...]:
-    """The trials of block ``number`` (0 …) in the order in which they are to run.
+    """Return the trials of block ``number`` (0 …) in the order in which they are to run.
 
     The order and the block's own seed follow from the study's ``seed`` and ``number`` alone, so that any block can be
     planned without the others; a Latin order from ``since`` too, the first block that holds just these configurations,
@@ -66,7 +66,7 @@ _SQUARES = 1
 
 
 def square(size: int) -> list[list[int]]:
-    """A Latin square of Williams: ``size`` rows, the order of a block each.
+    """Return a Latin square of Williams: ``size`` rows, the order of a block each.
 
     For an even size every one of 0 … size − 1 follows every other exactly once. For an odd one it takes this square and
     the same with every row backwards, where each follows each other twice.
@@ -78,7 +78,7 @@ def square(size: int) -> list[list[int]]:
 
 
 def latin_order(place: int, configurations: Sequence[str], entropy: Sequence[int]) -> list[str]:
-    """The order of the block at ``place`` (0 …) of an endless series of squares over ``configurations``.
+    """Return the order of the block at ``place`` (0 …) of an endless series of squares over ``configurations``.
 
     Each square (each two, of an odd number) has its configurations relabelled at random, and its rows in random order.
     """
@@ -99,10 +99,10 @@ def _shuffled(keys: Sequence[int]) -> list[int]:
 
 
 def raw_bits(entropy: Sequence[int], count: int) -> list[int]:
-    """``count`` random 64-bit numbers that follow from ``entropy`` alone.
+    """Return ``count`` random 64-bit numbers that follow from ``entropy`` alone.
 
-    The raw output of PCG64 and SeedSequence never changes between NumPy versions and platforms (NEP 19); the methods
-    of ``Generator`` may, and so they are not used.
+    The raw output of PCG64 and SeedSequence never changes between NumPy versions and platforms (NEP 19); the methods of
+    ``Generator`` may, and so they are not used.
     """
     source = np.random.PCG64(np.random.SeedSequence(list(entropy)))
     return [int(word) for word in source.random_raw(count)]
@@ -119,7 +119,7 @@ hold the baseline and what may be the best.
 
 
 def members(names: Sequence[str], baseline: str, findings: Sequence[Finding]) -> tuple[str, ...]:
-    """The configurations of the blocks that follow ``findings``, in the order of ``names``.
+    """Return the configurations of the blocks that follow ``findings``, in the order of ``names``.
 
     The baseline, and what is undecided on a metric that decides, or less precise than was asked for. Where nothing is,
     and yet it goes on (for the least time that was asked for), all of them: a block of the baseline alone would tell
@@ -145,7 +145,7 @@ PADDING_STEP = 16
 
 
 def perturbation(seed: int) -> Perturbation:
-    """The perturbation that belongs to a block's ``seed``. All configurations of a block share it.
+    """Return the perturbation that belongs to a block's ``seed``. All configurations of a block share it.
 
     Other address-space layouts, one of 256 stack layouts within a page (Mytkowicz et al., "Producing wrong data
     without doing anything obviously wrong", ASPLOS 2009), and a start anywhere within a timer tick.

@@ -43,7 +43,7 @@ def is_exact(lines: int) -> bool:
 
 @cache
 def orders(lines: int) -> tuple[tuple[int, ...], ...]:
-    """The orders in which ``lines`` are added, drawn at random once and for ever."""
+    """Return the orders in which ``lines`` are added, drawn at random once and for ever."""
     all_orders = []
     for number in range(ORDERS):
         keys = raw_bits((lines, number), lines)
@@ -51,8 +51,8 @@ def orders(lines: int) -> tuple[tuple[int, ...], ...]:
     return tuple(all_orders)
 
 
-def order_of(lines: int, block: int) -> tuple[int, ...]:
-    """The order of a block."""
+def block_order(lines: int, block: int) -> tuple[int, ...]:
+    """Return the order of a block."""
     return orders(lines)[block % ORDERS]
 
 
@@ -62,7 +62,7 @@ def way(order: Sequence[int]) -> tuple[Subset, ...]:
 
 
 def principal(lines: int) -> tuple[Subset, ...]:
-    """Nothing, the whole, each line alone, the whole without each."""
+    """Return nothing, the whole, each line alone, the whole without each."""
     every = frozenset(range(lines))
     alone = [frozenset({line}) for line in range(lines)]
     return tuple(dict.fromkeys((frozenset(), every, *alone, *(every - line for line in alone))))
@@ -73,7 +73,7 @@ def of_block(lines: int, block: int) -> tuple[Subset, ...]:
     """Return what a block holds, each once."""
     if is_exact(lines):
         return subsets(lines)
-    order = order_of(lines, block)
+    order = block_order(lines, block)
     return tuple(dict.fromkeys((*principal(lines), *way(order), *way(order[::-1]))))
 
 
@@ -87,7 +87,7 @@ def subsets(lines: int) -> tuple[Subset, ...]:
     return tuple(dict.fromkeys((*principal(lines), *ways)))
 
 
-def name_of(subset: Subset, names: Sequence[str]) -> str:
+def subset_name(subset: Subset, names: Sequence[str]) -> str:
     """Return a subset's name for people."""
     if not subset:
         return "nothing of it"
@@ -102,7 +102,7 @@ Combine = Literal["all", "one-at-a-time", "screening", "ablation"]
 
 
 def combinations(factors: Sequence[Factor], combine: Combine) -> list[tuple[str, ...]]:
-    """The levels of each configuration, in the factors' order: of no factors one, the empty one.
+    """Return the levels of each configuration, in the factors' order: of no factors one, the empty one.
 
     ``all``: every combination (the full factorial), the last factor changing fastest. ``one-at-a-time``: the baseline,
     then every other level of each factor with all others at their baseline. ``screening``: the baseline, then the
@@ -140,7 +140,7 @@ def combination_count(factors: Sequence[Factor], combine: Combine) -> int:
 
 
 def low_and_high(factor: Factor) -> tuple[str, str]:
-    """The levels between which screening compares: of two the baseline and the other, of three the outer ones."""
+    """Return the levels that screening compares: of two the baseline and the other, of three the outer ones."""
     if len(factor.levels) == 3:
         return factor.levels[0], factor.levels[2]
     return factor.baseline, next(level for level in factor.levels if level != factor.baseline)
@@ -179,7 +179,7 @@ TIDY: Final = 20
 
 
 def spaced(low: int, high: int, points: int, scale: Scale) -> tuple[int, ...]:
-    """``points`` levels from ``low`` to ``high``, each once: fewer where the range has no more whole numbers.
+    """Return ``points`` levels from ``low`` to ``high``, fewer where the range has no more whole numbers.
 
     Both ends are exact, and so is every level that comes out whole. Of the others those are taken that are said
     shortly: 1 ms … 30 ms in 7 steps by ratios has 3.1 ms, not 3.107232506 ms. Raises ValueError for what is no range.
@@ -188,25 +188,21 @@ def spaced(low: int, high: int, points: int, scale: Scale) -> tuple[int, ...]:
         raise ValueError(f"{points} points from {low} to {high}")
     if scale == "log" and low <= 0:
         raise ValueError(f"ratios from {low} to {high}")
-    ideal = _by_ratios(low, high, points) if scale == "log" else _by_differences(low, high, points)
+    ideal = (
+        [_root(Fraction(high, low), place, points - 1) * low for place in range(points)]
+        if scale == "log"
+        else [low + Fraction((high - low) * place, points - 1) for place in range(points)]
+    )
     gaps = [b - a for a, b in pairwise(ideal)]
     inner = [_tidy(value, min(pair)) for value, pair in zip(ideal[1:-1], pairwise(gaps), strict=True)]
     return tuple(sorted({low, high, *(min(max(value, low), high) for value in inner)}))
 
 
 def stepped(low: int, high: int, step: int) -> tuple[int, ...]:
-    """``low``, ``low + step``, … up to ``high``. Raises ValueError for a step that does not lead there."""
+    """Return ``low``, ``low + step``, … up to ``high``. Raises ValueError for a step that does not lead there."""
     if low >= high or step <= 0 or step > high - low:
         raise ValueError(f"steps of {step} from {low} to {high}")
     return tuple(range(low, high + 1, step))
-
-
-def _by_differences(low: int, high: int, points: int) -> Sequence[Fraction]:
-    return [low + Fraction((high - low) * place, points - 1) for place in range(points)]
-
-
-def _by_ratios(low: int, high: int, points: int) -> Sequence[Fraction]:
-    return [_root(Fraction(high, low), place, points - 1) * low for place in range(points)]
 
 
 def _root(ratio: Fraction, power: int, root: int) -> Fraction:
@@ -233,14 +229,14 @@ FEWEST: Final = {2: 5, 3: 4}
 
 
 def signs(factors: int, levels: int) -> list[tuple[int, ...]]:
-    """A screening design: for each configuration the level of each factor, -1 low, 0 middle, 1 high; the baseline
-    first, which is all low of two levels and all middle of three.
+    """Return a screening design: for each configuration the level of each factor, -1 low, 0 middle, 1 high.
 
-    Of two levels the design of Plackett and Burman (1946, "The design of optimum multifactorial experiments",
-    Biometrika 33) with its fold-over, the same with all levels exchanged (Box and Wilson 1951, "On the experimental
-    attainment of optimum conditions", Journal of the Royal Statistical Society B 13). Of three a definitive screening
-    design (Jones and Nachtsheim 2011, Journal of Quality Technology 43). In both, no main effect is correlated with
-    another one or with an interaction of two factors.
+    The baseline is first, all low of two levels and all middle of three. Of two levels the design of Plackett and
+    Burman (1946, "The design of optimum multifactorial experiments", Biometrika 33) with its fold-over, the same with
+    all levels exchanged (Box and Wilson 1951, "On the experimental attainment of optimum conditions", Journal of the
+    Royal Statistical Society B 13). Of three a definitive screening design (Jones and Nachtsheim 2011, Journal of
+    Quality Technology 43). In both, no main effect is correlated with another one or with an interaction of two
+    factors.
     """
     if levels == 3:
         from pydoe import definitive_screening_design  # takes long to load, and only screening needs it

@@ -62,7 +62,7 @@ class PosteriorSurface:
 
 
 def surface(grid: Array, measured: NDArray[np.int64], values: Array, noise: Array) -> PosteriorSurface:
-    """The surface over ``grid`` (points × factors, each from 0 to 1).
+    """Return the surface over ``grid`` (points × factors, each from 0 to 1).
 
     ``measured`` are the rows of it that have ``values``, with the variance of each value in ``noise``.
     """
@@ -146,8 +146,8 @@ class Grid:
         return math.ceil(math.sqrt(len(self.names)))
 
 
-def grid_of(factors: Sequence[Factor], configurations: Sequence[Configuration]) -> Grid:
-    """The grid of all combinations of levels, in the order of ``configurations``."""
+def build_grid(factors: Sequence[Factor], configurations: Sequence[Configuration]) -> Grid:
+    """Return the grid of all combinations of levels, in the order of ``configurations``."""
     varied = [factor for factor in factors if len(factor.levels) > 1]
     places = {(f.name, level): place for f in varied for place, level in enumerate(f.levels)}
     indices = [tuple(places[f.name, c.levels[f.name]] for f in varied) for c in configurations]
@@ -206,7 +206,7 @@ def known(grid: Grid, metrics: Sequence[SampledPoint], given_up: Collection[str]
     chosen = {grid.names.index(grid.baseline)}
     largest = None
     while len(chosen) <= min(grid.batch, len(grid.names) - 1):
-        need = np.max([_need(s, sampled) for s, sampled in zip(surfaces, metrics, strict=True)], axis=0)
+        need = np.max([SURE * s.error / sampled.allowed for s, sampled in zip(surfaces, metrics, strict=True)], axis=0)
         need[[*chosen, *left_out]] = -1.0
         worst = int(np.argmax(need))
         largest = float(need[worst]) if largest is None else largest
@@ -219,20 +219,16 @@ def known(grid: Grid, metrics: Sequence[SampledPoint], given_up: Collection[str]
     return KnownSurface(largest or 0.0, following, measured, len(grid.names))
 
 
-def _need(known: PosteriorSurface, sampled: SampledPoint) -> Array:
-    return np.asarray(SURE * known.error / sampled.allowed, np.float64)
-
-
 def surface_over(grid: Grid, sampled: SampledPoint) -> PosteriorSurface:
-    """The surface of one metric, in differences from the baseline, through what was measured of it."""
-    rows, means = _means(grid, sampled)
+    """Return the surface of one metric, in differences from the baseline, through what was measured of it."""
+    rows, averages = _measured_points(grid, sampled)
     counts = np.array([len(sampled.values.get(name, ())) for name in grid.names])
     noise = _noise(grid, sampled)[rows] / np.maximum(counts[rows], 1)
     noise[rows == grid.names.index(grid.baseline)] = 0.0
-    return surface(grid.points, rows, means, noise)
+    return surface(grid.points, rows, averages, noise)
 
 
-def _means(grid: Grid, sampled: SampledPoint) -> tuple[NDArray[np.int64], Array]:
+def _measured_points(grid: Grid, sampled: SampledPoint) -> tuple[NDArray[np.int64], Array]:
     """The points that were measured, the baseline (0 by definition) among them, and the mean at each."""
     surface_points = [
         (row, 0.0 if name == grid.baseline else float(np.mean(sampled.values[name])))

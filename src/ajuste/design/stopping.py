@@ -73,27 +73,27 @@ class Stop:
 
 
 def stop(
-    findings: Sequence[Finding], blocks: int, minutes: float, limits: StoppingLimits, means: Sequence[Mean] = ()
+    findings: Sequence[Finding], blocks: int, minutes: float, limits: StoppingLimits, averages: Sequence[Mean] = ()
 ) -> Stop | None:
     """Return whether to stop after ``blocks`` measured blocks and ``minutes``; ``None`` means: go on.
 
-    The deciding ones of ``findings`` count: each must be decided, and precise if that was asked for. ``means`` are
+    The deciding ones of ``findings`` count: each must be decided, and precise if that was asked for. ``averages`` are
     given where there is one configuration only, and so nothing to find out by comparing. Looking after every block is
     what the intervals are made for (see ``analysis.sequence``): they hold at all numbers of blocks together, so also
     at the one at which they are narrow enough.
     """
     deciding = [v for v in findings if v.deciding]
     open_ones = [v for v in deciding if v.is_open]
-    unknown = [mean for mean in means if not mean.known]
+    unknown = [mean for mean in averages if not mean.known]
     if blocks >= limits.min_blocks:
         if not open_ones and not unknown and 60 * minutes >= limits.min_seconds:
-            return Stop("decided", _known(means, blocks) if means else _decided(deciding, blocks))
+            return Stop("decided", _known(averages, blocks) if averages else _decided(deciding, blocks))
         nothing = [v.blocks == 0 for v in open_ones] + [mean.runs == 0 for mean in unknown]
         if nothing and all(nothing):
             missing = _named(open_ones) if open_ones else ", ".join(mean.metric for mean in unknown)
             pairs = "pair of trials" if open_ones else "trial"
             return Stop("failed", f"found no clean {pairs} for {missing} after {_blocks(blocks)}")
-    still = _still(open_ones) if not means else _still_unknown(unknown)
+    still = _still(open_ones) if not averages else _still_unknown(unknown)
     if blocks >= limits.max_blocks:
         return Stop("budget", f"reached the limit of {_blocks(limits.max_blocks)}; {still}")
     if minutes >= limits.max_minutes:
@@ -149,9 +149,7 @@ def is_look(blocks: int, looked: int, limits: StoppingLimits) -> bool:
 
 
 def hopeless(trials: Sequence[Trial], is_broken: Callable[[Trial], bool]) -> Trial | None:
-    """A trial of the first block, if there is one, whose configuration broke in every attempt: there is no point in
-    going on.
-    """
+    """Return a trial of the first block whose configuration broke in every attempt: going on is pointless."""
     first: dict[str, list[Trial]] = {}
     for trial in trials:
         if trial.slot.block == 0:
@@ -185,8 +183,8 @@ def _spread(findings: Sequence[Finding]) -> str:
     return f", with {fewest} to {most} of them each" if fewest < most else ""
 
 
-def _known(means: Sequence[Mean], blocks: int) -> str:
-    return f"{'the mean is' if len(means) == 1 else 'all means are'} known precisely enough after {_runs(blocks)}"
+def _known(averages: Sequence[Mean], blocks: int) -> str:
+    return f"{'the mean is' if len(averages) == 1 else 'all means are'} known precisely enough after {_runs(blocks)}"
 
 
 def _still_unknown(unknown: Sequence[Mean]) -> str:
@@ -270,7 +268,7 @@ REVIEW: Final = 1.1
 
 
 def looks() -> Iterator[int]:
-    """The numbers of measured blocks after which there is a look, without end."""
+    """Yield the numbers of measured blocks after which there is a look, without end."""
     yield from range(1, LOOKS_EACH)
     number = LOOKS_EACH
     while True:
@@ -279,14 +277,14 @@ def looks() -> Iterator[int]:
 
 
 def look_from(blocks: int) -> int:
-    """The first look at ``blocks`` measured blocks or later."""
+    """Return the first look at ``blocks`` measured blocks or later."""
     if blocks <= LOOKS_EACH:
         return max(1, blocks)
     return next(number for number in looks() if number >= blocks)
 
 
 def reviews(min_blocks: int) -> Iterator[int]:
-    """The looks after which it is settled what goes on being measured; the first at ``min_blocks`` or soon after."""
+    """Return the looks that settle what goes on being measured; the first at ``min_blocks`` or soon after."""
     number = look_from(min_blocks)
     for _ in count():
         yield number
@@ -294,7 +292,7 @@ def reviews(min_blocks: int) -> Iterator[int]:
 
 
 def review_from(blocks: int, min_blocks: int) -> int:
-    """The first review at ``blocks`` measured blocks or later."""
+    """Return the first review at ``blocks`` measured blocks or later."""
     return next(number for number in reviews(min_blocks) if number >= blocks)
 
 
@@ -303,17 +301,19 @@ def review_from(blocks: int, min_blocks: int) -> int:
 
 @dataclass(frozen=True)
 class Remaining:
-    """``blocks`` are those that all have (the baseline at least) until the end; ``own`` tells of each configuration
-    that is left out of some of them how many it has. ``at_most``: the budget ends it, or the end is unknown.
+    """The ``blocks`` that all have (the baseline at least) until the end.
+
+    ``blocks_left`` are those of configurations that are left out of some. ``at_most``: the budget ends it, or the end
+    is unknown.
     """
 
     blocks: int
-    own: Mapping[str, int]
+    blocks_left: Mapping[str, int]
     at_most: bool
 
     def seconds(self, mean_seconds: Mapping[str, float]) -> float:
         """Return how long all of it takes, from the mean time of a trial of every configuration."""
-        return sum(self.own.get(name, self.blocks) * each for name, each in mean_seconds.items())
+        return sum(self.blocks_left.get(name, self.blocks) * each for name, each in mean_seconds.items())
 
 
 def remaining(

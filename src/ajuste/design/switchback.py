@@ -56,7 +56,7 @@ class WashOut:
 
 
 def estimate_wash_out(responses: Sequence[StepResponse], step_s: float, *, least_s: float = 0.0) -> WashOut:
-    """The wash-out from ``responses`` with a value every ``step_s`` seconds.
+    """Return the wash-out from ``responses`` with a value every ``step_s`` seconds.
 
     An exponential decay is fitted to each response alone, for a range of time constants. Whether there is one is a t
     test over the responses to the same change, whose amplitudes do not depend on how the noise within each of them is
@@ -148,7 +148,7 @@ def slices_a_block(configurations: int, order: SwitchbackOrder = "random") -> in
 def order_of_block(
     number: int, configurations: Sequence[str], seed: int, order: SwitchbackOrder = "random"
 ) -> tuple[str, ...]:
-    """The configurations of the slices of block ``number`` (0 …), in order; they follow from ``seed`` and ``number``.
+    """Return the configurations of the slices of block ``number`` (0 …), in the order drawn by ``seed``.
 
     A block whose configurations are fewer than before (some are decided) is drawn in the same way.
     """

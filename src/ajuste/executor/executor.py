@@ -118,12 +118,12 @@ class Executor(ABC):
 
     @property
     def boots(self) -> KeptBoots | None:
-        """The boots of the machine that reboots for it."""
+        """Return the boots of the machine that reboots for it."""
         return None
 
     @property
     def parallel(self) -> int:
-        """How many plans may run at once without disturbing what is measured (1 on a wall clock)."""
+        """Return how many plans may run at once without disturbing what is measured (1 on a wall clock)."""
         return 1
 
     @abstractmethod

@@ -40,7 +40,7 @@ KEY_BYTES = 32
 
 _REPLACEMENT_BYTES = 3
 """A byte that is not UTF-8 becomes U+FFFD, which takes three."""
-_SHOWN = 100
+_EXCERPT_BYTES = 100
 
 
 @dataclass(frozen=True)
@@ -101,10 +101,12 @@ def read_boot(content: bytes) -> Boot:
 
 
 def read_trial(content: bytes, plan: Plan, *, restores: bool = False, key: bytes = b"") -> Stream:
-    """The events of ``plan``, from ``accepted`` to ``end``, checked: every line known, nothing missing or repeated,
-    nothing after the end, and all that the plan asked for reported if ``end`` says that all went well. A host that
-    ``restores`` also says of each value that it was put back. Every line begins with the ``key`` that only the agent
-    knows, or somebody else wrote it; it is not part of ``lines``.
+    """Return the events of ``plan``, from ``accepted`` to ``end``, checked.
+
+    Every line is known, nothing is missing or repeated, nothing after the end, and all that the plan asked for is
+    reported if ``end`` says that all went well. A host that ``restores`` also says of each value that it was put back.
+    Every line begins with the ``key`` that only the agent knows, or somebody else wrote it; it is not part of
+    ``lines``.
     """
     lines: list[bytes] = []
     events: list[Event] = []
@@ -124,7 +126,7 @@ def read_trial(content: bytes, plan: Plan, *, restores: bool = False, key: bytes
         if unfinished:
             whole = unfinished if len(unfinished) >= len(key) else key
             raw = _unsealed(len(pieces) + 1, whole, key)
-            raise _Wrong(f"the events break off in line {len(pieces) + 1}: {_shown(raw)}")
+            raise _Wrong(f"the events break off in line {len(pieces) + 1}: {_excerpt(raw)}")
         _check_whole(events, plan, restores)
     except _Wrong as wrong:
         return Stream(_joined(lines), tuple(events), str(wrong))
@@ -138,7 +140,7 @@ def _joined(lines: list[bytes]) -> str:
 
 def _unsealed(number: int, line: bytes, key: bytes) -> bytes:
     if not line.startswith(key):
-        visible = _shown(line.replace(key, b"KEY"))
+        visible = _excerpt(line.replace(key, b"KEY"))
         raise _Wrong(
             f"line {number} of the events lacks the key of the trial, so the agent did not write it: {visible}"
         )
@@ -150,14 +152,14 @@ def _parse(number: int, raw: bytes) -> Event:
         raw.decode()
         return parse_event(raw)
     except UnicodeDecodeError as error:
-        raise _Wrong(f"line {number} of the events is not UTF-8: {_shown(raw)}") from error
+        raise _Wrong(f"line {number} of the events is not UTF-8: {_excerpt(raw)}") from error
     except ValidationError as error:
-        raise _Wrong(f"line {number} of the events is malformed ({first_problem(error)}): {_shown(raw)}") from error
+        raise _Wrong(f"line {number} of the events is malformed ({first_problem(error)}): {_excerpt(raw)}") from error
 
 
-def _shown(raw: bytes) -> str:
-    text = ascii(raw[:_SHOWN].decode(errors="replace"))
-    return f"{text} …" if len(raw) > _SHOWN else text
+def _excerpt(raw: bytes) -> str:
+    text = ascii(raw[:_EXCERPT_BYTES].decode(errors="replace"))
+    return f"{text} …" if len(raw) > _EXCERPT_BYTES else text
 
 
 _FIRST = (Hello, Gate, Accepted)
@@ -195,7 +197,7 @@ def _check_whole(events: list[Event], plan: Plan, restores: bool) -> None:
     kinds = EventsByKind(events)
     if problem := _problem_of_samples(kinds, plan):
         raise _Wrong(problem)
-    statements = list(_said_once(kinds))
+    statements = list(_unique_facts(kinds))
     if len(set(statements)) < len(statements):
         what, times = Tally(statements).most_common(1)[0]
         raise _Wrong(f"{what} is reported {times} times")
@@ -205,7 +207,7 @@ def _check_whole(events: list[Event], plan: Plan, restores: bool) -> None:
             raise _Wrong("not all values that were written are reported as put back")
 
 
-def _said_once(kinds: EventsByKind) -> Iterator[str]:
+def _unique_facts(kinds: EventsByKind) -> Iterator[str]:
     yield from (f"that the {event.role} {event.index} {event.event}" for event in kinds.of(Started))
     yield from (f"that the {event.role} {event.index} {event.event}" for event in kinds.of(Exited))
     yield from (f"the {event.stream} of the {event.role} {event.index}" for event in kinds.of(Output))

@@ -15,7 +15,7 @@ from typing import Final
 from debian.debian_support import Version
 from pydantic import TypeAdapter, ValidationError
 
-from ajuste.machine.files import read_kept, sha256_of
+from ajuste.machine.files import file_sha256, read_kept
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
@@ -32,7 +32,7 @@ class CachedKernel(BaseModel):
 
     @property
     def package_version(self) -> str:
-        """The version of its packages, e.g. ``6.12.94-1``."""
+        """Return the version of its packages, e.g. ``6.12.94-1``."""
         return self.image.package.split(" ")[1]
 
     @property
@@ -40,8 +40,10 @@ class CachedKernel(BaseModel):
         return sum(read_inventory(self.directory).values())
 
     def damage(self, *, thoroughly: bool = False) -> str | None:
-        """What is wrong with the files on disk, or None. All are looked at; the modules are read when they are loaded
-        (see ``executor.guest.module``) or ``thoroughly``, all others now.
+        """Say what is wrong with the files on disk, or None.
+
+        All are looked at; the modules are read when they are loaded (see ``executor.guest.module``) or ``thoroughly``,
+        all others now.
         """
         if thoroughly:
             return find_any_damage(self.directory)
@@ -50,13 +52,13 @@ class CachedKernel(BaseModel):
         return find_damage(self.directory, (RECORD, *names))
 
 
-def directory_of(home: Home, release: str, package_version: str) -> Path:
-    """Where a kernel is kept. A release alone would not do: packages are rebuilt under the same one."""
+def kernel_directory(home: Home, release: str, package_version: str) -> Path:
+    """Return where a kernel is kept. A release alone would not do: packages are rebuilt under the same one."""
     return home.kernels / f"{release}_{package_version.replace(':', '%3a')}"
 
 
 def cached_entries(home: Home) -> list[CachedKernel]:
-    """What the cache has, newest first. Directories without a readable record are left out."""
+    """Return what the cache has, newest first. Directories without a readable record are left out."""
     if not home.kernels.is_dir():
         return []
     entries = [entry for d in home.kernels.iterdir() if not d.name.startswith(".") and (entry := read_entry(d))]
@@ -64,7 +66,7 @@ def cached_entries(home: Home) -> list[CachedKernel]:
 
 
 def read_entry(directory: Path) -> CachedKernel | None:
-    """The entry in ``directory``, or None where there is no whole one."""
+    """Return the entry in ``directory``, or None where there is no whole one."""
     try:
         record = KernelImage.model_validate_json(read_kept(directory / RECORD))
         Version(record.package.split(" ")[1])
@@ -109,7 +111,7 @@ def write_inventory(directory: Path) -> None:
 
 
 def read_inventory(directory: Path) -> dict[str, int]:
-    """The recorded size in bytes of every file, by its path within ``directory``. Empty where there is no record."""
+    """Return the recorded size in bytes of every file, by its path within ``directory``; empty without a record."""
     try:
         return _SIZES.validate_json(read_kept(directory / NAME))
     except (OSError, ValidationError):
@@ -117,7 +119,7 @@ def read_inventory(directory: Path) -> dict[str, int]:
 
 
 def read_checksums(directory: Path) -> dict[str, str]:
-    """The recorded SHA-256 of every file, by its path within ``directory``. Empty where there is no record."""
+    """Return the recorded SHA-256 of every file, by its path within ``directory``. Empty where there is no record."""
     try:
         return _DIGESTS.validate_json(read_kept(directory / CHECKSUMS))
     except (OSError, ValidationError):
@@ -125,9 +127,7 @@ def read_checksums(directory: Path) -> dict[str, str]:
 
 
 def find_damage(directory: Path, read: Iterable[str] = ()) -> str | None:
-    """What differs from the inventory, in words, or None. All files are looked at, and those named ``read``, because
-    they are about to be used.
-    """
+    """Say what differs from the inventory, or None; the files named ``read`` are read, as they are about to be used."""
     sizes, digests = read_inventory(directory), read_checksums(directory)
     for name, record in ((NAME, sizes), (CHECKSUMS, digests)):
         if not record:
@@ -145,12 +145,12 @@ def find_damage(directory: Path, read: Iterable[str] = ()) -> str | None:
 
 
 def find_any_damage(directory: Path) -> str | None:
-    """As ``find_damage``; every file is read."""
+    """Say what differs from the inventory, or None; every file is read."""
     return find_damage(directory, read_checksums(directory))
 
 
 def differs(directory: Path, name: str, digests: Mapping[str, str]) -> str | None:
-    """What is wrong with one file by its checksum, in words, or None."""
+    """Return what is wrong with one file by its checksum, in words, or None."""
     if name not in digests:
         return f"{CHECKSUMS} lacks {name}"
     try:
@@ -170,7 +170,7 @@ def put_in_place(entry: Path, place: Path, aside: Path) -> None:
 def _digest(file: Path) -> str:
     if file.is_symlink():
         return hashlib.sha256(os.fsencode(file.readlink())).hexdigest()
-    return sha256_of(file)
+    return file_sha256(file)
 
 
 # Disk space: asked for before anything is fetched.
@@ -199,7 +199,7 @@ def require_space(directory: Path, needed_bytes: int, purpose: str) -> None:
 
 
 def out_of_space(directory: Path, purpose: str) -> RequestError:
-    """The error for a disk that filled up meanwhile."""
+    """Return the error for a disk that filled up meanwhile."""
     return RequestError(f"no disk space left for {purpose} in {directory}", hint=HINT)
 
 

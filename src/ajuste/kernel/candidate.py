@@ -19,7 +19,7 @@ from ajuste.kernel.archive.archive import Archive
 from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.cache import require_space, write_record
 from ajuste.kernel.spec import KernelSeries, KernelSource
-from ajuste.machine.files import sha256_of
+from ajuste.machine.files import file_sha256
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage, KernelVersion
 from ajuste.model.wording import Say
@@ -39,17 +39,17 @@ class Candidate:
 
     @property
     def version(self) -> str:
-        """The version of its packages, e.g. ``6.12.94-1``."""
+        """Return the version of its packages, e.g. ``6.12.94-1``."""
         return self.packages[0].version
 
     @property
     def upstream(self) -> str:
-        """The kernel's own version, e.g. ``6.12.94``."""
-        return upstream_of(self.version)
+        """Return the kernel's own version, e.g. ``6.12.94``."""
+        return upstream_version(self.version)
 
     @property
     def size_bytes(self) -> int:
-        """To download."""
+        """Return the bytes to download."""
         return sum(p.size_bytes for p in self.packages)
 
     @property
@@ -61,13 +61,13 @@ class Candidate:
         return self.packages[0].suites
 
 
-def upstream_of(version: str) -> str:
-    """``6.12.94`` of the package version ``6.12.94-1~bpo12+1``."""
+def upstream_version(version: str) -> str:
+    """Return ``6.12.94`` of the package version ``6.12.94-1~bpo12+1``."""
     return Version(version).upstream_version or version
 
 
 def find_candidates(archive: Archive, source: KernelSource) -> list[Candidate]:
-    """All kernels of ``source`` that the package lists have, newest first."""
+    """Return all kernels of ``source`` that the package lists have, newest first."""
     names = archive.names("linux-")
     wanted = {name for release in _releases(names, source) for name in _part_names(release, source)}
     return assemble(archive.packages(wanted.intersection(names)), source)
@@ -85,9 +85,9 @@ def assemble(packages: list[Package], source: KernelSource) -> list[Candidate]:
         versions.setdefault(package.name, set()).add(package.version)
     candidates = []
     for release in _releases(list(versions), source):
-        flavour = source.flavour_of(release)
+        flavour = source.find_flavour(release)
         for version in set().union(*(versions.get(name, set()) for name in _part_names(release, source))):
-            series = source.series_of(KernelVersion.parse(upstream_of(version)))
+            series = source.find_series(KernelVersion.parse(upstream_version(version)))
             if series and flavour:
                 ways = _ways(series, release, version, known)
                 candidates += [Candidate(source.name, release, flavour, series, parts) for parts in ways]
@@ -118,7 +118,7 @@ def _releases(names: list[str], source: KernelSource) -> set[str]:
         for before, _, after in images:
             if name.startswith(before) and name.endswith(after):
                 release = name[len(before) : len(name) - len(after)]
-                if _RELEASE.fullmatch(release) and source.flavour_of(release) and release.count(".") >= 2:
+                if _RELEASE.fullmatch(release) and source.find_flavour(release) and release.count(".") >= 2:
                     releases.add(release)
     return releases
 
@@ -160,7 +160,7 @@ def arrange(tree: Path, candidate: Candidate, into: Path) -> KernelImage:
         modules=Path("lib/modules") / release,
         config=Path("config") if config else None,
         package=str(candidate.packages[0]),
-        sha256=sha256_of(into / "vmlinuz"),
+        sha256=file_sha256(into / "vmlinuz"),
     )
     write_record(into, described)
     return described
@@ -183,7 +183,7 @@ _LONGEST_VERSION = 512
 
 
 def read_release(vmlinuz: Path) -> str:
-    """The release (``uname -r``) that a bzImage says it has. Raises RequestError if it is none."""
+    """Return the release (``uname -r``) that a bzImage says it has. Raises RequestError if it is none."""
     try:
         with vmlinuz.open("rb") as file:
             head = file.read(65 * 512 + _LONGEST_VERSION)
@@ -230,7 +230,7 @@ TREE: Final = "tree"
 def unpacked(
     packages: Sequence[Package], root: Path, archive: Archive, what: str, say: Say, *, spare_bytes: int
 ) -> Iterator[Path]:
-    """A directory in ``root``, gone afterwards, whose ``tree`` has what all ``packages`` unpack to.
+    """Yield a directory in ``root``, gone afterwards, whose ``tree`` has what all ``packages`` unpack to.
 
     The caller holds the lock of ``root``: what killed processes left there is removed. ``spare_bytes`` must be free
     beside what they take.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from ajuste.kernel.building.build import BuildWatcher, build_specified, version_to_build
-from ajuste.kernel.building.built import SourceOrigin, find_built, version_of
+from ajuste.kernel.building.built import SourceOrigin, find_built, read_version
 from ajuste.kernel.building.sources import DirectorySource, PackagedSource, cached_sources, open_source
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.kconfig import (
@@ -63,12 +63,12 @@ class OptionDifference(BaseModel):
     menus: tuple[str, ...] = ()
 
     def subsystem(self, depth: int = 2) -> str:
-        """The ``depth`` outermost menus it is in: a name to group by."""
+        """Return the ``depth`` outermost menus it is in: a name to group by."""
         return " › ".join(self.menus[:depth]) or ELSEWHERE
 
     @property
-    def said(self) -> str:
-        """In a few words where the difference comes from; empty where that is not known."""
+    def because(self) -> str:
+        """Say in a few words where the difference comes from; empty if unknown."""
         if self.kind != "changed":
             return "new in B's version" if self.kind == "new" else "gone in B's version"
         if self.reason == "asked":
@@ -80,7 +80,7 @@ class OptionDifference(BaseModel):
 
     @property
     def in_neither(self) -> bool:
-        """Whether only one kernel offers it, and does not use it."""
+        """Return whether only one kernel offers it, and does not use it."""
         return {self.a, self.b} <= {"n", "absent"}
 
 
@@ -108,23 +108,21 @@ class KernelDifference(BaseModel):
 
     @property
     def effective(self) -> tuple[OptionDifference, ...]:
-        """What differs in the kernels themselves."""
+        """Return what differs in the kernels themselves."""
         return tuple(change for change in self.changes if not change.in_neither)
 
     def counts(self) -> dict[str, int]:
-        """How many of the effective changes there are of each reason, and how many of the others."""
+        """Return how many of the effective changes there are of each reason, and how many of the others."""
         reasons: list[str] = [change.reason for change in self.effective]
         by_reason = {reason: reasons.count(reason) for reason in dict.fromkeys(reasons)}
         return {"total": len(reasons), **by_reason, "in_neither": len(self.changes) - len(reasons)}
 
     def followers(self) -> Counter[str]:
-        """How many changes each one brings with it directly."""
+        """Return how many changes each one brings with it directly."""
         return Counter(name for change in self.effective for name in change.follows_from)
 
     def groups(self, depth: int = 2) -> dict[str, tuple[OptionDifference, ...]]:
-        """The effective changes by the ``depth`` outermost menus they are in; in each what was asked for first, and of
-        that what most others follow from.
-        """
+        """Return the effective changes by outermost menus, first what was asked for or is followed most."""
         order: tuple[Reason, ...] = ("asked", "default", "follows", "rules", "compiler", "unknown")
         followers = self.followers()
         by_subsystem: dict[str, list[OptionDifference]] = {}
@@ -138,7 +136,7 @@ class KernelDifference(BaseModel):
         return {name: tuple(sorted(by_subsystem[name], key=rank)) for name in names}
 
     def within(self, text: str) -> KernelDifference:
-        """Only the changes whose name, menus or file have ``text`` in them."""
+        """Return the changes whose name, menus or file have ``text`` in them."""
         wanted = text.casefold()
         kept = [
             change
@@ -170,17 +168,17 @@ def differing(a: ConfigFile, b: ConfigFile) -> tuple[str, ...]:
     return tuple(sorted(name for name in {*a.settings, *b.settings} if a[name] != b[name]))
 
 
-def changes(a: KnownOptions, b: KnownOptions, *, one_source: bool) -> tuple[OptionDifference, ...]:
-    """Return every difference with what it comes from; ``one_source`` if both have the same rules."""
+def changes(a: KnownOptions, b: KnownOptions, *, same_source: bool) -> tuple[OptionDifference, ...]:
+    """Return every difference with what it comes from; ``same_source`` if both have the same rules."""
     names = differing(a.config, b.config)
-    differences = [_change(name, frozenset(names), a, b, one_source) for name in names]
+    differences = [_change(name, frozenset(names), a, b, same_source) for name in names]
     return tuple(sorted(differences, key=lambda change: (change.in_neither, change.name)))
 
 
-def _change(name: str, names: Collection[str], a: KnownOptions, b: KnownOptions, one_source: bool) -> OptionDifference:
+def _change(name: str, names: Collection[str], a: KnownOptions, b: KnownOptions, same_source: bool) -> OptionDifference:
     before, after = _explanation(a, name), _explanation(b, name)
     kind = _kind(name, a, b)
-    reason, follows_from, why = _origin(name, names, a, b, one_source, kind)
+    reason, follows_from, why = _origin(name, names, a, b, same_source, kind)
     option = _option(b, name) or _option(a, name)
     menus = b.config.menus.get(name) or a.config.menus.get(name) or ()
     change = OptionDifference(
@@ -200,7 +198,7 @@ def _change(name: str, names: Collection[str], a: KnownOptions, b: KnownOptions,
 
 
 def _origin(
-    name: str, names: Collection[str], a: KnownOptions, b: KnownOptions, one_source: bool, kind: Kind
+    name: str, names: Collection[str], a: KnownOptions, b: KnownOptions, same_source: bool, kind: Kind
 ) -> tuple[Reason, tuple[str, ...], str]:
     before, after = _explanation(a, name), _explanation(b, name)
     if name in b.asked or name in a.asked:
@@ -214,11 +212,11 @@ def _origin(
     if foreign := _foreign(name, a, b):
         return "rules", (), foreign
     if after is None or after.cause in ("asked", "default", "range"):
-        return _of_free(name, names, before, a, b, one_source)
+        return _of_free(name, names, before, a, b, same_source)
     for explanation in (after, before):
         if explanation is not None and (causes := _through(explanation, names, name)):
             return "follows", causes, "\n".join(explanation.sentences())
-    if not one_source:
+    if not same_source:
         return "rules", (), after.sentence
     return ("default" if after.cause == "hidden" else "asked"), (), after.sentence
 
@@ -229,7 +227,7 @@ def _of_free(
     before: OptionExplanation | None,
     a: KnownOptions,
     b: KnownOptions,
-    one_source: bool,
+    same_source: bool,
 ) -> tuple[Reason, tuple[str, ...], str]:
     # What could be set in B: whether it has its value from somebody, or only is what it is by default.
     value, was = b.config[name].text or "n", a.config[name].text or "n"
@@ -237,7 +235,7 @@ def _of_free(
     if before is not None and by_default and before.cause not in ("asked", "default", "choice"):
         if causes := _through(before, names, name):
             return "follows", causes, f"{before.sentence}; otherwise its default is {value}"
-        if not one_source:
+        if not same_source:
             return "rules", (), before.sentence
     if by_default and a.answer is not None and a.answer.defaults.get(name) == was:
         return "default", (), f"its default changes from {was} to {value}"
@@ -383,10 +381,10 @@ class KconfigSource:
 
     @property
     def series(self) -> str:
-        return series_of(self.version)
+        return version_series(self.version)
 
 
-def series_of(version: str) -> str:
+def version_series(version: str) -> str:
     """Return ``6.1`` of ``6.1.192``, empty for what is no version."""
     series = _SERIES.match(version)
     return series[0] if series else ""
@@ -420,11 +418,11 @@ def source_for(config: NamedConfig, sources: Sequence[KconfigSource]) -> Kconfig
     for source in sources:
         if source.version == version:
             return source
-    return next((source for source in sources if source.series and source.series == series_of(version)), None)
+    return next((source for source in sources if source.series and source.series == version_series(version)), None)
 
 
 def _opened(origin: SourceOrigin, folder: Path) -> KconfigSource:
-    version = version_of(origin)
+    version = read_version(origin)
     if isinstance(origin, PackagedSource):
         return KconfigSource(origin.title, version, origin.tree, named=True)
     if isinstance(origin, DirectorySource):
@@ -450,12 +448,12 @@ def compare(a: NamedConfig, b: NamedConfig, sources: Sequence[KconfigSource], sa
     names = differing(a.config, b.config)
     source_a, source_b = source_for(a, sources), source_for(b, sources)
     asked_a, asked_b = _asked(names, a.config, b.config), _asked(names, b.config, a.config)
-    one_source = source_a is not None and source_a == source_b
+    same_source = source_a is not None and source_a == source_b
     lacking_a, lacking_b = _lacking(a, source_a), _lacking(b, source_b)
     answer_a: KconfigAnswer | None = None
     answer_b: KconfigAnswer | None = None
     try:
-        if source_a is not None and one_source and names:
+        if source_a is not None and same_source and names:
             answer_a, answer_b = _read(source_a, [asked_a, asked_b], say)
         elif names:
             answer_a = _read(source_a, [asked_a], say)[0] if source_a else None
@@ -468,7 +466,7 @@ def compare(a: NamedConfig, b: NamedConfig, sources: Sequence[KconfigSource], sa
     return KernelDifference(
         a=_side(a, source_a if answer_a else None, lacking_a),
         b=_side(b, source_b if answer_b else None, lacking_b),
-        changes=changes(known_a, known_b, one_source=one_source),
+        changes=changes(known_a, known_b, same_source=same_source),
     )
 
 
@@ -500,7 +498,7 @@ def _side(named: NamedConfig, source: KconfigSource | None, lacking: str) -> Sid
 def _lacking(named: NamedConfig, source: KconfigSource | None) -> str:
     if source is not None:
         return ""
-    series = series_of(named.config.kernel)
+    series = version_series(named.config.kernel)
     if not series:
         return "its file has no kernel version"
     return f"the source of kernel {series} is not cached"
@@ -525,7 +523,7 @@ def compared_options(
         return {}
     with kconfig_sources((), home, say) as sources:
         others = {spec: other for spec in peers if (other := _config(spec, home, say)) is not None}
-        return {spec: _told(baseline, compare(first, other, sources, say)) for spec, other in others.items()}
+        return {spec: _listed_options(baseline, compare(first, other, sources, say)) for spec, other in others.items()}
 
 
 def _config(spec: str, home: Home, say: Say) -> NamedConfig | None:
@@ -535,12 +533,10 @@ def _config(spec: str, home: Home, say: Say) -> NamedConfig | None:
         return None
 
 
-def _told(baseline: str, difference: KernelDifference) -> KernelOptions:
+def _listed_options(baseline: str, difference: KernelDifference) -> KernelOptions:
     changes = sorted(difference.effective, key=lambda change: change.reason != "asked")
-    return KernelOptions(
-        baseline=baseline, total=len(changes), options=tuple(map(_differing_option, changes[:MOST_OPTIONS]))
+    options = tuple(
+        DifferingOption(name=change.name, title=change.title, baseline=change.a, own=change.b, because=change.because)
+        for change in changes[:MOST_OPTIONS]
     )
-
-
-def _differing_option(change: OptionDifference) -> DifferingOption:
-    return DifferingOption(name=change.name, title=change.title, baseline=change.a, own=change.b, because=change.said)
+    return KernelOptions(baseline=baseline, total=len(changes), options=options)

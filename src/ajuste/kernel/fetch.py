@@ -11,8 +11,8 @@ from debian.debian_support import Version
 
 from ajuste.kernel.archive.archive import Archive, PackageGone
 from ajuste.kernel.building.built import find_built
-from ajuste.kernel.cache import CachedKernel, cached_entries, directory_of, keeping_in, put_in_place, read_entry
-from ajuste.kernel.candidate import TREE, Candidate, arrange, find_candidates, read_release, unpacked, upstream_of
+from ajuste.kernel.cache import CachedKernel, cached_entries, keeping_in, kernel_directory, put_in_place, read_entry
+from ajuste.kernel.candidate import TREE, Candidate, arrange, find_candidates, read_release, unpacked, upstream_version
 from ajuste.kernel.spec import (
     KernelFile,
     KernelSource,
@@ -23,7 +23,7 @@ from ajuste.kernel.spec import (
     parse_spec,
 )
 from ajuste.machine.cache import KERNELS, make_room
-from ajuste.machine.files import hold, locked, sha256_of
+from ajuste.machine.files import file_sha256, hold, locked
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
@@ -47,7 +47,7 @@ def fetch_kernel(
     mirror. A cached kernel needs no network. Its modules are compared with their checksums when they are loaded or,
     ``thoroughly``, now. Raises RequestError for a missing kernel or a full disk, RunError where fetching fails.
     """
-    image = _found(spec, home, say, refresh, thoroughly)
+    image = _open_kernel(spec, home, say, refresh, thoroughly)
     _LOG.info(
         "kernel resolved",
         extra={"kernel": spec, "release": image.release, "file": str(image.vmlinuz), "sha256": image.sha256},
@@ -55,7 +55,7 @@ def fetch_kernel(
     return image
 
 
-def _found(spec: str, home: Home, say: Say, refresh: bool, thoroughly: bool) -> KernelImage:
+def _open_kernel(spec: str, home: Home, say: Say, refresh: bool, thoroughly: bool) -> KernelImage:
     wanted = parse_spec(spec)
     if isinstance(wanted, KernelFile):
         return _open_file(spec, wanted)
@@ -89,12 +89,12 @@ def package_lists(source: KernelSource, home: Home, say: Say) -> Archive:
 
 
 def is_meant(wanted: PackagedKernel, entry: CachedKernel) -> bool:
-    """Whether a cached kernel is meant."""
+    """Return whether a cached kernel is meant."""
     source = kernel_sources()[wanted.source]
     if not entry.image.spec.startswith(source.name + ":"):
         return False
     release = entry.image.release
-    return wanted.names(release, upstream_of(entry.package_version), source.flavour_of(release) or "")
+    return wanted.names(release, upstream_version(entry.package_version), source.find_flavour(release) or "")
 
 
 def _from_cache(wanted: PackagedKernel, home: Home, say: Say, thoroughly: bool) -> KernelImage | None:
@@ -116,14 +116,14 @@ def _from_mirror(
 ) -> KernelImage:
     source = kernel_sources()[wanted.source]
     archive = package_lists(source, home, say)
-    archive.refresh(_suites_of(wanted, source), force=refresh)
+    archive.refresh(_wanted_suites(wanted, source), force=refresh)
     known = find_candidates(archive, source)
     candidates = [c for c in known if wanted.names(c.release, c.upstream, c.flavour)]
     if not candidates:
-        raise _not_found(spec, wanted, source, archive, known)
+        raise _missing_kernel(spec, wanted, source, archive, known)
     gone = ""
     for candidate in candidates[:MOST_ATTEMPTS]:
-        directory = directory_of(home, candidate.release, candidate.version)
+        directory = kernel_directory(home, candidate.release, candidate.version)
         entry = read_entry(directory)
         if entry and entry.damage(thoroughly=thoroughly) is None:
             return entry.image
@@ -151,16 +151,16 @@ def _fetch(candidate: Candidate, directory: Path, archive: Archive, home: Home, 
     return entry.image
 
 
-def _suites_of(wanted: PackagedKernel, source: KernelSource) -> set[str]:
+def _wanted_suites(wanted: PackagedKernel, source: KernelSource) -> set[str]:
     version = wanted.version or wanted.release
     return {suite for series in source.series if series.may_have(version) for suite in series.suites}
 
 
-def _not_found(
+def _missing_kernel(
     spec: str, wanted: PackagedKernel, source: KernelSource, archive: Archive, known: list[Candidate]
 ) -> RequestError:
     version = wanted.version or wanted.release
-    lacking = archive.lacking(_suites_of(wanted, source))
+    lacking = archive.lacking(_wanted_suites(wanted, source))
     text = f"kernel {spec} not found in the package lists of {source.name}"
     if lacking:
         text += f"; could not fetch {lacking}"
@@ -183,7 +183,7 @@ def _open_file(spec: str, wanted: KernelFile) -> KernelImage:
         vmlinuz=vmlinuz,
         modules=_modules_directory(spec, wanted.modules, release) if wanted.modules else None,
         config=config if config.is_file() else None,
-        sha256=sha256_of(vmlinuz),
+        sha256=file_sha256(vmlinuz),
     )
 
 
@@ -282,9 +282,9 @@ def _row(candidate: Candidate, cached: bool) -> AvailableKernel:
 
 
 def _cached_row(source: KernelSource, entry: CachedKernel) -> AvailableKernel | None:
-    flavour = source.flavour_of(entry.image.release)
-    version = upstream_of(entry.package_version)
-    series = source.series_of(KernelVersion.parse(version))
+    flavour = source.find_flavour(entry.image.release)
+    version = upstream_version(entry.package_version)
+    series = source.find_series(KernelVersion.parse(version))
     if flavour is None or series is None:
         return None
     return AvailableKernel(

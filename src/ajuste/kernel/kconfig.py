@@ -46,7 +46,7 @@ class ConfigSetting:
 
     @property
     def is_on(self) -> bool:
-        """Whether the option is neither off nor absent."""
+        """Return whether the option is neither off nor absent."""
         return self.kind != "absent" and self != OFF
 
     def __str__(self) -> str:
@@ -246,7 +246,7 @@ class KconfigOption(BaseModel):
 
     @property
     def directory(self) -> str:
-        """The most probable directory of its code, such as ``net/mptcp``."""
+        """Return the most probable directory of its code, such as ``net/mptcp``."""
         return self.file.rpartition("/")[0]
 
 
@@ -284,7 +284,7 @@ LONGEST_S: Final = 300.0
 
 _ANSWERS: Final = TypeAdapter(tuple[KconfigAnswer, ...])
 _MAKE_VARIABLE: Final = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)\s*=[ \t]*(\S*)", re.MULTILINE)
-_MOST_SAID: Final = 600
+_LONGEST_MESSAGE: Final = 600
 
 
 def explain(source: Path, config: ConfigFile, wanted: Mapping[str, str | None]) -> dict[str, OptionExplanation]:
@@ -312,7 +312,7 @@ def ask(source: Path, asked: list[KconfigQuestion], *, longest_s: float = LONGES
     except subprocess.TimeoutExpired as error:
         raise RunError(f"reading the Kconfig files of {source} took longer than {longest_s:g} s") from error
     if child.returncode:
-        complaint = child.stderr.decode(errors="replace").strip()[-_MOST_SAID:]
+        complaint = child.stderr.decode(errors="replace").strip()[-_LONGEST_MESSAGE:]
         raise RunError(f"cannot read the Kconfig files of {source}: {complaint or f'exit code {child.returncode}'}")
     try:
         return _ANSWERS.validate_json(child.stdout)

@@ -134,17 +134,14 @@ def answer(tree: KconfigTree, asked: KconfigQuestion) -> KconfigAnswer:
     """Answer a question on ``tree``, whatever was asked before."""
     tree.configure(asked.config)
     names = dict.fromkeys([*asked.explain, *asked.describe])
+    # What has no place in the configuration, for lack of what it depends on, has no value.
+    symbols = [s for s in tree.unique_defined_syms if tree.has_place(s)] if asked.values else []
     return KconfigAnswer(
         explanations={name: explain(tree, name, wanted) for name, wanted in asked.explain.items()},
         options={name: option for name in names if (option := _option(tree, name))},
-        values=_values(tree) if asked.values else {},
+        values={symbol.name: str(symbol.str_value) for symbol in symbols},
         defaults=_defaults(tree, asked.defaults),
     )
-
-
-def _values(tree: KconfigTree) -> dict[str, str]:
-    # What the configuration comes to. What has no place in it, for lack of what it depends on, is left out.
-    return {symbol.name: str(symbol.str_value) for symbol in tree.unique_defined_syms if tree.has_place(symbol)}
 
 
 def _defaults(tree: Kconfig, names: tuple[str, ...]) -> dict[str, str]:
@@ -228,16 +225,16 @@ def explain(tree: Kconfig, name: str, wanted: str | None, depth: int = 0) -> Opt
         value=_value(symbol),
         wanted=wanted,
         cause=cause,
-        sentence=f"{name} is {_said(symbol)}: {sentence}",
+        sentence=f"{name} is {_item_value(symbol)}: {sentence}",
         deciding=names,
         because=tuple(because),
     )
 
 
-_Found = tuple[Cause, str, list[Any]]
+_Explained = tuple[Cause, str, list[Any]]
 
 
-def _switch(symbol: Symbol, wanted: str | None) -> _Found:
+def _switch(symbol: Symbol, wanted: str | None) -> _Explained:
     value = symbol.tri_value
     goal = STR_TO_TRI.get(wanted) if wanted is not None else None
     if goal is None:
@@ -251,7 +248,7 @@ def _switch(symbol: Symbol, wanted: str | None) -> _Found:
     return "asked", "the configuration says so", []
 
 
-def _too_low(symbol: Symbol, goal: int) -> _Found:
+def _too_low(symbol: Symbol, goal: int) -> _Explained:
     value, choice = symbol.tri_value, symbol.choice
     least = goal if symbol.orig_type is TRISTATE else min(goal, 1)
     if expr_value(symbol.direct_dep) < least:
@@ -272,7 +269,7 @@ def _too_low(symbol: Symbol, goal: int) -> _Found:
     return "default", "the configuration does not set it, and its default is off", []
 
 
-def _too_high(symbol: Symbol, goal: int) -> _Found:
+def _too_high(symbol: Symbol, goal: int) -> _Explained:
     selectors = [selector for selector in _operands(symbol.rev_dep) if expr_value(selector) > goal]
     if selectors:
         culprits = [_first_symbol(selector) for selector in selectors]
@@ -289,7 +286,7 @@ def _too_high(symbol: Symbol, goal: int) -> _Found:
     return _by_default(symbol, "default", "this is its default")
 
 
-def _other(symbol: Symbol, wanted: str | None) -> _Found:
+def _other(symbol: Symbol, wanted: str | None) -> _Explained:
     # Of texts and numbers.
     if expr_value(symbol.direct_dep) == 0:
         return _unmet(symbol.direct_dep, 1)
@@ -317,9 +314,9 @@ def _within(wanted: str, low: str, high: str, base: int) -> bool:
         return False
 
 
-def _unmet(expression: Any, least: int, needs: str = "it requires") -> _Found:
+def _unmet(expression: Any, least: int, needs: str = "it requires") -> _Explained:
     terms = list(_deciding(expression, least))
-    parts = [f"{expr_str(term, _name_of)} ({_state(term)})" for term in terms[:MOST_NAMED]]
+    parts = [f"{expr_str(term, _item_name)} ({_state(term)})" for term in terms[:MOST_NAMED]]
     more = len(terms) - MOST_NAMED
     if more > 0:
         parts.append(f"{more} more")
@@ -327,7 +324,7 @@ def _unmet(expression: Any, least: int, needs: str = "it requires") -> _Found:
     return "dependency", f"{needs} {_listed(parts)}", [symbol for symbol in deciding if isinstance(symbol, Symbol)]
 
 
-def _without_prompt(symbol: Symbol) -> _Found:
+def _without_prompt(symbol: Symbol) -> _Explained:
     others = [_first_symbol(item) for item in _operands(symbol.rev_dep)]
     defaults = [_first_symbol(condition) for _, condition in symbol.defaults if not _is_constant(condition)]
     if others:
@@ -339,12 +336,12 @@ def _without_prompt(symbol: Symbol) -> _Found:
     return "hidden", "it has no prompt, and no option selects it", []
 
 
-def _by_default(symbol: Symbol, cause: Cause, words: str) -> _Found:
+def _by_default(symbol: Symbol, cause: Cause, words: str) -> _Explained:
     for value, condition in symbol.defaults:
         if expr_value(condition):
             items = expr_items(condition) | expr_items(value)
             deciding = sorted((option for option in items if not option.is_constant), key=lambda option: option.name)
-            where = "" if _is_constant(condition) else f" where {expr_str(condition, _name_of)}"
+            where = "" if _is_constant(condition) else f" where {expr_str(condition, _item_name)}"
             return cause, f"{words}{where}", deciding
     return cause, words, []
 
@@ -375,7 +372,7 @@ def _is_constant(expression: Any) -> bool:
     return isinstance(expression, Symbol) and bool(expression.is_constant)
 
 
-def _name_of(item: Any) -> str:
+def _item_name(item: Any) -> str:
     if not isinstance(item, Symbol):
         return item.name or "a group"
     return str(item.name) if not item.is_constant or item.name in STR_TO_TRI else f'"{item.name}"'
@@ -388,14 +385,14 @@ def _state(term: Any) -> str:
         return f"{term[1].name} is {_value(term[1])}"
     if isinstance(term, tuple):
         items = sorted(
-            (item for item in expr_items(term) if isinstance(item, Symbol) and not item.is_constant), key=_name_of
+            (item for item in expr_items(term) if isinstance(item, Symbol) and not item.is_constant), key=_item_name
         )
-        states = [f"{item.name} is {_said(item)}" for item in items[:MOST_NAMED]]
+        states = [f"{item.name} is {_item_value(item)}" for item in items[:MOST_NAMED]]
         return ", ".join(states + (["…"] if items[MOST_NAMED:] else []))
-    return f"it is {_said(term)}"
+    return f"it is {_item_value(term)}"
 
 
-def _said(item: Any) -> str:
+def _item_value(item: Any) -> str:
     if isinstance(item, Symbol) and not item.nodes:
         return "unknown to this architecture"
     return _value(item) or "empty"

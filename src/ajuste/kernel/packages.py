@@ -22,7 +22,7 @@ from ajuste.kernel.archive.lists import Package
 from ajuste.kernel.cache import require_space
 from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.spec import kernel_sources, package_source
-from ajuste.machine.files import make_directory, sha256_of
+from ajuste.machine.files import file_sha256, make_directory
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, RunError, did_you_mean, nearest_names
@@ -49,14 +49,14 @@ class Relation:
         return f"{self.name} ({' '.join(self.version)})" if self.version else self.name
 
     def holds_for(self, version: str) -> bool:
-        """Whether that version will do."""
+        """Return whether that version will do."""
         if self.version is None:
             return True
         order, wanted = self.version
         return _HOLDS[order](_compared(version, wanted))
 
     def is_met_by(self, package: Package) -> bool:
-        """Whether ``package`` is it or provides it. What is provided without a version has none."""
+        """Return whether ``package`` is it or provides it. What is provided without a version has none."""
         if package.name == self.name and self.holds_for(package.version):
             return True
         return any(
@@ -237,7 +237,7 @@ class ChosenPackages:
 
     def missing(self, home: Home) -> list[Package]:
         """Return the packages still to be fetched."""
-        return [package for package in self.packages if not place_of(home, package.sha256).is_file()]
+        return [package for package in self.packages if not package_file(home, package.sha256).is_file()]
 
 
 def choose_packages(request: PackageRequest, home: Home, say: Say, *, refresh: bool = False) -> ChosenPackages:
@@ -285,7 +285,7 @@ class _Release:
         return self.known[name]
 
 
-def place_of(home: Home, sha256: str) -> Path:
+def package_file(home: Home, sha256: str) -> Path:
     """Return where the cache has the file of a package."""
     return packages_directory(home) / f"{sha256}.deb"
 
@@ -302,8 +302,8 @@ def download_packages(chosen: ChosenPackages, home: Home, say: Say) -> list[Path
     root = packages_directory(home)
     make_directory(root)
     for package in chosen.packages:
-        file = place_of(home, package.sha256)
-        if file.is_file() and sha256_of(file) != package.sha256:
+        file = package_file(home, package.sha256)
+        if file.is_file() and file_sha256(file) != package.sha256:
             say(f"the cached package {package} is damaged: fetching it again")
             file.unlink()
     missing = chosen.missing(home)
@@ -313,9 +313,9 @@ def download_packages(chosen: ChosenPackages, home: Home, say: Say) -> list[Path
         say(f"downloading {len(missing)} Debian packages ({_size_bytes(missing) / 1e6:.0f} MB)")
         with tempfile.TemporaryDirectory(prefix=".fetching-", dir=root) as directory:
             for package, file in zip(missing, chosen.archive.download(missing, Path(directory)), strict=True):
-                file.rename(place_of(home, package.sha256))
+                file.rename(package_file(home, package.sha256))
         _LOG.info("packages fetched", extra={"packages": len(missing), "bytes": _size_bytes(missing)})
-    return [place_of(home, package.sha256) for package in chosen.packages]
+    return [package_file(home, package.sha256) for package in chosen.packages]
 
 
 def _size_bytes(packages: Iterable[Package]) -> int:

@@ -27,7 +27,7 @@ from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.spec import QemuSource, kernel_sources, qemu_source
 from ajuste.machine.cache import QEMU as CACHED
 from ajuste.machine.cache import make_room
-from ajuste.machine.files import hold, locked, read_kept, sha256_of
+from ajuste.machine.files import file_sha256, hold, locked, read_kept
 from ajuste.machine.home import Home
 from ajuste.machine.installation import c_library
 from ajuste.model.base import BaseModel
@@ -210,7 +210,7 @@ def _describe(entry: Path, package: Package) -> None:
         version=version,
         libraries=Path("lib") if libraries else None,
         package=str(package),
-        sha256=sha256_of(entry / PROGRAM),
+        sha256=file_sha256(entry / PROGRAM),
     )
     (entry / RECORD).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
     write_inventory(entry)

@@ -70,7 +70,7 @@ class KernelSeries(ClosedModel):
         return self.before is None or version < KernelVersion.parse(self.before)
 
     def may_have(self, version: str) -> bool:
-        """Whether a kernel of ``version`` can be in it: ``7``, ``6.12``, ``6.12.94`` or a release."""
+        """Return whether a kernel of ``version`` can be in it: ``7``, ``6.12``, ``6.12.94`` or a release."""
         if not version.isdigit():
             return self.holds_for(KernelVersion.parse(version))
         first = KernelVersion.parse(self.since).major
@@ -95,10 +95,10 @@ class KernelSource(ClosedModel):
     repositories: tuple[Repository, ...]
     series: tuple[KernelSeries, ...]
 
-    def series_of(self, version: KernelVersion) -> KernelSeries | None:
+    def find_series(self, version: KernelVersion) -> KernelSeries | None:
         return next((s for s in self.series if s.holds_for(version)), None)
 
-    def flavour_of(self, release: str) -> str | None:
+    def find_flavour(self, release: str) -> str | None:
         """Return the name of the flavour of a release such as ``5.10.0-46-cloud-amd64``."""
         by_length = sorted(self.flavours.items(), key=lambda item: -len(item[1].suffix))
         return next((name for name, flavour in by_length if release.endswith("-" + flavour.suffix)), None)
@@ -219,11 +219,11 @@ class PackagedKernel(BaseModel):
 
     @property
     def exact(self) -> bool:
-        """Whether it names one kernel for ever, and not the newest of a series."""
+        """Return whether it names one kernel for ever, and not the newest of a series."""
         return bool(self.release) or self.version.count(".") == 2
 
     def names(self, release: str, upstream: str, flavour: str) -> bool:
-        """Whether the kernel of that release, upstream version (``6.12.94``) and flavour is meant."""
+        """Return whether the kernel of that release, upstream version (``6.12.94``) and flavour is meant."""
         if self.release:
             return release == self.release
         return flavour == self.flavour and (upstream + ".").startswith(self.version + ".")
@@ -269,7 +269,7 @@ class KernelToBuild(BaseModel):
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """The options as they are typed."""
+        """Return the options as they are typed."""
         return tuple(f"{name}={_plain(value)}" for name, value in self.options)
 
     def __str__(self) -> str:
@@ -313,7 +313,7 @@ def parse_spec(text: str) -> KernelSpec:
 
 
 def is_to_build(text: str) -> bool:
-    """Whether ``text`` names a kernel by how it is to be built: ``build:…``."""
+    """Return whether ``text`` names a kernel by how it is to be built: ``build:…``."""
     return text.startswith(f"{TO_BUILD}:")
 
 
@@ -484,7 +484,7 @@ def _packaged(text: str, source: KernelSource, rest: str) -> PackagedKernel:
     if _VERSION.fullmatch(version):
         _check_series(text, source, version)
         return PackagedKernel(source=source.name, version=version, flavour=flavour or source.default_flavour)
-    named = source.flavour_of(version)
+    named = source.find_flavour(version)
     if named and _RELEASE.fullmatch(version):
         if slash and flavour != named:
             raise RequestError(f"{text!r}: flavour {flavour} conflicts with the release's flavour; expected {named}")

@@ -335,7 +335,7 @@ def _read_addresses(image: bytes, tokens: _Tokens, num_syms: int, count: int) ->
     if old > 0 and (addresses := _from_base(image, old, base, count)):
         return addresses
     base = (tokens.end + 4 * count + 7) & ~7
-    return _from_base(image, tokens.end, base, count) or _from_own_place(image, tokens.end, count)
+    return _from_base(image, tokens.end, base, count) or _from_relative(image, tokens.end, count)
 
 
 def _from_base(image: bytes, place: int, base: int, count: int) -> list[int] | None:
@@ -348,11 +348,11 @@ def _from_base(image: bytes, place: int, base: int, count: int) -> list[int] | N
     return _risen(np.where(with_absolute & (offsets >= 0), offsets.astype(np.uint64), from_start))
 
 
-def _from_own_place(image: bytes, place: int, count: int) -> list[int] | None:
+def _from_relative(image: bytes, place: int, count: int) -> list[int] | None:
     if place + 4 * count > len(image):
         return None
     offsets = np.frombuffer(image, "<i4", count, place).astype(np.int64) + 4 * np.arange(count)
-    start = _address_of(image, place)
+    start = _address_at(image, place)
     return _risen(np.uint64(start) + offsets.astype(np.uint64)) if start else None
 
 
@@ -362,7 +362,7 @@ def _risen(addresses: NDArray[np.uint64]) -> list[int] | None:
     return addresses.tolist() if is_sorted and addresses[-1] >= _LOWEST else None
 
 
-def _address_of(image: bytes, place: int) -> int:
+def _address_at(image: bytes, place: int) -> int:
     try:
         loaded = list(ELFFile(io.BytesIO(image)).iter_segments("PT_LOAD"))
     except NO_ELF:

@@ -21,7 +21,7 @@ from typing import Any, Final
 from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
 from ajuste.machine.session import started_ticks
-from ajuste.model.capability import Asked, told
+from ajuste.model.capability import Asked, child_environment
 from ajuste.model.error import RequestError
 
 AJUSTE: Final = (sys.executable, "-P", "-c", "from ajuste.cli.main import main; main()")
@@ -191,7 +191,7 @@ class Jobs:
 
 
 def _environment(asked: Asked | None) -> dict[str, str] | None:
-    return None if asked is None else {**os.environ, **told(asked)}
+    return None if asked is None else {**os.environ, **child_environment(asked)}
 
 
 def _read(directory: Path) -> Job | None:

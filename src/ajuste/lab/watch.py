@@ -267,7 +267,7 @@ def time_left(
     )
     left = 0.0
     for name, measured in blocks.items():
-        more = rest.own.get(name, max(0, done + rest.blocks - len(measured)))
+        more = rest.blocks_left.get(name, max(0, done + rest.blocks - len(measured)))
         left += pace * more * spent[name] / len(measured)
     underway = min(longest, max(0.0, now - end))
     left = max(0.0, left - underway, wall * (budget.min_seconds - running))

@@ -47,7 +47,7 @@ def facts_here(source: InventorySource) -> dict[str, int]:
     return {"cpus": os.cpu_count() or 2, "nodes": len(nodes) or 2}
 
 
-def texts_of(paths: Iterable[str], source: InventorySource) -> dict[str, str]:
+def read_texts(paths: Iterable[str], source: InventorySource) -> dict[str, str]:
     """Return the contents of these files, by path, without unreadable ones."""
     contents = {path: source.text(path) for path in paths}
     return {path: text for path, text in contents.items() if not isinstance(text, Missing)}

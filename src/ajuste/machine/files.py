@@ -88,7 +88,7 @@ def make_directory(directory: Path, mode: int = 0o700) -> None:
             folder.mkdir(mode=mode)
         except FileExistsError:
             # Somebody was faster, in a place where everybody may make files.
-            require_own(folder)
+            require_trusted(folder)
         else:
             give_to_caller(folder)
     directory.mkdir(exist_ok=True)  # What is there and no directory is refused.
@@ -121,7 +121,7 @@ def _caller_who_owns(directory: Path) -> tuple[int, int] | None:
     return caller if for_everybody or there.st_uid == caller[0] else None
 
 
-def require_own(directory: Path, environment: Mapping[str, str] = os.environ) -> None:
+def require_trusted(directory: Path, environment: Mapping[str, str] = os.environ) -> None:
     """Refuse a directory for Ajuste's files that another user owns, can write, or can lead elsewhere.
 
     Owners that may be there: root, this user, and for root the user who called sudo. What is missing is fine.
@@ -295,7 +295,7 @@ def user_name(uid: int) -> str:
 # What files hold, by their SHA-256; and files that are kept, which may have become anything since.
 
 
-def sha256_of(file: Path) -> str:
+def file_sha256(file: Path) -> str:
     """Return the SHA-256 of the content, hexadecimal. Raises OSError, also for what is no regular file."""
     with open_kept(file) as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()

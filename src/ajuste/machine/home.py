@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from ajuste.machine.files import calling_ids, require_own, user_name
+from ajuste.machine.files import calling_ids, require_trusted, user_name
 from ajuste.machine.installation import NATIVE, TREE, how_to_mend, in_tree, require_runnable
 from ajuste.model.error import RequestError
 
@@ -41,7 +41,7 @@ class Home:
 
     @property
     def store_url(self) -> str:
-        """The URL of the store."""
+        """Return the URL of the store."""
         return self.shared_store or f"sqlite:///{self.data / 'store.sqlite'}"
 
     @property
@@ -64,17 +64,17 @@ class Home:
 
     @property
     def journals(self) -> Path:
-        """What undoes the changes of experiments on this machine, as long as these go on."""
+        """Return what undoes the changes of experiments on this machine, as long as these go on."""
         return self.state / "journals"
 
     @property
     def reboots(self) -> Path:
-        """The state of an experiment across reboots of this machine."""
+        """Return the state of an experiment across reboots of this machine."""
         return self.state / "reboots"
 
     @property
     def cluster_keys(self) -> Path:
-        """Where the keys of a cluster are, if nothing else is said."""
+        """Return where the keys of a cluster are, if nothing else is said."""
         return self.data / "cluster-keys"
 
     @property
@@ -97,7 +97,7 @@ def home(environment: Mapping[str, str] = os.environ) -> Home:
         roots.append(Path(paths.shared_store.removeprefix(_SQLITE)))
     shared = roots if os.geteuid() == 0 else []  # Root writes nothing where another user leads it.
     for directory in (*named, paths.data, paths.cache, paths.state, paths.journals, paths.sessions, *shared):
-        require_own(directory.expanduser(), environment)
+        require_trusted(directory.expanduser(), environment)
     where = {name: str(getattr(paths, name)) for name in ("data", "cache", "state")}
     _LOG.info("configuration read", extra=where | {"shared_store": bool(paths.shared_store)})
     return paths
@@ -117,7 +117,7 @@ def _named_by(environment: Mapping[str, str]) -> Home:
     data, state = callers.data.resolve(), callers.state.resolve()
     for directory in (data, state):
         there = next(parent for parent in (directory, *directory.parents) if parent.exists())
-        why = "" if _owner_of(there) == caller[0] else f"does not belong to {user_name(caller[0])}, who called sudo"
+        why = "" if _owner_uid(there) == caller[0] else f"does not belong to {user_name(caller[0])}, who called sudo"
         if why or not os.access(there, os.W_OK):
             raise RequestError(
                 f"cannot store files in {directory}: {there} {why or 'is closed to root'}", hint=_ANOTHER
@@ -128,8 +128,8 @@ def _named_by(environment: Mapping[str, str]) -> Home:
 def _of_user(uid: int, environment: Mapping[str, str], store: str) -> Home:
     # As root, HOME and the XDG variables count only for the owner of that HOME: sudo may keep them.
     named = Path(environment["HOME"]) if environment.get("HOME") else None
-    counts = named is not None and (os.geteuid() != 0 or _owner_of(named) == uid)
-    user = named if named is not None and counts else _home_of(uid)
+    counts = named is not None and (os.geteuid() != 0 or _owner_uid(named) == uid)
+    user = named if named is not None and counts else _user_home(uid)
 
     def xdg(name: str, default: str) -> Path:
         value = environment.get(name, "") if counts else ""
@@ -143,7 +143,7 @@ def _of_user(uid: int, environment: Mapping[str, str], store: str) -> Home:
     )
 
 
-def _home_of(uid: int) -> Path:
+def _user_home(uid: int) -> Path:
     try:
         folder = Path(pwd.getpwuid(uid).pw_dir)
     except KeyError:
@@ -153,7 +153,7 @@ def _home_of(uid: int) -> Path:
     return folder
 
 
-def _owner_of(directory: Path) -> int:
+def _owner_uid(directory: Path) -> int:
     # A directory that does not exist yet will be ours; -1 stands for an unknown owner.
     try:
         return directory.stat().st_uid
@@ -210,7 +210,7 @@ def module_source(name: str) -> Path:
 
 
 def is_library(file: Path) -> bool:
-    """Whether it is such as ``libc.so.6``: loaded, not started, and so not executable as a rule."""
+    """Return whether it is such as ``libc.so.6``: loaded, not started, and so not executable as a rule."""
     return ".so" in file.suffixes
 
 

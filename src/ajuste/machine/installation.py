@@ -26,7 +26,7 @@ NATIVE: Final = PACKAGE / "native"
 RECORD: Final = NATIVE / "build.json"
 OPT: Final = Path("/opt/ajuste")
 """Where the Debian package puts its environment."""
-OWN: Final = (".local", "lib", "ajuste")
+FOR_USER: Final = (".local", "lib", "ajuste")
 """Where setup/install puts it for one user: the last directories of its path."""
 FOR_ALL: Final = Path("/usr/local/lib/ajuste")
 """Where setup/install puts it as root, for all users."""
@@ -67,7 +67,7 @@ def ajuste_version() -> str:
 
 
 def in_tree() -> bool:
-    """Whether it runs from its source tree."""
+    """Return whether it runs from its source tree."""
     return (TREE / "Cargo.toml").is_file()
 
 
@@ -80,7 +80,7 @@ def way() -> Way:
         return "deb"
     if (prefix / "pipx_metadata.json").is_file():
         return "pipx"
-    if prefix == FOR_ALL or prefix.parts[-3:] == OWN:
+    if prefix == FOR_ALL or prefix.parts[-3:] == FOR_USER:
         return "setup/install"
     return "uv" if find_spec("pip") is None else "pip"
 

@@ -45,7 +45,7 @@ def rare(module: str, name: str) -> pydantic.BeforeValidator:
 # Plug-ins: a file in their folder is enough, nothing lists it.
 
 
-def modules_of(package: ModuleType) -> Mapping[str, ModuleType]:
+def package_modules(package: ModuleType) -> Mapping[str, ModuleType]:
     """The modules of ``package`` by name, in the order of their names."""
     from pkgutil import iter_modules  # plug-ins are seldom looked for
 

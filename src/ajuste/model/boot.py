@@ -96,7 +96,7 @@ class KeptBoots(BaseModel):
     loader: str
     boots: tuple[KeptBoot, ...] = Field(default=())
 
-    def boot_of(self) -> dict[tuple[int, int, int], int]:
+    def boot_by_trial(self) -> dict[tuple[int, int, int], int]:
         """The boot in which each trial was measured: the last in which it was begun."""
         return {place: boot.number for boot in self.boots for place in boot.trials}
 

@@ -237,7 +237,7 @@ VARIABLE: Final = "AJUSTE_ASKED_BY"
 """In the environment of a child process: for whom it works, and after a colon the tunables that were granted."""
 
 
-def told(asked: Asked) -> dict[str, str]:
+def child_environment(asked: Asked) -> dict[str, str]:
     """Return the environment variable that says it to a child process."""
     return {VARIABLE: f"{asked.asker}:{','.join(sorted(asked.named))}"}
 

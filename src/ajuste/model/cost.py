@@ -239,10 +239,10 @@ class NamedCosts(ClosedModel):
     def instructions(self) -> int:
         return sum(part.user + part.kernel for part in self.parts)
 
-    def with_files(self, path_of: Callable[[str], str]) -> Self:
+    def with_files(self, find_path: Callable[[str], str]) -> Self:
         """Return the costs with the files at other paths. Functions of one name in files that are one then are one."""
         places: dict[CostFunction, int] = {}
-        renamed = [function.model_copy(update={"file": path_of(function.file)}) for function in self.functions]
+        renamed = [function.model_copy(update={"file": find_path(function.file)}) for function in self.functions]
         at = [places.setdefault(function, len(places)) for function in renamed]
         parts = [
             part.model_copy(update={"functions": tuple(at[function] for function in part.functions)})
@@ -350,13 +350,13 @@ class CostComparison(ClosedModel):
         return sum(part.baseline for part in self.parts)
 
     @property
-    def own(self) -> int:
+    def total(self) -> int:
         return sum(part.own for part in self.parts)
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
         rows = (*self.functions, self.others)
-        if (self.baseline, self.own) != (sum(row.baseline for row in rows), sum(row.own for row in rows)):
+        if (self.baseline, self.total) != (sum(row.baseline for row in rows), sum(row.own for row in rows)):
             raise ValueError("the instructions of the functions do not add up to those of the parts")
         return self
 

@@ -112,7 +112,7 @@ class Sight(BaseModel):
     found: str
 
 
-class Shown(BaseModel):
+class ShownFeature(BaseModel):
     """A feature as the running kernel shows it.
 
     ``present`` is ``None`` where that cannot be told. ``value`` is what there is of it, for a feature that every kernel
@@ -145,9 +145,9 @@ class Proof(BaseModel):
     release: str
     build: str
     arguments: tuple[str, ...] = ()
-    features: tuple[Shown, ...]
+    features: tuple[ShownFeature, ...]
 
     @property
-    def broken(self) -> tuple[Shown, ...]:
+    def broken(self) -> tuple[ShownFeature, ...]:
         """The claims that do not hold."""
         return tuple(feature for feature in self.features if not feature.holds)

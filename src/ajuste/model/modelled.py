@@ -173,9 +173,9 @@ class ModelledMachine(_Table):
             problems["l2_tlb"] = "it is shared; it conflicts with l2_itlb and l2_dtlb"
         tlbs = ("itlb", "dtlb", "l2_itlb", "l2_dtlb", "l2_tlb")
         for name in tlbs:
-            one_tlb: Translations | None = getattr(self, name)
-            if one_tlb and not problems.get(name):
-                problems[name] = one_tlb.problem
+            tlb: Translations | None = getattr(self, name)
+            if tlb and not problems.get(name):
+                problems[name] = tlb.problem
         return [f"{name}: {problem}" for name, problem in problems.items() if problem]
 
     def problem_with(self, cpus: int, nodes: Sequence[MemoryNode] = (), topology: Topology | None = None) -> str:

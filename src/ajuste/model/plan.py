@@ -303,7 +303,7 @@ def nodes_in_words(nodes: Sequence[MemoryNode]) -> str:
     )
 
 
-def distances_of(nodes: Sequence[MemoryNode]) -> list[list[int]]:
+def node_distances(nodes: Sequence[MemoryNode]) -> list[list[int]]:
     """Return the distances between all nodes, as in ACPI's SLIT. QEMU has 20 where none is named."""
     return [
         list(node.distances) or [NEAREST if other == number else USUAL_DISTANCE for other in range(len(nodes))]
@@ -311,7 +311,7 @@ def distances_of(nodes: Sequence[MemoryNode]) -> list[list[int]]:
     ]
 
 
-def problem_of(nodes: Sequence[MemoryNode], cpus: int, memory_mib: int) -> str:
+def find_problem(nodes: Sequence[MemoryNode], cpus: int, memory_mib: int) -> str:
     """Return what is wrong with a machine of these nodes, CPUs and memory; empty if nothing."""
     if len(nodes) == 1:
         return "a machine with nodes has two at least"

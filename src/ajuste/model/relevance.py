@@ -53,7 +53,7 @@ class RelevanceCondition(ClosedModel):
     hardly: bool = False
 
     @model_validator(mode="after")
-    def _can_be_told(self) -> Self:
+    def _check_evidence(self) -> Self:
         if not (self.fact or self.file or self.figures or self.functions):
             raise ValueError("nothing says whether it is met; expected fact, file, figures or functions")
         if bool(self.file) != bool(self.holds):
@@ -63,7 +63,7 @@ class RelevanceCondition(ClosedModel):
                 raise ValueError(f"{name!r} is no figure; expected SOURCE:NAME")
         return self
 
-    def figures_of(self, parts: dict[str, str]) -> tuple[tuple[str, ...], ...]:
+    def fill_figures(self, parts: dict[str, str]) -> tuple[tuple[str, ...], ...]:
         """The groups for an instance with these parts, such as a disk; without those that name what it has not."""
         named = [tuple(_filled(name, parts) for name in group) for group in self.figures]
         return tuple(group for group in named if not any("{" in name for name in group))
@@ -112,7 +112,7 @@ class NoChance(BaseModel):
         return f"{self.sentence}{where}.{ran} To see an effect, {self.instead}."
 
 
-def kept_of(environment: Mapping[str, Any]) -> tuple[NoChance, ...] | None:
+def read_no_chance(environment: Mapping[str, Any]) -> tuple[NoChance, ...] | None:
     """Return the findings in the ``environment`` of a run; None if nobody looked."""
     stored = environment.get(RELEVANCE)
     return None if stored is None else tuple(NoChance.model_validate(document) for document in stored)

@@ -17,7 +17,7 @@ from ajuste.model.surface import Correlation, Surface
 from ajuste.model.trial import KERNEL_FACTOR, Factor
 from ajuste.model.tuning import Tuning
 from ajuste.model.verdict import AcrossMachines, FactorCell, FactorEffect, LineEffect, Ranking, Verdict, Word
-from ajuste.model.wording import blocks_of, count_of
+from ajuste.model.wording import block_words, count_of
 
 Kind = Literal[
     "drift",
@@ -230,7 +230,7 @@ class Tally(BaseModel):
         return f"{count_of(self.counted, noun)}{warm_up}"
 
 
-def tally_of(points: Iterable[Point]) -> Tally:
+def tally_points(points: Iterable[Point]) -> Tally:
     """The tally of trials that are all there."""
     trials = list(points)
     counts = Counter(point.status if point.status != "ok" or not point.warm_up else "warm_up" for point in trials)
@@ -413,7 +413,7 @@ class Results(BaseModel):
     factors: tuple[Factor, ...]
     metrics: tuple[Metric, ...]
     trials: tuple[Point, ...]
-    tally: Tally = Field(default_factory=lambda data: tally_of(data.get("trials", ())))
+    tally: Tally = Field(default_factory=lambda data: tally_points(data.get("trials", ())))
     effects: tuple[FactorEffect, ...] = ()
     effects_correction: str = ""
     cells: tuple[FactorCell, ...] = ()
@@ -445,4 +445,4 @@ class Results(BaseModel):
     @property
     def counted_blocks(self) -> str:
         """``12 blocks``; ``3 rounds of boots``."""
-        return blocks_of(self.blocks, of_rounds=self.boots is not None)
+        return block_words(self.blocks, of_rounds=self.boots is not None)

@@ -35,7 +35,7 @@ def parse_cpus(text: str) -> tuple[int, ...]:
     return _numbers(bits)
 
 
-def cpus_said(text: str) -> list[int]:
+def parse_kernel_cpus(text: str) -> list[int]:
     """The CPUs of a list that the kernel shows: it says nothing, or ``(null)``, where there are none."""
     try:
         return list(parse_cpus(text.strip()))

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ajuste.model.base import BaseModel
 from ajuste.model.metric import Direction, Scale
-from ajuste.model.wording import blocks_of, change, percent
+from ajuste.model.wording import block_words, change, percent
 
 Word = Literal["improves", "worsens", "differs", "equivalent", "undecided"]
 
@@ -89,14 +89,14 @@ class Finding(BaseModel):
     @property
     def about_more(self) -> str:
         """``about 12 more blocks``, ``about 1 more round of boots``; empty where it is none, or unknown."""
-        return f"about {blocks_of(self.more_blocks, 'more ', of_rounds=self.of_rounds)}" if self.more_blocks else ""
+        return f"about {block_words(self.more_blocks, 'more ', of_rounds=self.of_rounds)}" if self.more_blocks else ""
 
     @property
     def cannot_see(self) -> str:
         """Describe what the blocks cannot see, in a sentence; empty where that is not known."""
         if self.unseen is None:
             return ""
-        blocks = blocks_of(self.blocks, of_rounds=self.of_rounds)
+        blocks = block_words(self.blocks, of_rounds=self.of_rounds)
         share = percent(round(self.unseen, 2))
         return f"{blocks} cannot show what happens in fewer than {share} of trials, or differs from build to build."
 

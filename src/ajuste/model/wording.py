@@ -51,7 +51,7 @@ def count_of(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}{'es' if noun.endswith('s') else 's'}"
 
 
-def blocks_of(count: int, more: str = "", *, of_rounds: bool) -> str:
+def block_words(count: int, more: str = "", *, of_rounds: bool) -> str:
     """``1 block``, ``12 more blocks``; ``3 rounds of boots``, which are the blocks of a run across reboots."""
     singular, plural = ("round of boots", "rounds of boots") if of_rounds else ("block", "blocks")
     return f"{count:,} {more}{singular if count == 1 else plural}"

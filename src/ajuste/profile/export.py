@@ -107,23 +107,23 @@ def on_or_off(value: str) -> str:
     return _ON.get(value, value)
 
 
-def sysctl_of(setting: ExportSetting) -> str | None:
+def setting_sysctl(setting: ExportSetting) -> str | None:
     """Return the name of a setting that is a sysctl."""
     return sysctl_name(setting.location.path) if isinstance(setting.location, FileLocation) else None
 
 
 def without_words(setting: ExportSetting) -> LeftOut:
-    """A setting that a format cannot say."""
+    """Return a setting that a format cannot say."""
     return LeftOut(f"{setting.tunable} = {setting.became}", f"{setting.where}: {NO_WORDS}")
 
 
 def without_process(attributes: Attributes) -> list[LeftOut]:
-    """What belongs to a process, for a format that is not about one."""
+    """Return what belongs to a process, for a format that is not about one."""
     return [LeftOut(what, PROCESS) for what in attribute_words(attributes)]
 
 
 def beside_settings(export: Export) -> list[LeftOut]:
-    """What a format for the system's own settings leaves out besides: the process's and the kernel's command line."""
+    """Return what a format for system settings leaves out besides: the process's and the kernel's command line."""
     boot = [LeftOut(word, BOOT) for word in export.kernel_arguments]
     return [*export.left_out, *without_process(export.attributes), *boot]
 

@@ -117,7 +117,7 @@ def place(
         before = settings.get(line, PlacedSetting(line, {}, {}))
         if level is not None:
             settings[line] = PlacedSetting(line, {**before.levels, name: level}, {**before.now, name: now.value})
-    settings = _said_last(settings)
+    settings = _last_settings(settings)
     same = {
         line
         for line, setting in settings.items()
@@ -133,7 +133,7 @@ def place(
     )
 
 
-def _said_last(settings: Mapping[ProfileLine, PlacedSetting]) -> dict[ProfileLine, PlacedSetting]:
+def _last_settings(settings: Mapping[ProfileLine, PlacedSetting]) -> dict[ProfileLine, PlacedSetting]:
     # Two lines may set the same tunable: the later one holds, as it would be written last.
     owner = {name: line for line, setting in settings.items() for name in setting.levels}
     last = {}
@@ -176,7 +176,7 @@ def _of_place(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, i
         tunable = catalogue.find_tunable(path)
     except RequestError:
         raise _Left("is not in the catalogue") from None
-    where = _place_of(tunable, catalogue, version)
+    where = _tunable_path(tunable, catalogue, version)
     if where != path:
         raise _Left(f"is not supported by Linux {version}, where {tunable.name} is at {where}")
     yield Wish(line, tunable, line.value)
@@ -220,7 +220,7 @@ def _of_pairs(line: ProfileLine, catalogue: Catalogue, version: KernelVersion, i
 def _instances(
     line: ProfileLine, tunable: Tunable, catalogue: Catalogue, version: KernelVersion, instances: Instances
 ) -> Iterator[Tunable]:
-    _place_of(tunable, catalogue, version)
+    _tunable_path(tunable, catalogue, version)
     if not tunable.parts:
         yield tunable
         return
@@ -243,7 +243,7 @@ def _is_for(devices: str, name: str) -> bool:
     )
 
 
-def _place_of(tunable: Tunable, catalogue: Catalogue, version: KernelVersion) -> str:
+def _tunable_path(tunable: Tunable, catalogue: Catalogue, version: KernelVersion) -> str:
     where = tunable.place_in(version)
     if where is not None:
         return where.path
@@ -309,7 +309,7 @@ def _kib(text: str) -> str:
 # What a profile came to, in words.
 
 
-def notes_of(placed: Sequence[Placed]) -> tuple[str, ...]:
+def profile_notes(placed: Sequence[Placed]) -> tuple[str, ...]:
     """Return for each profile its source, what it sets, what holds already, and what is omitted and why."""
     return tuple(note for profile in placed for note in _notes(profile))
 

@@ -151,7 +151,7 @@ class ProfileLine:
 
     @property
     def place(self) -> Place:
-        """Where it is written down."""
+        """Return where it is written down."""
         return Place(self.file, self.number)
 
 

@@ -30,7 +30,7 @@ class TunedTree:
 
     @property
     def folders(self) -> tuned.Folders:
-        """Where its profiles are."""
+        """Return where its profiles are."""
         return tuned.Folders([self.root / folder.relative_to("/") for folder in tuned.FOLDERS], self.root)
 
 
@@ -96,7 +96,7 @@ def _of_tuned(spec: str, suite: str, name: str, sources: Sources, facts: Machine
 
 def _of_sysctl(spec: str, text: str, sources: Sources) -> Profile:
     if text == "system":
-        files = files_of([sources.root / folder.lstrip("/") for folder in FOLDERS])
+        files = profile_files([sources.root / folder.lstrip("/") for folder in FOLDERS])
         last = sources.root / "etc/sysctl.conf"
         files += [last] if last.is_file() else []
         name, origin = "sysctl.d", "this machine's sysctl.d"
@@ -104,7 +104,7 @@ def _of_sysctl(spec: str, text: str, sources: Sources) -> Profile:
         path = Path(text)
         if not path.exists():
             raise RequestError(f"{spec}: {text} not found", hint=f"give {FORMS}")
-        files = files_of([path]) if path.is_dir() else [path]
+        files = profile_files([path]) if path.is_dir() else [path]
         name, origin = path.name.removesuffix(".conf") or str(path), str(path)
     if not files:
         raise RequestError(f"{spec}: file *.conf not found; expected a folder with *.conf files")
@@ -148,7 +148,7 @@ def read_sysctls(files: Sequence[Path], known: Sequence[str], *, name: str, spec
     return Profile(name, spec, origin, (*named.values(), *last.values()))
 
 
-def files_of(folders: Sequence[Path]) -> list[Path]:
+def profile_files(folders: Sequence[Path]) -> list[Path]:
     """Return the files ``*.conf`` of all folders by name; of several with one name that of the first."""
     by_name: dict[str, Path] = {}
     for folder in folders:

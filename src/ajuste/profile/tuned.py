@@ -141,22 +141,22 @@ class _Unit:
     def __post_init__(self) -> None:
         self.about = {name: self.options.pop(name) for name in self._ABOUT if name in self.options}
 
-    def said(self, name: str, otherwise: str = "") -> str:
+    def value(self, name: str, otherwise: str = "") -> str:
         return self.about[name].value if name in self.about else otherwise
 
     @property
     def plugin(self) -> str:
-        return self.said("type", self.name)
+        return self.value("type", self.name)
 
     @property
     def enabled(self) -> bool:
-        return self.said("enabled", "true").strip().lower() in _YES
+        return self.value("enabled", "true").strip().lower() in _YES
 
     def updated(self, later: _Unit) -> _Unit:
         # With what a later profile says of the same section; type, devices and enabled are always the later one's.
-        if later.said("replace").strip().lower() in _YES:
+        if later.value("replace").strip().lower() in _YES:
             return later
-        dropped = re.split(r"\b\s*[,;]\s*", later.said("drop")) if "drop" in later.about else []
+        dropped = re.split(r"\b\s*[,;]\s*", later.value("drop")) if "drop" in later.about else []
         kept = {name: option for name, option in self.options.items() if name not in dropped}
         lasting = {name: self.about[name] for name in self._ABOUT[5:] if name in self.about}
         unit = _Unit(self.name, later.place, kept | later.options)
@@ -176,7 +176,7 @@ class Folders:
         return [path for folder in self.folders if (path := folder / Path(name).name / FILE).is_file()]
 
     def names(self) -> list[str]:
-        """All profiles."""
+        """Return all profiles."""
         return sorted({path.parent.name for folder in self.folders for path in folder.glob(f"*/{FILE}")})
 
 

@@ -118,7 +118,7 @@ def _boot_row(boot: KeptBoot) -> Row:
 
 
 def _plot(results: Results, findings: BootFindings, metric: Metric, labels: Labels, name: str) -> Plot | None:
-    boots = findings.kept.boot_of()
+    boots = findings.kept.boot_by_trial()
     placed = [(boot, trial) for trial in results.trials if (boot := _boot(trial, metric, boots)) is not None]
     if not placed:
         return None

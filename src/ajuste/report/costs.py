@@ -40,7 +40,7 @@ def costs_plots(costs: CostComparison, called: tuple[str, ...], name: str) -> tu
     """Return the call tree of both trials, and the kernel's part where programs did more."""
     whole = _plot(costs, costs.graph, called, f"{name}-tree", "Call tree of both trials, instructions")
     of_kernel = sum(costs.kernel_graph.baseline) + sum(costs.kernel_graph.own)
-    if not 0 < 2 * of_kernel < costs.baseline + costs.own:
+    if not 0 < 2 * of_kernel < costs.baseline + costs.total:
         return (whole,)
     title = "What the kernel did in both trials, instructions"
     return whole, _plot(costs, costs.kernel_graph, called, f"{name}-kernel", title)
@@ -122,7 +122,7 @@ def _hover(label: str, called: tuple[str, str], before: int, after: int) -> str:
 def _description(costs: CostComparison, called: tuple[str, ...]) -> str:
     rows = costs.functions[:3]
     most = "; ".join(f"{row.name} {number(row.baseline, 0)} → {number(row.own, 0)}" for row in rows)
-    totals = " and ".join(number(total, 0) for total in (costs.baseline, costs.own))
+    totals = " and ".join(number(total, 0) for total in (costs.baseline, costs.total))
     return f"Call tree of {called[0]} and {called[1]}: {totals} instructions. " + (
         f"Greatest differences: {most}." if most else "No function differs."
     )
@@ -199,7 +199,7 @@ def _modelled_words(machine: ModelledMachine) -> str:
 
 def cost_tables(costs: CostComparison, called: tuple[str, str]) -> tuple[Table, ...]:
     """Return functions, tasks and system calls, then what a modelled machine makes of them; no empty tables."""
-    whole = CostRow(name="All", baseline_calls=0, own_calls=0, baseline=costs.baseline, own=costs.own)
+    whole = CostRow(name="All", baseline_calls=0, own_calls=0, baseline=costs.baseline, own=costs.total)
     others = count_of(int(costs.others.name), "other function")
     functions = (*map(_function_row, costs.functions), _row(others, costs.others), _row("All", whole, calls=False))
     tasks = (*(_row(ROLES[part.name], part) for part in costs.parts), _row("All", whole, calls=False))

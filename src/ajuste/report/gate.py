@@ -275,7 +275,7 @@ def as_tests(form: Form, study: str, expectations: Sequence[Expectation]) -> str
         what = visible_line(expectation.what).replace("#", "\\#")
         lines.append(f"{'ok' if expectation.holds else 'not ok'} {place}{' - ' if form == 'tap' else ' '}{what}")
         if not expectation.holds:
-            lines.append(f"# found {visible_line(expectation.found)}")
+            lines.append(f"# found {visible_line(expectation.actual)}")
     return "\n".join(lines) + "\n"
 
 
@@ -285,7 +285,7 @@ def _expectations_junit(study: str, expectations: Sequence[Expectation]) -> str:
     for expectation in expectations:
         case = SubElement(suite, "testcase", classname=visible_line(study), name=visible_line(expectation.what))
         if not expectation.holds:
-            SubElement(case, "failure", message=visible_line(f"found {expectation.found}"))
+            SubElement(case, "failure", message=visible_line(f"found {expectation.actual}"))
     return junit_text(suite)
 
 

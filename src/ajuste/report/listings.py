@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from pydantic import ValidationError
 
 from ajuste.model.base import BaseModel
-from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS, DifferingOption, KernelOptions, Proof, Shown
+from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS, DifferingOption, KernelOptions, Proof, ShownFeature
 from ajuste.model.metric import Metric
 from ajuste.model.results import Prediction, Results, ThreeSigma
 from ajuste.model.verdict import AcrossMachines, Agreement, MachineEffect, Verdict
@@ -298,12 +298,12 @@ def proofs_section(results: Results) -> Section | None:
     return _section(title, table, _PROOFS_LEAD, "", Folded("Evidence", evidence), depth="detail")
 
 
-def _proved(seen: Shown) -> Row:
+def _proved(seen: ShownFeature) -> Row:
     options = ", ".join(f"{name.removeprefix('CONFIG_')}={value}" for name, value in seen.options.items())
     return Row(tuple(map(visible_line, (seen.feature, seen.claim, seen.state, options))))
 
 
-def _evidence(seen: Shown) -> Fact:
+def _evidence(seen: ShownFeature) -> Fact:
     return Fact(seen.feature, seen.state, items=tuple(f"{sight.what}: {sight.found}" for sight in seen.evidence))
 
 

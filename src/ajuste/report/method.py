@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ajuste.analysis.atlas import agreement, question_kind, shipped_atlas
+from ajuste.analysis.transfer import agreement, question_kind, shipped_atlas
 from ajuste.catalogue.loader import catalogue
 from ajuste.machine.inventory.inventory import Inventory
 from ajuste.model.boot import BOOTS

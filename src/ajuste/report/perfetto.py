@@ -17,7 +17,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 
 from ajuste.analysis.divergence import decision_point, in_words
-from ajuste.analysis.pairing import Pairing, TaskNames, decided
+from ajuste.analysis.pairing import Pairing, TaskNames, decision_places
 from ajuste.machine.files import open_named
 from ajuste.model.cost import CostFunction
 from ajuste.model.decision import KINDS, DecisionTask, Divergence, NamedDecisions
@@ -62,7 +62,7 @@ def trace_packets(baseline: Followed, alternative: Followed, divergence: Diverge
     """Yield the trace, packet by packet (``perfetto.protos.TracePacket``)."""
     streams = (baseline.decisions, alternative.decisions)
     pairing = Pairing(*streams)
-    pairing.alike_until(*map(decided, streams))
+    pairing.alike_until(*map(decision_places, streams))
     names = TaskNames(*streams, pairing)
     tasks = names.all()
     free = count(_FIRST_TASK)
@@ -97,7 +97,7 @@ def _moments(divergence: Divergence, streams: Sequence[NamedDecisions]) -> tuple
     place = divergence.alike if both else divergence.alike - 1
     if divergence.spread is None or place < 0:
         return 0, 0
-    baseline, alternative = (stream.time_ns(decided(stream)[place]) for stream in streams)
+    baseline, alternative = (stream.time_ns(decision_places(stream)[place]) for stream in streams)
     return baseline, alternative
 
 

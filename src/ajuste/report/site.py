@@ -10,7 +10,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from ajuste.machine.files import make_directory, replace_file, sha256_of
+from ajuste.machine.files import file_sha256, make_directory, replace_file
 from ajuste.model.error import RequestError
 from ajuste.report.document import Report
 from ajuste.report.html import content_policy, page_asset, page_environment, page_style, write_report
@@ -61,7 +61,7 @@ class StaticSite:
         self._earlier = self._known()
         for name, checksum in self._earlier.items():
             file = directory / name
-            if file.is_symlink() or (file.exists() and sha256_of(file) != checksum):
+            if file.is_symlink() or (file.exists() and file_sha256(file) != checksum):
                 raise RequestError(f"{file} was changed since ajuste site wrote it", hint=f"remove it, or {_ANOTHER}")
 
     def write(self, entries: Sequence[SiteEntry], reports: Iterable[Report]) -> SiteFiles:
@@ -77,11 +77,11 @@ class StaticSite:
                 file = self._directory / entry.page
                 write_report(report, file, entry.contents)
                 file.chmod(0o644)  # It is to be published.
-                files[entry.page] = sha256_of(file)
+                files[entry.page] = file_sha256(file)
                 self._keep({**self._earlier, **files})  # Whatever happens, it is known whose files these are.
             index = self._directory / INDEX
             replace_file(index, index_page(entries).encode())
-            files[INDEX] = sha256_of(index)
+            files[INDEX] = file_sha256(index)
             removed = sorted(set(self._earlier) - set(files))
             for name in removed:
                 (self._directory / name).unlink(missing_ok=True)

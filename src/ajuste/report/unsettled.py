@@ -8,7 +8,7 @@ from typing import Final
 
 from ajuste.model.results import Results
 from ajuste.model.verdict import Finding, LineEffect, Verdict
-from ajuste.model.wording import blocks_of, in_sentence
+from ajuste.model.wording import block_words, in_sentence
 from ajuste.report.document import CommandBlock, Fact, Facts, Section
 from ajuste.report.format import Labels, duration
 from ajuste.report.metric_table import is_screening
@@ -80,7 +80,7 @@ def _needed(results: Results, findings: Sequence[Finding]) -> Iterator[Fact]:
     if len(more) < len(findings) or not more:
         yield Fact("Still needed", "unknown: too few blocks to say, or too much noise")
         return
-    blocks = blocks_of(max(more), "more ", of_rounds=results.boots is not None)
+    blocks = block_words(max(more), "more ", of_rounds=results.boots is not None)
     each = results.continuation.seconds_per_block if results.continuation else None
     time = f", {duration(max(more) * each)} at today's pace" if each else ""
     yield Fact("Still needed", f"about {blocks}{time}")

@@ -16,7 +16,7 @@ from ajuste.model.results import Results
 from ajuste.model.tunable import Tunable
 from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
-from ajuste.model.wording import blocks_of, visible_line
+from ajuste.model.wording import block_words, visible_line
 from ajuste.profile.export import NO_WORDS, Export, ExportSetting, LeftOut, plain
 from ajuste.report.verdicts import ORDER, effect_band, effect_style, tally
 from ajuste.study.resolved import ResolvedConfiguration, ResolvedStudy
@@ -239,7 +239,7 @@ def _evidence(results: Results, resolved: ResolvedStudy, name: str) -> Iterable[
     for verdict in deciding_verdicts(results, name):
         style = effect_style([verdict], verdict.unit)[verdict.scale]
         band = f" within {effect_band(results.smallest_effect)}" if verdict.verdict == "equivalent" else ""
-        counted = blocks_of(verdict.blocks, of_rounds=verdict.of_rounds)
+        counted = block_words(verdict.blocks, of_rounds=verdict.of_rounds)
         yield (
             f"{verdict.metric}: {verdict.verdict}{band}, {style.estimate(verdict)} ({style.interval(verdict)}; "
             f"{100 * verdict.level:g} % confidence over all comparisons, {counted})"

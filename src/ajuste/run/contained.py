@@ -23,7 +23,7 @@ from ajuste.kernel.building.configuration import read_options
 from ajuste.kernel.building.make import first_error
 from ajuste.kernel.building.schedulers import is_program, read_schedulers, require_loadable
 from ajuste.kernel.spec import specs_to_build
-from ajuste.machine.files import hold, make_directory, replace_file, sha256_of
+from ajuste.machine.files import file_sha256, hold, make_directory, replace_file
 from ajuste.machine.home import Home
 from ajuste.model.capability import Asked
 from ajuste.model.error import Place, RequestError, RunError
@@ -122,7 +122,9 @@ def with_programs(image: KernelImage, study: Study, home: Home) -> KernelImage:
     require_loadable(read_schedulers(kept), read_options(text), image.spec)
     others = sorted(image.schedulers.iterdir()) if image.schedulers else []
     files = {file.name: file for file in (*others, *kept)}
-    digest = hashlib.sha256("".join(f"{name} {sha256_of(file)}\n" for name, file in files.items()).encode()).hexdigest()
+    digest = hashlib.sha256(
+        "".join(f"{name} {file_sha256(file)}\n" for name, file in files.items()).encode()
+    ).hexdigest()
     folder = _folder(digest, home)
     for name, file in files.items():
         if not (folder / name).is_file():
@@ -148,14 +150,14 @@ def _kept_text(name: str, text: str, home: Home) -> Path:
 
 
 def _keep(file: Path, name: str, home: Home) -> str:
-    digest = sha256_of(file)
+    digest = file_sha256(file)
     _put(file.read_bytes(), _folder(digest, home) / name)
     return digest
 
 
 def _is_kept(digest: str, name: str, home: Home) -> bool:
     file = _folder(digest, home) / name
-    if not file.is_file() or sha256_of(file) != digest:
+    if not file.is_file() or file_sha256(file) != digest:
         return False
     hold(file.parent)
     return True
@@ -175,7 +177,7 @@ def _of_file(table: SchedulerTable, directory: Path, home: Home, place: Place | 
             hint=f"build it, or give it with --scheduler DIR/{table.name}",
             place=place,
         )
-    digest = sha256_of(file)
+    digest = file_sha256(file)
     if table.sha256 not in (None, digest):
         raise RequestError(
             f"{table.program} has the SHA-256 {digest}; expected {table.sha256}",

@@ -18,12 +18,12 @@ from ajuste.executor.host.journals import keeper
 from ajuste.kernel.spec import WITH_SCHEDULERS, KernelToBuild, kernel_kind, specs_to_build
 from ajuste.machine.cache import remove_leftovers
 from ajuste.machine.installation import ajuste_version
-from ajuste.machine.inventory.inventory import summary_of, take_inventory
+from ajuste.machine.inventory.inventory import summarise, take_inventory
 from ajuste.model.boot import BOOTS
 from ajuste.model.capability import Asked
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.kernel import KERNEL_OPTIONS, PACKAGES, PROOFS
-from ajuste.model.relevance import RELEVANCE, NoChance, kept_of
+from ajuste.model.relevance import RELEVANCE, NoChance, read_no_chance
 from ajuste.model.trial import KERNEL_FACTOR
 from ajuste.run.outcome import results_of
 from ajuste.run.relevance import ActivityObserver, RelevanceLook
@@ -230,14 +230,14 @@ def conduct(
     where the same run is going on elsewhere or the kernel does not boot, RunError where measuring failed; what was
     measured is in the store in any case.
     """
-    from ajuste.store.location import lock_name, only_one  # what is only planned is kept in no store
+    from ajuste.store.location import exclusive, lock_name  # what is only planned is kept in no store
 
     remove_leftovers(means.home)
     study = experiment.resolved.study
     seed = study.design.seed
     what = f"the study {study.name}"
     with (
-        only_one(means.home.state / lock_name(experiment.fingerprint, seed), what),
+        exclusive(means.home.state / lock_name(experiment.fingerprint, seed), what),
         store.reserved(experiment.fingerprint, seed, what),
     ):
         store.require_sound()
@@ -332,7 +332,7 @@ def _document(experiment: Experiment, kept: Run | None) -> str:
 def surroundings() -> dict[str, Any]:
     """What this machine is, in short and in full."""
     inventory = take_inventory()
-    return {"this machine": summary_of(inventory), "inventory": inventory.model_dump(mode="json")}
+    return {"this machine": summarise(inventory), "inventory": inventory.model_dump(mode="json")}
 
 
 def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, means: RunOptions) -> None:
@@ -388,7 +388,7 @@ def _look(
 ) -> RelevanceLook | None:
     if observer is None:
         return None
-    look = RelevanceLook(observer, keep, watcher.warn, kept_of(environment))
+    look = RelevanceLook(observer, keep, watcher.warn, read_no_chance(environment))
     look.remind()
     return look
 

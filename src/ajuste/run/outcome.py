@@ -34,7 +34,7 @@ from ajuste.machine.installation import as_root
 from ajuste.model.boot import BOOTS, BootFindings, KeptBoots
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.gate import SHORT
-from ajuste.model.relevance import kept_of
+from ajuste.model.relevance import read_no_chance
 from ajuste.model.results import Continuation, Results
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import count_of, split_at
@@ -100,7 +100,7 @@ def _computed(run: Run, store: Store) -> Results:
         created=run.created,
         ajuste=run.ajuste,
         **({"machines": machines} if (machines := store.machines(run)) else {}),
-        **({"no_chance": no_chance} if (no_chance := kept_of(run.environment)) else {}),
+        **({"no_chance": no_chance} if (no_chance := read_no_chance(run.environment)) else {}),
     )
     if left_out := _left_out(run.environment):
         results = results.model_copy(update={"notes": (*results.notes, *left_out)})
@@ -300,9 +300,9 @@ def _contained(spec: str, run: Run, home: Home) -> _ContainedKernel:
 
 def _source(origin: Provenance, spec: str) -> tuple[str, tuple[str, ...]]:
     """What the sources of a kernel are called for ever, and what others must have at hand. Raises RequestError."""
-    from ajuste.kernel.building.sources import revision_source, source_of
+    from ajuste.kernel.building.sources import revision_source, source_option
 
-    source = source_of(origin.source)
+    source = source_option(origin.source)
     kind, _, rest = source.partition(":")
     if kind != "git":
         if not isinstance(parse_source(source), PackagedKernel):

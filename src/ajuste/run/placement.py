@@ -59,7 +59,7 @@ def suite_of_kernel(kernel: str) -> str:
     if not isinstance(spec, PackagedKernel):
         return ""
     text = spec.release or spec.version
-    series = kernel_sources()[spec.source].series_of(KernelVersion.parse(text if "." in text else f"{text}.0"))
+    series = kernel_sources()[spec.source].find_series(KernelVersion.parse(text if "." in text else f"{text}.0"))
     return series.suites[0].partition("-")[0] if series else ""
 
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Final
 
-from ajuste.analysis.results import configurations, effects, rates_of
+from ajuste.analysis.results import ablation_rates, configurations, effects
 from ajuste.analysis.signs import fewest_blocks
 from ajuste.analysis.summary import blocks_needed, pair_variance
 from ajuste.analysis.verdict import family
@@ -167,7 +167,7 @@ def _correction(resolved: ResolvedStudy) -> str:
     if study.design.combine == "screening":
         return effects(resolved, ()).correction
     if study.design.combine == "ablation":
-        return rates_of(resolved).words
+        return ablation_rates(resolved).words
     group = family(made, resolved.deciding, study.analysis.confidence)
     return group.describe(len(made) - 1, len(resolved.deciding))
 

@@ -18,7 +18,7 @@ from ajuste.report.format import study_settings
 from ajuste.run.outcome import results_of
 from ajuste.run.runner import Executors
 from ajuste.study.resolved import ResolvedStudy
-from ajuste.study.site import GUEST_DIRECTORY, own_name
+from ajuste.study.site import GUEST_DIRECTORY, normal_name
 
 if TYPE_CHECKING:
     from ajuste.store.store import Run, Store
@@ -140,7 +140,7 @@ def _common_path(path: str, study: ResolvedStudy) -> str:
     function by function.
     """
     for variant in study.study.workload.variants:
-        own = f"{GUEST_DIRECTORY}/{own_name(variant.directory)}/" if variant.directory else ""
+        own = f"{GUEST_DIRECTORY}/{normal_name(variant.directory)}/" if variant.directory else ""
         if own and path.startswith(own):
             return f"{GUEST_DIRECTORY}/{path.removeprefix(own)}"
     return path

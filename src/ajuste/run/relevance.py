@@ -15,10 +15,17 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from ajuste.analysis.relevance import Activity, conditions_for, difference, is_level, no_chances, settings_of
+from ajuste.analysis.relevance import (
+    Activity,
+    conditions_for,
+    difference,
+    factors_without_chance,
+    is_level,
+    tunables_by_factor,
+)
 from ajuste.catalogue.loader import Catalogue, figure_sources
 from ajuste.executor.executor import TrialRequest
-from ajuste.machine.activity import facts_here, read_figures, texts_of
+from ajuste.machine.activity import facts_here, read_figures, read_texts
 from ajuste.machine.inventory.source import InventorySource
 from ajuste.model.error import AjusteError
 from ajuste.model.event import Exited, Failed, Sample
@@ -58,7 +65,7 @@ class ActivityObserver(ABC):
 
     def before(self) -> tuple[NoChance, ...]:
         """What has no chance to matter, as can be told before anything is measured."""
-        return no_chances(self.resolved, self.catalogue, self.standing(), standing=True)
+        return factors_without_chance(self.resolved, self.catalogue, self.standing(), standing=True)
 
     @abstractmethod
     def standing(self) -> Activity:
@@ -91,7 +98,7 @@ class HostObserver(ActivityObserver):
 
     def standing(self) -> Activity:
         levels = {name: value for name, value in self._read().items() if is_level(name)}
-        return Activity(levels, facts=facts_here(self._source), files=texts_of(self.files, self._source))
+        return Activity(levels, facts=facts_here(self._source), files=read_texts(self.files, self._source))
 
     def begin(self) -> None:
         self._before = self._read()
@@ -100,8 +107,10 @@ class HostObserver(ActivityObserver):
     def end(self, executors: Executors) -> tuple[NoChance, ...]:
         moved = difference(self._before, self._read())
         seconds = time.monotonic() - self._began
-        activity = Activity(moved, seconds, facts_here(self._source), texts_of(self.files, self._source))
-        return no_chances(self.resolved, self.catalogue, activity, where="by the kernel's counters in the first block")
+        activity = Activity(moved, seconds, facts_here(self._source), read_texts(self.files, self._source))
+        return factors_without_chance(
+            self.resolved, self.catalogue, activity, where="by the kernel's counters in the first block"
+        )
 
     def _read(self) -> dict[str, int]:
         return read_figures(self.figures, self._source)
@@ -125,7 +134,7 @@ class GuestObserver(ActivityObserver):
 
     def end(self, executors: Executors) -> tuple[NoChance, ...]:
         known_before = self.before()
-        if len(known_before) == len(settings_of(self.resolved, self.catalogue)):
+        if len(known_before) == len(tunables_by_factor(self.resolved, self.catalogue)):
             return known_before  # No trial can tell more.
         names, every = probed(self.resolved)
         samplers = _samplers(self.figures)
@@ -140,7 +149,7 @@ class GuestObserver(ActivityObserver):
             activity = replace(reduce(Activity.with_more, known), facts=activity.facts)
         trials = count_of(len(names), "trial")
         where = f"in {trials} beside those of the study"
-        found = no_chances(self.resolved, self.catalogue, activity, where=where)
+        found = factors_without_chance(self.resolved, self.catalogue, activity, where=where)
         return tuple(one if one.factor in every else one.model_copy(update={"hardly": True}) for one in found)
 
     @property

@@ -27,7 +27,7 @@ from ajuste.run.schedule import (
     Schedule,
     TrialHistory,
 )
-from ajuste.study.commands import reading_of
+from ajuste.study.commands import trial_reading
 from ajuste.study.resolve import Resolver
 from ajuste.study.resolved import Machine, ResolvedStudy
 
@@ -278,7 +278,7 @@ class Runner:
             request.attempt,
             done.plan,
             done.observation,
-            reading_of(self.study, request.slot.configuration),
+            trial_reading(self.study, request.slot.configuration),
             started=done.started,
             earlier=before if request.executor.keeps_values else {},
         )

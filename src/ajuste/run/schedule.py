@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from ajuste.analysis.pairs import clean_trials, given_up, sampled
-from ajuste.analysis.results import findings, means
+from ajuste.analysis.results import findings, mean_precisions
 from ajuste.design.blocks import block, members, raw_bits
-from ajuste.design.refinement import KnownSurface, grid_of, known
+from ajuste.design.refinement import KnownSurface, build_grid, known
 from ajuste.design.search.goal import Standing
 from ajuste.design.stopping import (
     Mean,
@@ -34,7 +34,7 @@ from ajuste.model.relevance import NoChance
 from ajuste.model.trial import Slot, Trial
 from ajuste.model.verdict import Finding
 from ajuste.outputs.trial import is_broken, why_lost
-from ajuste.study.answerable import block_count_of_boot, round_of
+from ajuste.study.answerable import block_count_of_boot, boot_round
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.settings import ablation_names
 
@@ -246,7 +246,7 @@ class FixedSchedule(Schedule):
     def _judge(self, number: int, measured: int, minutes: float) -> Stop | None:
         known_means = [
             Mean(one.metric.name, one.known, one.interval.n if one.interval else 0)
-            for one in means(self.study, self.history.trials(number))
+            for one in mean_precisions(self.study, self.history.trials(number))
         ]
         end = stop(self.found, measured, minutes, self.limits, known_means)
         unclean = (trial for trial in self.history.trials(number) if trial.status != "ok")
@@ -319,7 +319,7 @@ class RefinedSchedule(FixedSchedule):
     follows_from_trials = True
 
     def __init__(self, study: ResolvedStudy, history: TrialHistory) -> None:
-        self._grid = grid_of(study.factors, [one.configuration for one in study.configurations])
+        self._grid = build_grid(study.factors, [one.configuration for one in study.configurations])
         self._known: dict[int, KnownSurface] = {}
         super().__init__(study, history)
 
@@ -390,7 +390,7 @@ class BootSchedule(FixedSchedule):
         """By round and state, as the boots follow each other."""
 
         def key(slot: Slot) -> tuple[int, int]:
-            return round_of(self.study.study, slot.block), self._rank(slot)
+            return boot_round(self.study.study, slot.block), self._rank(slot)
 
         ordered = sorted(slots, key=lambda slot: (*key(slot), slot.block, slot.position))
         return [list(own) for _, own in groupby(ordered, key=key)]
@@ -412,7 +412,7 @@ class BootSchedule(FixedSchedule):
     def _rank(self, slot: Slot) -> int:
         """When the state of a slot is booted in its round."""
         state = self.study.find(slot.configuration).boot
-        return self._order(round_of(self.study.study, slot.block)).index(state or BootState())
+        return self._order(boot_round(self.study.study, slot.block)).index(state or BootState())
 
     def _order(self, round_: int) -> list[BootState]:
         states = self.study.boots

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping
 from itertools import product, takewhile
 
-from ajuste.analysis.search.ledger import Ledger, Suggestion, kept_limits, ledger_of, tried
+from ajuste.analysis.search.ledger import Ledger, Suggestion, build_ledger, kept_limits, tried
 from ajuste.analysis.search.phases import AT_ONCE, ROUNDS, allotment, finalists, promising, survivors
 from ajuste.analysis.verdict import family, judge
-from ajuste.design.search.goal import Goal, Search, Standing, goal_of
-from ajuste.design.search.sampler import Point, SamplerTask, Tried, space_of
+from ajuste.design.search.goal import Goal, Search, Standing, resolve_goal
+from ajuste.design.search.sampler import Point, SamplerTask, Tried, build_space
 from ajuste.design.search.samplers import make_sampler
 from ajuste.design.stopping import Stop, StoppingLimits, hopeless
 from ajuste.model.error import RunError
@@ -33,11 +33,11 @@ class SearchSchedule(Schedule):
     def __init__(self, study: ResolvedStudy, history: TrialHistory, resolver: Resolver) -> None:
         super().__init__(study, history)
         self.search: Search = study.search or Search(objectives=())
-        self.goal: Goal = goal_of(self.search, study.deciding)
+        self.goal: Goal = resolve_goal(self.search, study.deciding)
         budget = study.study.budget
         self.limits = StoppingLimits(budget.min_blocks, self.search.trials, budget.max_minutes)
         self._resolver = resolver
-        self._space = space_of(study.factors)
+        self._space = build_space(study.factors)
         self._asked: dict[str, Suggestion] = {}
         self._legs: list[Leg] = []
         self._ask(self._space.baseline)
@@ -209,10 +209,10 @@ class SearchSchedule(Schedule):
 
     def _ledger(self, number: int) -> Ledger:
         """Of the blocks before ``number``."""
-        return ledger_of(self.history.trials(number - 1), self._asked, self.study.baseline, self._name_of)
+        return build_ledger(self.history.trials(number - 1), self._asked, self.study.baseline, self._name_of)
 
     def _name_of(self, levels: Mapping[str, str]) -> str | None:
-        point = self._space.point_of(levels)
+        point = self._space.find_point(levels)
         return None if point is None else self._ask(point)
 
     def _taken(self, ledger: Ledger) -> set[Point]:
@@ -235,12 +235,12 @@ class SearchSchedule(Schedule):
         """The baseline, of which nothing is known but that it is the baseline."""
         point = self._space.baseline
         nothing = (0.0,) * len(self.goal.objectives)
-        row = self._space.row(self._space.levels_of(point))
+        row = self._space.row(self._space.point_levels(point))
         return Tried(point, row, nothing, nothing, (0.0,) * len(self.goal.limits))
 
     def _ask(self, point: Point) -> str:
         """The name of the configuration at ``point``, which the study knows from now on."""
-        own = self._space.levels_of(point)
+        own = self._space.point_levels(point)
         levels = tuple(own.get(factor.name, factor.baseline) for factor in self.study.factors)
         made = self._resolver.configuration(levels)
         name = made.configuration.name

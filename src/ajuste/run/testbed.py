@@ -21,7 +21,7 @@ from ajuste.executor.host.availability import of_this_machine
 from ajuste.executor.host.caller import host_site
 from ajuste.executor.host.prepared import prepared_for, require_possible
 from ajuste.kernel.spec import KernelToBuild, OwnKernel, PackagedKernel, parse_spec
-from ajuste.machine.files import sha256_of
+from ajuste.machine.files import file_sha256
 from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, Home, find_program, native_program
 from ajuste.machine.installation import ajuste_version
 from ajuste.machine.session import machine_marks
@@ -186,7 +186,7 @@ class BenchTestbed(HostTestbed):
         study = experiment.resolved.study
         job = HostJob(
             ajuste=ajuste_version(),
-            agent=sha256_of(native_program(AGENT)),
+            agent=file_sha256(native_program(AGENT)),
             study=study.model_dump_json(),
             directory=str(study_directory(study).absolute()),
             accept_risk=self.means.accept_risk,
@@ -241,7 +241,7 @@ class GuestTestbed(Testbed):
 
     def prepared(self, resolved: ResolvedStudy, catalogue: Catalogue) -> Experiment:
         study = resolved.study
-        from ajuste.executor.guest.initramfs import scheduler_of
+        from ajuste.executor.guest.initramfs import scheduler_file
         from ajuste.executor.guest.qemu import choose_emulator
         from ajuste.kernel.fetch import fetch_kernel
         from ajuste.kernel.own_module import built_modules
@@ -258,10 +258,12 @@ class GuestTestbed(Testbed):
         marks = _marks(resolved) | {f"kernel {spec}": image.sha256 for spec, image in images.items()}
         modules = built_modules(resolved, images, self.means.home, self.means.say)
         marks |= {
-            f"module {file.stem} of {machine.name}": sha256_of(file) for machine in modules for file in modules[machine]
+            f"module {file.stem} of {machine.name}": file_sha256(file)
+            for machine in modules
+            for file in modules[machine]
         }
         marks |= {
-            f"scheduler {one.kernel} {one.scheduler}": sha256_of(scheduler_of(images[one.kernel], one.scheduler))
+            f"scheduler {one.kernel} {one.scheduler}": file_sha256(scheduler_file(images[one.kernel], one.scheduler))
             for one in resolved.configurations
             if one.scheduler
         }
@@ -312,7 +314,7 @@ class GuestTestbed(Testbed):
             programs=tuple(map(Path, resolved.programs)),
             study_files={name: Path(path) for name, path in resolved.files.items()},
             modules=table.modules,
-            own_modules=experiment.modules.get(machine, ()),
+            bundled_modules=experiment.modules.get(machine, ()),
             schedulers=resolved.schedulers_on(machine),
             services=bool(resolved.study.workload.services),
             packages=experiment.packages,
@@ -400,4 +402,4 @@ def _marks(resolved: ResolvedStudy) -> dict[str, str]:
     own = [native_program(AGENT), native_program(WORKLOADS)]
     own += [native_program(SERVICE)] if resolved.study.workload.services else []
     files = map(Path, (*resolved.programs, *resolved.files.values()))
-    return {f"file {path}": sha256_of(path) for path in (*own, *files)}
+    return {f"file {path}": file_sha256(path) for path in (*own, *files)}

@@ -17,7 +17,7 @@ from ajuste.outputs.trial import trial
 from ajuste.run.runner import Executors, Watcher
 from ajuste.run.testbed import Experiment, RunOptions, testbed_for
 from ajuste.store.head import IMPORTED, Run
-from ajuste.study.commands import reading_of
+from ajuste.study.commands import trial_reading
 from ajuste.study.named import require_allowed_run
 from ajuste.study.resolved import ResolvedStudy
 
@@ -131,7 +131,7 @@ def _measured(resolved: ResolvedStudy, trials: Sequence[Trial], executors: Execu
                     done.request.attempt,
                     done.plan,
                     done.observation,
-                    reading_of(resolved, slot.configuration),
+                    trial_reading(resolved, slot.configuration),
                     started=done.started,
                     earlier={},
                 )

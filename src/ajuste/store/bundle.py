@@ -138,7 +138,7 @@ def canonical(document: Mapping[str, Any]) -> bytes:
     return compact_json(document) + b"\n"
 
 
-def lines_of(run: Bundled) -> Iterator[bytes]:
+def run_lines(run: Bundled) -> Iterator[bytes]:
     """Yield all lines of a run."""
     yield canonical(run.head.model_dump())
     for trial in run.trials:
@@ -163,7 +163,7 @@ def write_bundle(file: Path, runs: Iterable[Bundled], count: int) -> None:
             with os.fdopen(handle, "wb") as part, zstd.ZstdFile(part, "w", level=_LEVEL) as packed:
                 digest = hashlib.sha256()
                 header = BundleContents(format=FORMAT, version=BUNDLE_VERSION, runs=count)
-                lines = (line for run in runs for line in lines_of(run))
+                lines = (line for run in runs for line in run_lines(run))
                 for line in (canonical(header.model_dump()), *lines):
                     packed.write(line)
                     digest.update(line)

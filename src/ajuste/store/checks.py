@@ -27,7 +27,7 @@ def canonical(document: Any) -> bytes:
     return _CANONICAL.encode(document).encode("ascii")
 
 
-def check_of(values: Sequence[Any]) -> int:
+def row_checksum(values: Sequence[Any]) -> int:
     """Return the checksum of a row: of its short values as JSON, then of its documents (bytes)."""
     check = crc32(to_json([value for value in values if not isinstance(value, bytes)]))
     for value in values:

@@ -15,7 +15,7 @@ from ajuste.machine.files import give_to_caller, make_directory
 from ajuste.machine.installation import lacking
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.store.checks import UNREADABLE, DamageError
-from ajuste.store.location import OTHER_PLACE, STORE_URLS, file_of, going_on, lock_number, redact_password
+from ajuste.store.location import OTHER_PLACE, STORE_URLS, going_on, lock_number, redact_password, store_file
 from ajuste.store.schema import LAYOUT, METADATA, STORE, keep, sealed, verified
 
 CHECKED_BYTES: Final = 16 << 20
@@ -41,7 +41,7 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.file = file_of(url)
+        self.file = store_file(url)
         self.reader: sa.Engine
         self.writer: sa.Engine
         if self.file is not None:
@@ -105,7 +105,7 @@ class Database:
 
     @contextmanager
     def held(self, fingerprint: str, seed: int, what: str) -> Iterator[None]:
-        """Hold a study and seed against all who share a server (see ``locks.only_one``); a file needs no more.
+        """Hold a study and seed against all who share a server (see ``location.exclusive``); a file needs no more.
 
         Source: PostgreSQL manual, 13.3.5 Advisory Locks: they end with the connection, however that ends.
         """
@@ -237,7 +237,7 @@ def unusable(url: str, error: Exception, what: str) -> AjusteError:
         )
     if what == "opened" and (code in _NOT_ALLOWED or not code):
         return RequestError(f"the store {redact_password(url)} cannot be {what}: {message}", hint=OTHER_PLACE)
-    if file_of(url) is None:
+    if store_file(url) is None:
         message = message.partition("\n")[0]
         hint = "check that the server runs; earlier measurements are kept: run the same command again to resume"
         return RunError(f"the store {redact_password(url)} cannot be {what}: {message}", hint=hint)

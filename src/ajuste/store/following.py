@@ -78,7 +78,7 @@ class RunFollower:
         """Return why a run ended, also in words; empty while it goes on. None where it is gone."""
         with self._database.reading() as connection:
             stopped = connection.scalar(sa.select(RUNS.c.stopped).where(RUNS.c.id == run_id))
-            return None if stopped is None else (stopped, runs.study_of(connection, run_id)["stopped_because"])
+            return None if stopped is None else (stopped, runs.read_study(connection, run_id)["stopped_because"])
 
     def documents(self, run_ids: Sequence[str]) -> Iterator[tuple[str, str, str]]:
         """Return of each run what it was asked (its resolved study) and what was said of it, as documents; the second

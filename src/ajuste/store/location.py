@@ -18,7 +18,7 @@ STORE_URLS: Final = "sqlite:////PATH/store.sqlite or postgresql://USER@HOST/DATA
 _FILE: Final = "sqlite:///"
 
 
-def file_of(url: str) -> Path | None:
+def store_file(url: str) -> Path | None:
     """Return where a store is, if it is a file."""
     return Path(url.removeprefix(_FILE)) if url.startswith(_FILE) and url != _FILE else None
 
@@ -54,7 +54,7 @@ def remove_store(file: Path) -> None:
 
 
 @contextmanager
-def only_one(lock: Path, what: str) -> Iterator[None]:
+def exclusive(lock: Path, what: str) -> Iterator[None]:
     """Hold ``lock`` for as long as the context lasts. Raises RequestError if another process holds it: ``what`` is
     going on.
     """
@@ -73,7 +73,7 @@ def only_one(lock: Path, what: str) -> Iterator[None]:
 
 
 def lock_name(fingerprint: str, seed: int) -> str:
-    """Return a file name for ``only_one`` that is the same for the same study and seed."""
+    """Return a file name for ``exclusive`` that is the same for the same study and seed."""
     return _study_hash(fingerprint, seed).hex()[:24] + ".lock"
 
 

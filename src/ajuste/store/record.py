@@ -33,13 +33,13 @@ class KeptRecord:
         stored = self.store.digest(self.run, len(self.measurements)) if self.run.stopped else None
         if stored is not None:
             return stored
-        digest = digest_in_order(self._shown())
+        digest = digest_in_order(self._listed_trials())
         if self.run.stopped:
             with suppress(RunError):  # A store that can only be read can be shown as well.
                 self.store.keep_digest(self.run, digest, len(self.measurements))
         return digest
 
-    def _shown(self) -> Iterator[Measured]:
+    def _listed_trials(self) -> Iterator[Measured]:
         measurements = self.measurements
         places = zip(
             measurements.block.tolist(), measurements.position.tolist(), measurements.attempt.tolist(), strict=True

@@ -45,7 +45,7 @@ def heads(connection: sa.Connection) -> list[Head]:
     return sorted(listed, key=lambda head: (head.begun, head.id), reverse=True)
 
 
-def head_of(connection: sa.Connection, run_id: str, *, to_change: bool = False) -> Head:
+def read_head(connection: sa.Connection, run_id: str, *, to_change: bool = False) -> Head:
     """Read one of them; ``to_change`` has others who want to change it wait. Raises DamageError where it is missing."""
     row = connection.execute(_TO_CHANGE if to_change else _HEAD, {"run_id": run_id}).first()
     if row is None:
@@ -55,15 +55,15 @@ def head_of(connection: sa.Connection, run_id: str, *, to_change: bool = False) 
 
 def owners(connection: sa.Connection, run_id: str) -> list[Head]:
     """Read the runs whose trials a run has: those it is based on, the first one first, and itself."""
-    chain = [head_of(connection, run_id)]
+    chain = [read_head(connection, run_id)]
     while chain[0].base:
         if chain[0].base in {head.id for head in chain}:
             raise DamageError(f"run {chain[0].base} is based on itself")
-        chain.insert(0, head_of(connection, chain[0].base))
+        chain.insert(0, read_head(connection, chain[0].base))
     return chain
 
 
-def known_of(runs: Collection[Head]) -> str:
+def trials_key(runs: Collection[Head]) -> str:
     """Return what tells all trials that runs have from all others."""
     return f"{sum(head.trials for head in runs)} {sum(head.total for head in runs)}"
 
@@ -75,7 +75,7 @@ def next_turn(connection: sa.Connection) -> int:
 
 def change_run(connection: sa.Connection, run_id: str, *, add: Mapping[str, int] = _NOTHING, **values: Any) -> None:
     """Change values of a run, and ``add`` to what it counts. Raises RunError for what a run that ended has said."""
-    head = head_of(connection, run_id, to_change=True)
+    head = read_head(connection, run_id, to_change=True)
     if head.stopped and not (values.keys() | add.keys()) <= _ALWAYS:
         raise ended(run_id)
     head = head._replace(**values, **{name: getattr(head, name) + more for name, more in add.items()})
@@ -124,11 +124,11 @@ def keep_document(connection: sa.Connection, run_id: str, kind: str, content: by
 
 def keep_study(connection: sa.Connection, run_id: str, **values: Any) -> None:
     """Keep what a run was asked and measured on (``OF_STUDY``), or these ``values`` of it."""
-    earlier = study_of(connection, run_id) if len(values) < len(OF_STUDY) else {}
+    earlier = read_study(connection, run_id) if len(values) < len(OF_STUDY) else {}
     keep_document(connection, run_id, STUDY, canonical(earlier | values))
 
 
-def study_of(connection: sa.Connection, run_id: str) -> dict[str, Any]:
+def read_study(connection: sa.Connection, run_id: str) -> dict[str, Any]:
     """Read it. Raises DamageError."""
     content = document(connection, run_id, STUDY)
     if content is None:
@@ -137,7 +137,7 @@ def study_of(connection: sa.Connection, run_id: str) -> dict[str, Any]:
     return study
 
 
-def recorded_of(connection: sa.Connection, run: Head) -> dict[str, bytes]:
+def read_recorded(connection: sa.Connection, run: Head) -> dict[str, bytes]:
     """Read what was recorded in a run itself, by configuration. Raises DamageError, also where one is missing."""
     rows = documents(connection, RECORDED, run.id)
     if sum(row.check for row in rows) != run.recorded:

@@ -18,7 +18,7 @@ from ajuste.model.error import RunError
 from ajuste.store.checks import UNREADABLE, DamageError
 from ajuste.store.engine import FAILURES, Database, open_database, require_plain, unusable
 from ajuste.store.head import Head
-from ajuste.store.location import file_of, remove_store, require_new, require_there
+from ajuste.store.location import remove_store, require_new, require_there, store_file
 from ajuste.store.runs import count_runs, documents, keep_study
 from ajuste.store.schema import (
     DOCUMENTS,
@@ -108,7 +108,7 @@ def inspect_store(url: str) -> Findings:
     """Verify everything that the store at ``url`` keeps. Raises RequestError where there is none or it is of a newer
     Ajuste, and nothing for what is damaged.
     """
-    file = file_of(url)
+    file = store_file(url)
     if file is not None:
         require_there(file)
     findings = Findings()
@@ -236,7 +236,7 @@ def _settle(copied: sa.Connection, done: Salvaged, counted: int | None) -> None:
 @contextmanager
 def _readable(url: str) -> Iterator[sa.Connection]:
     """The store, or of a file a copy, so that not even SQLite's own recovery changes the original."""
-    original = file_of(url)
+    original = store_file(url)
     with TemporaryDirectory(prefix="ajuste-salvage-") as directory:
         copy = Path(directory) / "store.sqlite"
         if original is not None:

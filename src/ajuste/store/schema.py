@@ -12,7 +12,7 @@ from typing import Any, Final, get_type_hints
 
 import sqlalchemy as sa
 
-from ajuste.store.checks import UNREADABLE, DamageError, check_of
+from ajuste.store.checks import UNREADABLE, DamageError, row_checksum
 from ajuste.store.head import Head
 
 LAYOUT: Final = 1
@@ -90,7 +90,7 @@ OF_TRIAL: Final = [column for column in TRIALS.c if column.name != "number"]
 
 def sealed(*values: Any) -> tuple[Any, ...]:
     """Return the values of a row with their checksum."""
-    return (*values, check_of(values))
+    return (*values, row_checksum(values))
 
 
 def keep(connection: sa.Connection, table: sa.Table, rows: Sequence[Sequence[Any]], instead: str = "") -> None:
@@ -117,7 +117,7 @@ def verified(table: sa.Table, row: Any) -> Any:
     if row is None:
         raise DamageError("a run that was counted is missing")
     try:
-        if check_of(row[:-1]) == row[-1]:
+        if row_checksum(row[:-1]) == row[-1]:
             return row
     except UNREADABLE:
         pass

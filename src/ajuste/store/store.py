@@ -175,7 +175,7 @@ class Store:
         """Remove a run of which nothing was measured."""
         with self._database.writing() as connection:
             there = sa.select(sa.func.count()).select_from(TRIALS).where(TRIALS.c.run_id == run.id)
-            if not rows.head_of(connection, run.id).trials and not connection.scalar(there):
+            if not rows.read_head(connection, run.id).trials and not connection.scalar(there):
                 rows.forget(connection, run.id)
 
     def go_on(self, run: Run, *, named: str, resolved: str, study: str = "") -> Run:
@@ -232,10 +232,10 @@ class Store:
         """Yield the trials of a run one after the other: all that was printed in a run may be more than the memory
         holds. That one is missing is known in the end (RunError).
         """
-        from ajuste.store.trials import each_row, trial_of
+        from ajuste.store.trials import each_row, read_trial
 
         with self._database.reading() as connection:
-            yield from map(trial_of, each_row(connection, run.id))
+            yield from map(read_trial, each_row(connection, run.id))
 
     def trials_at(self, run: Run, places: Sequence[Place]) -> list[Trial]:
         """Return the trials of a run at these places, in their order."""
@@ -261,21 +261,21 @@ class Store:
     def digest(self, run: Run, trials: int) -> str | None:
         """Return the digest that was kept of a run, if it is of all the trials that it has, which are so many."""
         with self._database.reading() as connection:
-            known = rows.known_of(rows.owners(connection, run.id))
+            known = rows.trials_key(rows.owners(connection, run.id))
             content = rows.document(connection, run.id, DIGEST, known) if known.startswith(f"{trials} ") else None
             return None if content is None else content.decode()
 
     def keep_digest(self, run: Run, digest: str, trials: int) -> None:
         """Keep the digest of all trials of a run, if it still has so many."""
         with self._database.writing() as connection:
-            known = rows.known_of(rows.owners(connection, run.id))
+            known = rows.trials_key(rows.owners(connection, run.id))
             if known.startswith(f"{trials} "):
                 keep_document(connection, run.id, DIGEST, digest.encode(), known)
 
     def keep_recorded(self, run: Run, recorded: Recorded) -> None:
         """Keep a recorded trial, instead of an earlier one of the same configuration."""
         with self._database.writing() as connection:
-            rows.head_of(connection, run.id, to_change=True)
+            rows.read_head(connection, run.id, to_change=True)
             name, content = recorded.configuration, recorded.model_dump_json().encode()
             others = sum(row.check for row in rows.documents(connection, RECORDED, run.id) if row.name != name)
             check = keep_document(connection, run.id, RECORDED, content, name)
@@ -286,7 +286,7 @@ class Store:
         with self._database.reading() as connection:
             documents: dict[str, bytes] = {}
             for head in rows.owners(connection, run.id):
-                documents |= rows.recorded_of(connection, head)
+                documents |= rows.read_recorded(connection, head)
         if documents:
             from ajuste.model.explanation import Recorded
         return {name: Recorded.model_validate_json(content) for name, content in documents.items()}
@@ -303,7 +303,7 @@ class Store:
 
     def reserved(self, fingerprint: str, seed: int, what: str) -> AbstractContextManager[None]:
         """Hold this study and seed, for as long as the context lasts, against all who share the store. Raises
-        RequestError if it is held elsewhere. A file is a store of one machine, where ``only_one`` is enough.
+        RequestError if it is held elsewhere. A file is a store of one machine, where ``exclusive`` is enough.
         """
         return self._database.held(fingerprint, seed, what)
 
@@ -317,10 +317,10 @@ class Store:
 
 def _run(connection: sa.Connection, head: Head) -> Run:
     listed = {name: value for name, value in head._asdict().items() if name in Run.__dataclass_fields__}
-    return Run(**listed, **rows.study_of(connection, head.id))
+    return Run(**listed, **rows.read_study(connection, head.id))
 
 
 def _known(connection: sa.Connection, run_id: str) -> str:
     """Return what tells all trials and recordings of a run from all others."""
     owners = rows.owners(connection, run_id)
-    return f"{rows.known_of(owners)} {sum(head.recorded for head in owners)}"
+    return f"{rows.trials_key(owners)} {sum(head.recorded for head in owners)}"

@@ -51,14 +51,14 @@ def trials_at(connection: sa.Connection, run_id: str, places: Sequence[Place]) -
         for start in range(0, len(places), _AT_ONCE):
             some = sa.tuple_(c.block, c.position, c.attempt).in_(places[start : start + _AT_ONCE])
             for row in connection.execute(sa.select(*OF_TRIAL).where(c.run_id == owner.id, some)):
-                trials[_place(row)] = trial_of(verified(TRIALS, row))
+                trials[_place(row)] = read_trial(verified(TRIALS, row))
     for place in places:
         if place not in trials:
             raise DamageError(f"{called(TRIALS, (run_id, *place))} is missing")
     return [trials[place] for place in places]
 
 
-def trial_of(row: Any) -> Trial:
+def read_trial(row: Any) -> Trial:
     """Return the trial of a row."""
     return Trial.model_validate(from_json(row.figures) | from_json(row.outputs))
 

@@ -21,13 +21,13 @@ from ajuste.store.checks import DamageError
 from ajuste.store.engine import FAILURES, open_database, unusable
 from ajuste.store.head import Head, RunNotes
 from ajuste.store.location import (
-    file_of,
+    exclusive,
     lock_name,
-    only_one,
     redact_password,
     remove_store,
     require_new,
     require_there,
+    store_file,
 )
 from ajuste.store.salvage import Findings, inspect_store
 from ajuste.store.schema import DOCUMENTS, RECORDED, RESULTS, STUDY, TRIALS
@@ -92,14 +92,14 @@ def _held(run: Head, store: Store, home: Home) -> Iterator[None]:
         return
     what = f"the study {run.study}"
     with (
-        only_one(home.state / lock_name(run.fingerprint, run.seed), what),
+        exclusive(home.state / lock_name(run.fingerprint, run.seed), what),
         store.reserved(run.fingerprint, run.seed, what),
     ):
         yield
 
 
 def _file(url: str, hint: str) -> Path:
-    file = file_of(url)
+    file = store_file(url)
     if file is None:
         raise RequestError(f"the store {redact_password(url)} is on a server; expected a file", hint=hint)
     return file
@@ -147,7 +147,7 @@ class Unwanted:
 
 def shrink(url: str) -> None:
     """Give the room of what was removed back to the disk. What cannot be now is used again by later runs."""
-    if file_of(url) is None:
+    if store_file(url) is None:
         return
     with (
         closing(open_database(url)) as database,

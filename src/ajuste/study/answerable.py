@@ -46,12 +46,12 @@ def check_boots(study: Study) -> Iterator[Problem]:
 
 
 def block_count_of_boot(study: Study) -> int:
-    """The blocks of a boot, warm-up included."""
+    """Return the blocks of a boot, warm-up included."""
     return study.design.warm_up + study.blocks_per_boot
 
 
-def round_of(study: Study, block: int) -> int:
-    """The round of boots that a block belongs to."""
+def boot_round(study: Study, block: int) -> int:
+    """Return the round of boots that a block belongs to."""
     return block // block_count_of_boot(study)
 
 
@@ -73,7 +73,7 @@ def check_answerable(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
 
 
 def guest_notes(study: Study, catalogue: Catalogue) -> tuple[str, ...]:
-    """A sentence or two for each question that the study's guests answer in part only."""
+    """Return a sentence or two for each question that the study's guests answer in part only."""
     notes = (
         f"{names.words}: {question.why}. For that, {question.instead}."
         for factor in study.factors

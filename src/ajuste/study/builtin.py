@@ -30,13 +30,13 @@ def builtin_studies() -> list[BuiltinStudy]:
 
 
 def builtin_files(folder: str) -> dict[str, Path]:
-    """The files in that folder of the catalogue, by the name that each has."""
+    """Return the files in that folder of the catalogue, by the name that each has."""
     paths = sorted((Path(str(files("ajuste.catalogue"))) / folder).glob("*.toml"))
     return {path.stem: path for path in paths}
 
 
 def find_study(name_or_path: str) -> Path:
-    """The file of the built-in study of that name, or the file itself. Raises RequestError with the nearest names.
+    """Return the file of a built-in study, or the file itself. Raises RequestError with the nearest names.
 
     Whatever ends in ``.toml`` or has a slash is a file; a built-in name comes before a file of the same name.
     """

@@ -59,7 +59,7 @@ OF_A_GUEST = (
 
 
 def check(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel = str) -> list[Problem]:
-    """The problems of ``study`` that can be known without a kernel, all or very many of them."""
+    """Return the problems of ``study`` that can be known without a kernel, all or very many of them."""
     return list(islice(_problems(study, catalogue, parse_kernel), MOST_SOUGHT))
 
 
@@ -68,7 +68,7 @@ def _problems(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel) -> 
         check_factors(study, catalogue, parse_kernel),
         _job(("workload",), study.workload, study, catalogue),
         _variants(study),
-        _own_metrics(study.workload),
+        _custom_metrics(study.workload),
         check_timelines(study),
         (
             problem
@@ -153,7 +153,7 @@ def _variants(study: Study) -> Iterator[Problem]:
         )
 
 
-def _own_metrics(workload: WorkloadTable) -> Iterator[Problem]:
+def _custom_metrics(workload: WorkloadTable) -> Iterator[Problem]:
     if workload.metrics and workload.kind is not None:
         yield Problem(("workload", "metric"), "custom metrics require a custom command")
     for index, metric in enumerate(workload.metrics):
@@ -297,7 +297,7 @@ def check_design(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
         )
         return
     levels = 3 if len(varied[0][1].levels) == 3 else 2
-    wrong = [problem for index, factor in varied for problem in _of_one(index, factor, levels)]
+    wrong = [problem for index, factor in varied for problem in _level_problems(index, factor, levels)]
     yield from wrong
     if not wrong and len(varied) < FEWEST[levels]:
         yield Problem(
@@ -384,7 +384,7 @@ def _ablation(study: Study) -> Iterator[Problem]:
         yield Problem(("factor",), f"found {lines} lines; ablation supports up to {MOST_LINES}")
 
 
-def _of_one(index: int, factor: FactorTable, levels: int) -> Iterator[Problem]:
+def _level_problems(index: int, factor: FactorTable, levels: int) -> Iterator[Problem]:
     if len(factor.levels) != levels:
         message = f"{factor.name} has {len(factor.levels)} levels"
         yield Problem(("factor", index, "levels"), f"{message}; {_EXPECTED}", _ALL)

@@ -27,8 +27,8 @@ from ajuste.study.site import (
     MOUNT_POINT,
     SCHEDULERS,
     Site,
-    is_own,
-    own_name,
+    is_study_file,
+    normal_name,
     scratch,
     study_directory,
     study_files,
@@ -56,16 +56,12 @@ def plan_for(study: ResolvedStudy, slot: Slot, attempt: int) -> Plan:
         samplers=study.samplers,
         observe_ns=round(table.observe_s * 1e9),
         after=resolved.after,
-        perturbation=_on_a_host(disturbed) if on_host else disturbed,
+        # A host's random pool is its own, and its trials start at any moment anyway.
+        perturbation=Perturbation(environment_bytes=disturbed.environment_bytes) if on_host else disturbed,
     )
 
 
-def _on_a_host(perturbation: Perturbation) -> Perturbation:
-    """A host's random pool is its own, and its trials start at any moment anyway."""
-    return Perturbation(environment_bytes=perturbation.environment_bytes)
-
-
-def reading_of(study: ResolvedStudy, configuration: str) -> TrialReading:
+def trial_reading(study: ResolvedStudy, configuration: str) -> TrialReading:
     """Return how to read the outputs of the study's workload under that configuration."""
     loads = study.find(configuration).loads
     return TrialReading(
@@ -133,11 +129,11 @@ class Commands:
 
     @property
     def programs(self) -> tuple[str, ...]:
-        """Absolute paths of the programs of this machine that are needed, each once."""
+        """Return absolute paths of the programs of this machine that are needed, each once."""
         return tuple(dict.fromkeys(self._found.values()))
 
     def scratch(self, varied: Mapping[str, str]) -> Scratch | None:
-        """The file system of a configuration that sets these attributes of it, if the study has one."""
+        """Return the file system of a configuration that sets these attributes of it, if the study has one."""
         table = self._study.scratch
         if table is None:
             return None
@@ -148,7 +144,7 @@ class Commands:
 
     @property
     def words(self) -> str:
-        """The workload as people name it: its kind, or its command as a shell would read it."""
+        """Return the workload as people name it: its kind, or its command as a shell would read it."""
         job = self._study.workload
         return job.kind or shlex.join(job.command or ())
 
@@ -159,7 +155,7 @@ class Commands:
         variant: str | None = None,
         limits: Mapping[str, str] | None = None,
     ) -> Command:
-        """The workload with a configuration's own parameters, process attributes, variant and control group limits."""
+        """Return the workload with a configuration's parameters, attributes, variant and control group limits."""
         job = self._study.workload
         if variant is None:
             argv = (self._workload_program, *self._arguments(job, parameters))
@@ -173,15 +169,13 @@ class Commands:
             argv, attributes_of_process, in_place=job.kind is None or self._catalogue.workloads[job.kind].writes
         )
         return (
-            resolved_argv.model_copy(update={"directory": self._own_directory(directory)})
+            resolved_argv.model_copy(update={"directory": self._variant_directory(directory)})
             if directory
             else resolved_argv
         )
 
     def modules(self, parameters: Mapping[str, str]) -> tuple[str, ...]:
-        """The kernel modules of Ajuste's own that the workload, with a configuration's own parameters, and any of its
-        background loads need.
-        """
+        """Return the kernel modules of Ajuste that the workload and its background loads need."""
         jobs: list[tuple[WorkloadTable | BackgroundTable, Mapping[str, str]]] = [(self._study.workload, parameters)]
         jobs += [(load, {}) for _, load, _ in self._background]
         kinds = (
@@ -250,7 +244,7 @@ class Commands:
         return Command(argv=(self._site.bundled, "scheduler", *words), environment={"LANG": "C.UTF-8"})
 
     def background(self, levels: Mapping[str, str]) -> tuple[tuple[Command, ...], tuple[Load, ...]]:
-        """The background load of the configuration with these ``levels``, as the study writes them, by factor."""
+        """Return the background load of the configuration with these ``levels``, as written, by factor."""
         commands: list[Command] = []
         loads: list[Load] = []
         for index, load, program in self._background:
@@ -298,9 +292,9 @@ class Commands:
             return self._site.directory if in_place else "/"
         return GUEST_HOME
 
-    def _own_directory(self, name: str) -> str:
+    def _variant_directory(self, name: str) -> str:
         """Return a variant's directory. A guest has it if one of the study's files is in it."""
-        directory_name = own_name(name)
+        directory_name = normal_name(name)
         if self._site.in_place:
             return str((study_directory(self._study) / directory_name).absolute())
         there = any(PurePosixPath(file).is_relative_to(directory_name) for file in study_files(self._study))
@@ -327,7 +321,7 @@ class Commands:
     def _command_program(self, name: str, path: KeyPath) -> str:
         if name == BUNDLED:
             return self._site.bundled
-        return self._own_program(name) if is_own(name) else self._host_program(name, path)
+        return self._variant_program(name) if is_study_file(name) else self._host_program(name, path)
 
     def _program(self, job: WorkloadTable | BackgroundTable, path: KeyPath) -> str:
         if job.command is not None:
@@ -339,10 +333,10 @@ class Commands:
             return self._site.bundled
         return self._host_program(kind.program, (*path, "kind"), kind.package)
 
-    def _own_program(self, name: str) -> str:
+    def _variant_program(self, name: str) -> str:
         if self._site.in_place:
-            return str((study_directory(self._study) / own_name(name)).absolute())
-        return str(PurePosixPath(self._site.directory) / own_name(name))
+            return str((study_directory(self._study) / normal_name(name)).absolute())
+        return str(PurePosixPath(self._site.directory) / normal_name(name))
 
     def _host_program(self, name: str, path: KeyPath, package: str = "") -> str:
         """Find a program on this machine, unless the site has it."""
@@ -351,14 +345,14 @@ class Commands:
         if name not in self._found:
             program = self._find(name)
             if program is None:
-                raise self._not_found(name, path, package or self._package(name))
+                raise self._missing_program(name, path, package or self._package(name))
             self._found[name] = program
         return self._found[name]
 
     def _there(self, name: str) -> str | None:
         return self._site.find_there(name) if self._site.find_there else None
 
-    def _not_found(self, name: str, path: KeyPath, package: str) -> RequestError:
+    def _missing_program(self, name: str, path: KeyPath, package: str) -> RequestError:
         place = self._study.place(*path)
         if self._site.find_there is None:
             hint = install_hint(package) if package else search_hint(name)

@@ -12,7 +12,14 @@ from ajuste.model.results import Explained
 from ajuste.model.trial import COMMAND_FACTOR, Configuration, Factor
 from ajuste.model.wording import count_of
 from ajuste.study.schema import FactorTable, Study
-from ajuste.study.settings import KERNEL_ARGUMENTS, Knob, lines_of, names_set, parameter_of, service_attribute
+from ajuste.study.settings import (
+    KERNEL_ARGUMENTS,
+    Knob,
+    names_set,
+    profile_lines,
+    service_attribute,
+    workload_parameter,
+)
 
 
 def explain(
@@ -58,8 +65,7 @@ def _explain_boot(name: str) -> Explained:
 
 
 def _explain(name: str, study: Study, catalogue: Catalogue) -> Explained:
-    """Explain a factor that is no tunable."""
-    if parameter := parameter_of(name):
+    if parameter := workload_parameter(name):
         kind = catalogue.workloads[study.workload.kind or ""]
         text = kind.parameters[parameter]
         return Explained(
@@ -102,13 +108,13 @@ def _explain(name: str, study: Study, catalogue: Catalogue) -> Explained:
 
 
 def successor_notes(knobs: Mapping[str, Mapping[str, Knob]]) -> tuple[str, ...]:
-    """A sentence for every tunable that was varied in place of another."""
+    """Return a sentence for every tunable that was varied in place of another."""
     notes = [
-        f"{knob.instead_of.name} is not supported by {spec}; its successor {knob.tunable.name}, a related but "
+        f"{knob.replaced.name} is not supported by {spec}; its successor {knob.tunable.name}, a related but "
         "different tunable, varies instead"
         for by_kernel in knobs.values()
         for spec, knob in by_kernel.items()
-        if knob.instead_of is not None
+        if knob.replaced is not None
     ]
     return tuple(dict.fromkeys(notes))
 
@@ -117,8 +123,8 @@ def _explain_knob(knob: Knob, siblings: Sequence[Knob]) -> Explained:
     tunable = knob.tunable
     places = dict.fromkeys(other.where for other in siblings if other.tunable.name == tunable.name)
     note = ""
-    if knob.instead_of is not None:
-        asked = knob.instead_of.name
+    if knob.replaced is not None:
+        asked = knob.replaced.name
         note = f"The successor of {asked}, which this kernel does not have: a related but different tunable."
     return Explained(
         name=tunable.name,
@@ -181,7 +187,7 @@ def _screening(study: Study, configurations: Sequence[Configuration]) -> Sequenc
 def _ablation(study: Study) -> Sequence[str]:
     if study.design.combine != "ablation":
         return ()
-    lines = len(lines_of(study))
+    lines = len(profile_lines(study))
     if is_exact(lines):
         of = count_of(lines, "line")
         return (f"Ablation of {of}: every combination of them in each block; shares are Shapley values.",)

@@ -27,9 +27,9 @@ from ajuste.study.settings import (
     canonical,
     is_tunable,
     names_set,
-    parameter_of,
     service_attribute,
     varies,
+    workload_parameter,
 )
 
 ParseKernel = Callable[[str], object]
@@ -57,10 +57,10 @@ def check_factors(study: Study, catalogue: Catalogue, parse_kernel: ParseKernel)
                     where, f'"{known}" is also set by the factor "{setter[known]}"; only one factor can set it'
                 )
             setter[known] = factor.name
-        yield from _of_one(path, factor, study, catalogue, parse_kernel)
+        yield from _factor_problems(path, factor, study, catalogue, parse_kernel)
 
 
-def _of_one(
+def _factor_problems(
     path: KeyPath, factor: FactorTable, study: Study, catalogue: Catalogue, parse_kernel: ParseKernel
 ) -> Iterator[Problem]:
     if factor.settings:
@@ -121,7 +121,7 @@ def _level_check(
         return lambda text: (parse_kernel(text), text)[1]
     if name == COMMAND_FACTOR:
         return _variant_check(where, study)
-    if parameter := parameter_of(name):
+    if parameter := workload_parameter(name):
         kind = catalogue.workloads.get(study.workload.kind or "")
         if kind is None:
             return Problem(where, "only workloads of the catalogue have parameters; set workload.kind")
@@ -252,7 +252,7 @@ class _Number:
     kind: Tunable | Parameter
 
     def read(self, text: str) -> int:
-        """A level in the tunable's unit. Raises RequestError."""
+        """Return a level in the tunable's unit. Raises RequestError."""
         if isinstance(self.kind, Tunable):
             return int(check_level(self.kind, text))
         return int(check_parameter(self.name, self.kind, text))
@@ -267,7 +267,7 @@ class _Wrong(Exception):
 
 
 def with_levels(study: Study, catalogue: Catalogue) -> tuple[Study, list[Problem]]:
-    """``study`` with the levels of all its ranges, and what is wrong with these.
+    """Return ``study`` with the levels of all its ranges, and what is wrong with these.
 
     A range that is wrong has its two ends as levels, so that everything else can be checked nevertheless.
     """
@@ -287,19 +287,18 @@ def with_levels(study: Study, catalogue: Catalogue) -> tuple[Study, list[Problem
     return study.model_copy(update={"factors": tuple(factors)}), problems
 
 
-def span_of(factor: FactorTable, study: Study, catalogue: Catalogue) -> Span | None:
-    """The range of a factor of a study that was checked; ``None`` if it has none."""
+def factor_span(factor: FactorTable, study: Study, catalogue: Catalogue) -> Span | None:
+    """Return the range of a factor of a study that was checked; ``None`` if it has none."""
     return _made(factor, study, catalogue)[0] if factor.range is not None else None
 
 
-def numbers_of(factor: FactorTable, study: Study, catalogue: Catalogue) -> tuple[int, ...]:
-    """The levels of a factor with a range as numbers in its tunable's unit."""
+def factor_numbers(factor: FactorTable, study: Study, catalogue: Catalogue) -> tuple[int, ...]:
+    """Return the levels of a factor with a range as numbers in its tunable's unit."""
     number = _number(factor, study, catalogue, "levels")
     return tuple(map(number.read, factor.levels))
 
 
 def _made(factor: FactorTable, study: Study, catalogue: Catalogue) -> tuple[Span, tuple[int, ...]]:
-    """The range, and the levels that it makes."""
     field = "range" if factor.levels else "levels"
     number = _number(factor, study, catalogue, field)
     low, high = _ends(factor.range or "", number, field)
@@ -310,14 +309,14 @@ def _made(factor: FactorTable, study: Study, catalogue: Catalogue) -> tuple[Span
         made = _by_step(factor.step, low, high, number, scale)
     else:
         made = spaced(low, high, factor.points or DEFAULT_POINTS, scale)
-    of_its_own = bool(factor.levels) and not (factor.points or factor.step)
-    return Span(low=low, high=high, scale=scale, points=0 if of_its_own else len(made)), made
+    listed = bool(factor.levels) and not (factor.points or factor.step)
+    return Span(low=low, high=high, scale=scale, points=0 if listed else len(made)), made
 
 
 def _number(factor: FactorTable, study: Study, catalogue: Catalogue, field: str) -> _Number:
     """Raises ``_Wrong`` for a factor whose levels are no whole numbers."""
     kind_of_number: Tunable | Parameter | None = None
-    if parameter := parameter_of(factor.name):
+    if parameter := workload_parameter(factor.name):
         kind = catalogue.workloads.get(study.workload.kind or "")
         kind_of_number = kind.parameters.get(parameter) if kind else None
     elif attribute := service_attribute(factor.name):

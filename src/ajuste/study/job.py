@@ -23,7 +23,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$", max_length=80)]
 
 
 def level_text(value: Any) -> str:
-    """A level as text, as it is written to the kernel: ``true`` is ``1``."""
+    """Return a level as text, as it is written to the kernel: ``true`` is ``1``."""
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, str | int | float):
@@ -129,7 +129,7 @@ class PatternTable(StudyTable):
     stream: Literal["stdout", "stderr"] = Field(default="stdout", description="Where the command prints it.")
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
+    def _check_source(self) -> Self:
         if (self.pattern is None) == (self.pointer is None):
             raise ValueError('pattern and pointer are mutually exclusive; expected pattern = "…" or pointer = "/…"')
         return self
@@ -235,7 +235,7 @@ class _Job(StudyTable):
     attributes: AttributesTable = Field(default=AttributesTable(), description="How it is run.")
 
     @model_validator(mode="after")
-    def _one_job(self) -> Self:
+    def _check_job(self) -> Self:
         if (self.kind is not None) + (self.command is not None) + bool(self._variants) != 1:
             raise ValueError('kind and command are mutually exclusive; expected kind = "…" or command = ["…"]')
         if self.kind is None and (self.parameters or self._elsewhere):

@@ -35,7 +35,7 @@ _SCALAR = re.compile(r"[^,\]}#\n]*")
 
 
 def locate(text: str) -> dict[KeyPath, int]:
-    """The line (from 1) of every key, table and array element of ``text``, which must be valid TOML."""
+    """Return the line (from 1) of every key, table and array element of ``text``, which must be valid TOML."""
     return _Scanner(text).scan()
 
 

@@ -27,7 +27,7 @@ from ajuste.study.target import TargetTable
 
 
 def deciding_metrics(study: Study, catalogue: Catalogue) -> tuple[Metric, ...]:
-    """The metrics that get verdicts."""
+    """Return the metrics that get verdicts."""
     known = _known(study, catalogue)
     return tuple(_named(name, known) for name in study.analysis.metrics)
 
@@ -40,7 +40,7 @@ def described_metrics(study: Study, catalogue: Catalogue) -> tuple[Metric, ...]:
 
 
 def find_metric(name: str, study: Study, catalogue: Catalogue) -> Metric:
-    """The metric of that name, which may be a percentile. Raises RequestError for one that ``study`` has not."""
+    """Return the metric of that name, which may be a percentile. Raises RequestError for one that ``study`` has not."""
     known = _known(study, catalogue)
     if name not in known and split_percentile(name)[0] not in known:
         near = nearest(name, list(known)) or f"; expected one of {', '.join(known)}"
@@ -56,7 +56,7 @@ def _known(study: Study, catalogue: Catalogue) -> dict[str, Metric]:
     return {
         metric.name: metric
         for metric in (
-            *map(own_metric, study.workload.metrics),
+            *map(custom_metric, study.workload.metrics),
             *timeline_metrics(study),
             *(kind.metrics if kind else ()),
             *catalogue.metrics.values(),
@@ -74,8 +74,8 @@ def _named(name: str, known: Mapping[str, Metric]) -> Metric:
     return known[name] if name in known or quantile is None else known[column].at(quantile)
 
 
-def own_metric(table: PatternTable) -> Metric:
-    """A metric of a custom command."""
+def custom_metric(table: PatternTable) -> Metric:
+    """Return a metric of a custom command."""
     return Metric(
         name=table.name,
         title=table.title or table.name,
@@ -96,7 +96,7 @@ UNIT: Final = "% CPU"
 
 
 def share_metrics(study: Study) -> tuple[Metric, ...]:
-    """The workload's share and that of each background load, in the study's order."""
+    """Return the workload's share and that of each background load, in the study's order."""
     share = Metric(
         name=CPU_SHARE,
         title="Share of the CPU",
@@ -167,13 +167,13 @@ def wants_modelled(study: Study) -> bool:
 
 
 def modelled_machine(study: Study, catalogue: Catalogue) -> ModelledMachine | None:
-    """The machine that the study names, if any. Raises RequestError."""
+    """Return the machine that the study names, if any. Raises RequestError."""
     table = study.target.machine
     return None if table is None else catalogue.find_machine(table.model, study_directory(study))
 
 
 def check_modelled(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
-    """A machine that there is not or that does not fit, and metrics that need one."""
+    """Yield a machine that does not exist or fit, and metrics that need one."""
     where = ("target", "machine", "model")
     if study.target.machine is not None:
         if study.target.on_host:
@@ -239,7 +239,7 @@ _COUNTED = ("growth", "maximum", "minimum", "last")
 
 
 def check_timelines(study: Study) -> Iterator[Problem]:
-    """Samplers of figures that their source cannot have, timelines of figures that no sampler reads."""
+    """Yield samplers of figures that their source lacks, and timelines of figures that no sampler reads."""
     workload = study.workload
     for index, sampler in enumerate(workload.samplers):
         for number, key in enumerate(sampler.keys):
@@ -283,7 +283,7 @@ def _problem_of_timeline(timeline: TimelineTable, samplers: tuple[SamplerTable, 
 
 
 def resolve_samplers(study: Study) -> tuple[Sampler, ...]:
-    """The study's samplers as the agent is told them."""
+    """Return the study's samplers as the agent is told them."""
     return tuple(
         Sampler(source=table.source, keys=table.keys, interval_ns=round(table.interval_ms * 1e6))
         for table in study.workload.samplers
@@ -291,7 +291,7 @@ def resolve_samplers(study: Study) -> tuple[Sampler, ...]:
 
 
 def resolve_timelines(study: Study) -> tuple[Timeline, ...]:
-    """The study's timelines, each with what its figure is."""
+    """Return the study's timelines, each with what its figure is."""
     return tuple(
         Timeline(
             name=table.name,
@@ -312,7 +312,7 @@ def _is_counter(table: TimelineTable) -> bool:
 
 
 def timeline_metrics(study: Study) -> tuple[Metric, ...]:
-    """The metrics of the study's timelines.
+    """Return the metrics of the study's timelines.
 
     A delay is known no better than the interval between two readings; figures are whole numbers. The unit is the
     figure's where the study does not say one.

@@ -22,8 +22,8 @@ from ajuste.model.tunable import AttributeName
 from ajuste.study.job import AttributesTable, ScratchTable
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import FactorTable, Study
-from ajuste.study.services import services_of
-from ajuste.study.settings import KERNEL_ARGUMENTS, canonical, parameter_of, service_attribute, set_by
+from ajuste.study.services import catalogue_services
+from ajuste.study.settings import KERNEL_ARGUMENTS, canonical, service_attribute, set_by, workload_parameter
 
 KernelKind = Callable[[str], Kind]
 """From a kernel spec to its kind (``kernel.spec.kernel_kind``)."""
@@ -123,7 +123,7 @@ def require_allowed_run(resolved: ResolvedStudy, asked: Asked, known: Catalogue,
 def named_in(study: Study, known: Catalogue, kernel_kind: KernelKind) -> Iterator[Named]:
     """Yield everything that ``study`` names."""
     on_host, job = study.target.on_host, study.workload
-    if (kind := known.workloads.get(job.kind or "")) and kind.services and job.services == services_of(kind):
+    if (kind := known.workloads.get(job.kind or "")) and kind.services and job.services == catalogue_services(kind):
         job = job.model_copy(update={"services": ()})  # The catalogue's own.
     study = study.model_copy(update={"workload": job})
     if on_host:
@@ -238,7 +238,7 @@ def _in_factor(factor: FactorTable, study: Study, known: Catalogue, kernel_kind:
     for name, level in ((name, level) for choice in factor.levels for name, level in set_by(factor, choice).items()):
         if name == KERNEL_FACTOR:
             yield Named(kernel_kind(level), level, where)
-        elif parameter := parameter_of(name):
+        elif parameter := workload_parameter(name):
             yield _parameter(study.workload.kind, parameter, level, where, known, on_host=on_host)
         elif is_boot_name(name):
             yield Named("boot", f"{name}={level}", where)

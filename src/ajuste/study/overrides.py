@@ -84,7 +84,7 @@ def with_parameters(study: Study, parameters: Mapping[str, str], catalogue: Cata
 
 
 def with_time(study: Study, most_s: float) -> Study:
-    """``study`` with so many seconds to measure at most, instead of its own limit."""
+    """Return ``study`` with a limit of so many seconds."""
     return study.model_copy(update={"budget": study.budget.model_copy(update={"max_minutes": most_s / 60})})
 
 
@@ -98,7 +98,7 @@ def _with_boots(study: Study, each: int | None) -> Study:
 
 
 def with_precision(study: Study, text: str) -> Study:
-    """``study`` until its intervals are so narrow, instead of its own precision. Raises RequestError."""
+    """Return ``study`` until its intervals are so narrow. Raises RequestError."""
     option = "--precision"
     value = share(option, text)
     if not 0 < value <= 10:
@@ -110,8 +110,9 @@ def with_precision(study: Study, text: str) -> Study:
 
 
 def with_machine(study: Study, name: str, catalogue: Catalogue) -> Study:
-    """``study`` with another machine to model, or one at all: by its name, or its file from here. The study describes
-    the modelled time then, too. Raises RequestError for one that there is not, or that does not fit the study's guests.
+    """Return ``study`` with another machine to model, by its name or file. Raises RequestError.
+
+    The study describes the modelled time then, too.
     """
     place = Place(f"--machine {name}")
     _require_guest(study, place)
@@ -136,9 +137,7 @@ def _with_modelled_time(analysis: AnalysisTable) -> AnalysisTable:
 
 
 def with_topology(study: Study, text: str, catalogue: Catalogue) -> Study:
-    """``study`` with another topology for its guests, which decides how many CPUs they have. Raises RequestError for
-    one that there cannot be, or that does not fit the rest of the study.
-    """
+    """Return ``study`` with another topology of its guests, and so many CPUs. Raises RequestError."""
     place = Place(f"--topology {text}")
     _require_guest(study, place)
     table = read_topology(text)
@@ -263,7 +262,7 @@ def _less(factor: FactorTable, level: str) -> FactorTable:
 
 
 def with_kernels(study: Study, names: Mapping[str, str]) -> Study:
-    """``study`` with each kernel called as in ``names``, by what it calls it."""
+    """Return ``study`` with each kernel called as in ``names``."""
     kernel = study.target.kernel
     factors = tuple(_with_kernels(factor, names) for factor in study.factors)
     background = tuple(
@@ -309,24 +308,20 @@ Where = Literal["vm", "host"]
 
 
 def relocated(study: Study, where: Where, disk: str = "") -> Study:
-    """``study`` with a target of that kind; as it is if it has one.
+    """Return ``study`` with a target of that kind. Raises RequestError where it cannot be carried out there.
 
     On this machine the kernel, clock and size of the guest mean nothing, and neither do the guest's own devices: a file
     system is made on a loop device instead, and fixed settings of the device are left out. The workload has its
     parameters for this machine, and a study of a disk has ``disk``, by the kernel's name for it. What only a modelled
-    machine says is left out. Raises RequestError where the study cannot be carried out without them.
+    machine says is left out.
     """
     if study.target.kind == where:
         return study
     if where == "vm":
-        return _in_guest(study)
+        return study.model_copy(update={"target": TargetTable(kind="vm", clock="wall")})
     if study.disk is not None and not disk:
         raise _impossible(study, f"it uses the guest's disk {study.disk.name}")
     return _on_host(_on_disk(study, study.disk, disk) if study.disk is not None else study)
-
-
-def _in_guest(study: Study) -> Study:
-    return study.model_copy(update={"target": TargetTable(kind="vm", clock="wall")})
 
 
 def _on_disk(study: Study, disk: DiskTable, name: str) -> Study:

@@ -13,7 +13,7 @@ from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.study.location import HINT, KeyPath, StudyOrigin, dotted
 
-MOST_TOLD: Final = 20
+MOST_LISTED: Final = 20
 MOST_SOUGHT: Final = 100
 """After so many nobody reads on, and looking for what was meant takes its time with each."""
 
@@ -49,30 +49,29 @@ class Problem:
 
 
 def error(problems: Sequence[Problem], source: StudyOrigin | None) -> RequestError:
-    """One error that tells all ``problems``, a line each, in the order of the file."""
+    """Return one error with all ``problems``, a line each, in the order of the file."""
     placed = [(source.place(p.path) if source else None, p) for p in problems]
     placed.sort(key=lambda pair: (pair[0].line or 0) if pair[0] else 0)
     place, first = placed[0]
     hint = source.hint if source else HINT
     if len(placed) == 1 and place:
         return RequestError(first.message, hint=first.hint or hint, place=place)
-    lines = [f"{where or dotted(p.path) or 'study'}: {_with_hint(p)}" for where, p in placed[:MOST_TOLD]]
+    lines = [f"{where or dotted(p.path) or 'study'}: {_with_hint(p)}" for where, p in placed[:MOST_LISTED]]
     if place:
         lines[0] = _with_hint(first)
-    if len(placed) > MOST_TOLD:
+    if len(placed) > MOST_LISTED:
         least = "at least " if len(placed) >= MOST_SOUGHT else ""
-        lines.append(f"and {least}{len(placed) - MOST_TOLD} more problems")
+        lines.append(f"and {least}{len(placed) - MOST_LISTED} more problems")
     return RequestError("\n".join(lines), hint=hint, place=place)
 
 
 def _with_hint(problem: Problem) -> str:
-    """On one line, whatever values are in it."""
     text = f"{problem.message} ({problem.hint})" if problem.hint else problem.message
     return text.replace("\n", "\\n")
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
-    """``; did you mean a or b?``, or nothing where none is near."""
+    """Return ``; did you mean a or b?``, or nothing where none is near."""
     near = did_you_mean(nearest_names(name, known, most=3))
     return f"; {near}" if near else ""
 
@@ -112,7 +111,7 @@ def chosen_by_name(table: str, tables: Sequence[N], names: Sequence[str], where:
 
 
 def from_validation(failure: ValidationError, model: type[BaseModel]) -> list[Problem]:
-    """The problems that pydantic found, in the words of this house."""
+    """Return the problems that pydantic found, in the words of this house."""
     # A list whose elements are all wrong is also "too short": that is no news.
     return [
         _problem(detail, model)
@@ -149,20 +148,20 @@ def _problem(detail: ErrorDetails, model: type[BaseModel]) -> Problem:
 
 
 def fields_at(model: type[BaseModel], path: KeyPath) -> list[str]:
-    """The names of all fields of the table at ``path``, as they are written in a file."""
+    """Return the names of all fields of the table at ``path``, as they are written in a file."""
     for key in path:
         if isinstance(key, int):
             continue
         field = next(f for name, f in model.model_fields.items() if key in (name, f.alias))
-        model = _table_of(field.annotation) or model
+        model = _find_table(field.annotation) or model
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _table_of(annotation: Any) -> type[BaseModel] | None:
+def _find_table(annotation: Any) -> type[BaseModel] | None:
     """The table model in an annotation such as ``tuple[FactorTable, ...]``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((model for inner in get_args(annotation) if (model := _table_of(inner))), None)
+    return next((model for inner in get_args(annotation) if (model := _find_table(inner))), None)
 
 
 def _show(value: Any) -> str:

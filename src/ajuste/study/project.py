@@ -29,7 +29,7 @@ from ajuste.study.measures import PARTS_OF_INSTRUCTIONS, find_metric
 from ajuste.study.problem import Problem, chosen_by_name, error, from_validation, named_twice
 from ajuste.study.read import checked_study, read_toml
 from ajuste.study.schema import Study
-from ajuste.study.site import is_own, own_name
+from ajuste.study.site import is_study_file, normal_name
 from ajuste.study.target import PackageName
 
 PROJECT_FILE: Final = "ajuste.toml"
@@ -47,8 +47,8 @@ _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)\s*%")
 _LIMIT_EXPECTED: Final = 'expected a percentage above 0% and below 100%, such as "1%"'
 
 
-def limit_of(value: Any) -> float:
-    """``"1%"`` as 0.01. Raises ValueError for anything else than a text with a percentage."""
+def parse_limit(value: Any) -> float:
+    """Parse ``"1%"`` as 0.01. Raises ValueError for anything but a text with a percentage."""
     match = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
     share = float(match[1]) / 100 if match else 0.0
     if not 0 < share < 1:
@@ -85,7 +85,7 @@ def _known_form(value: str) -> str:
 
 
 CommandText = Annotated[Argv, BeforeValidator(_words)]
-Limit = Annotated[float, BeforeValidator(limit_of)]
+Limit = Annotated[float, BeforeValidator(parse_limit)]
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 MetricText = Annotated[Argument, BeforeValidator(lambda value: _known_form(value) if isinstance(value, str) else value)]
 Metrics = Annotated[
@@ -141,8 +141,8 @@ class BenchmarkTable(StudyTable):
             raise ValueError("layouts applies only to this machine; in a guest code layout costs no time")
         return self
 
-    def build_of(self, layout: int) -> tuple[str, ...] | None:
-        """The command that builds that layout."""
+    def build_command(self, layout: int) -> tuple[str, ...] | None:
+        """Return the command that builds that layout."""
         if self.layouts is None or self.build is None:
             return self.build
         return tuple(word.replace(LAYOUT, str(layout)) for word in self.build)
@@ -193,7 +193,7 @@ class Project:
     reproducers: tuple[ReproducerTable, ...] = ()
 
     def chosen(self, names: tuple[str, ...]) -> tuple[BenchmarkTable, ...]:
-        """Benchmarks of that name, in the file's order; all if none is named. Raises RequestError."""
+        """Return the benchmarks of that name, in the file's order; all if none is named. Raises RequestError."""
         return tuple(table for table in self._named(names) if isinstance(table, BenchmarkTable))
 
     def reproduced(self, names: tuple[str, ...]) -> tuple[ReproducerTable, ...]:
@@ -218,7 +218,7 @@ class Project:
         trees: Trees | None = None,
         confidence: float = CONFIDENCE,
     ) -> Study:
-        """The question of ``benchmark``, checked; with ``trees`` about the revisions that are there. Raises
+        """Return the question of ``benchmark``, checked; with ``trees`` about the revisions that are there. Raises
         RequestError.
         """
         there = trees or Trees(Path(), PurePosixPath())
@@ -296,7 +296,7 @@ _FIELDS: Final[Mapping[KeyPath, str]] = {
 
 
 def read_project(path: Path) -> Project:
-    """The project file ``path``; its form is checked. Raises one RequestError with everything that is wrong."""
+    """Return the project file ``path``; its form is checked. Raises one RequestError with everything that is wrong."""
     document, source = read_toml(path, "project file", f"write one: {HINT}", fields=HINT)
     try:
         table = ProjectTable.model_validate(document)
@@ -320,7 +320,7 @@ def _existing_kernel(parse_kernel: ParseKernel, text: str) -> Any:
 
 def missing(benchmark: BenchmarkTable, trees: Trees, side: str) -> str:
     """Return what a revision lacks of a benchmark's own programs and files, in a sentence."""
-    programs = [benchmark.command[0]] if is_own(benchmark.command[0]) else []
+    programs = [benchmark.command[0]] if is_study_file(benchmark.command[0]) else []
     there = trees.directory / trees.place(side)
     built = "" if benchmark.build is None else " after its build"
     lacking = (name for name in (*programs, *benchmark.files) if not (there / name).is_file())
@@ -328,7 +328,6 @@ def missing(benchmark: BenchmarkTable, trees: Trees, side: str) -> str:
 
 
 def _document(benchmark: BenchmarkTable, trees: Trees, confidence: float) -> dict[str, Any]:
-    """The study as a file would have it."""
     defaults = IN_GUEST if benchmark.in_guest else ON_HOST
     metrics = [read_metric(text) for text in benchmark.metric]
     places = {side: str(trees.place(side)) for side in trees.labels}
@@ -349,7 +348,7 @@ def _document(benchmark: BenchmarkTable, trees: Trees, confidence: float) -> dic
         "workload": {
             "timeout_s": benchmark.timeout or defaults.timeout_s,
             "programs": list(benchmark.programs),
-            "files": [f"{places[side]}/{own_name(name)}" for name in benchmark.files for side in places],
+            "files": [f"{places[side]}/{normal_name(name)}" for name in benchmark.files for side in places],
             "metric": [metric for metric in metrics if isinstance(metric, dict)],
             "variant": [
                 {"name": side, "command": _command(benchmark, place), "directory": place}
@@ -371,4 +370,4 @@ def _document(benchmark: BenchmarkTable, trees: Trees, confidence: float) -> dic
 def _command(benchmark: BenchmarkTable, place: str) -> list[str]:
     """Return a command with a program of the revision at its own place."""
     program, *arguments = benchmark.command
-    return [f"{place}/{own_name(program)}" if is_own(program) else program, *arguments]
+    return [f"{place}/{normal_name(program)}" if is_study_file(program) else program, *arguments]

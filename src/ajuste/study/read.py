@@ -90,8 +90,7 @@ _MANY_DIGITS: Final = re.compile(r"[0-9_]{1000}")
 
 
 def read_study(path: Path, known: Catalogue | None = None, *, parse_kernel: ParseKernel = str) -> Study:
-    """The study in the file ``path``, checked against what is ``known`` (see ``study.check``): Ajuste's own catalogue
-    unless another is given.
+    """Return the study in the file ``path``, checked against what is ``known``: by default Ajuste's catalogue.
 
     Raises one RequestError with everything that is wrong, a line each with file, line and field.
     """
@@ -102,8 +101,9 @@ def read_study(path: Path, known: Catalogue | None = None, *, parse_kernel: Pars
 
 
 def read_toml(path: Path, what: str, hint: str, *, fields: str = HINT) -> tuple[dict[str, Any], StudySource]:
-    """The document in ``path``, which is ``what``, within limits; with where everything is in it. ``hint`` helps where
-    there is no such file, ``fields`` where something is wrong in it. Raises RequestError.
+    """Return the document in ``path``, within limits, and where everything is in it. Raises RequestError.
+
+    ``what`` it is, ``hint`` if there is no such file, and ``fields`` if it is wrong, are for the error.
     """
     text = _read(path, what, hint)
     source = StudySource(path, text, fields)
@@ -121,7 +121,7 @@ def checked_study(
     parse_kernel: ParseKernel = str,
     with_files: bool = True,
 ) -> Study:
-    """The study in ``document``, checked as by ``read_study``; without ``with_files`` its files may not be there
+    """Return the study in ``document``, checked as by ``read_study``; without ``with_files`` its files may not be there
     yet.
     """
     asked = with_services(parse_study(document, source).at(source), known)
@@ -135,7 +135,7 @@ def checked_study(
 
 
 def parse_study(document: dict[str, Any], source: StudyOrigin | None = None) -> Study:
-    """A study from a document that was read already; only its form is checked. Raises RequestError."""
+    """Return a study from a document that was read already; only its form is checked. Raises RequestError."""
     try:
         return Study.model_validate(document)
     except ValidationError as failure:
@@ -192,7 +192,7 @@ _RANGE = r"^[^.]+(\.[0-9]+\S*)?\.\.[^.]+(\.[0-9]+\S*)?$"
 
 
 def json_schema(catalogue: Catalogue) -> dict[str, Any]:
-    """The schema (draft 2020-12). Names are suggested, not required: custom metrics have names of their own."""
+    """Return the schema (draft 2020-12). Names are suggested, not required: custom metrics have names of their own."""
     schema = Study.model_json_schema(by_alias=True)
     tables = schema["$defs"]
     parameters = {name for kind in catalogue.workloads.values() for name in kind.parameters}
@@ -225,11 +225,9 @@ def json_schema(catalogue: Catalogue) -> dict[str, Any]:
 
 
 def _suggest(field: dict[str, Any], names: Iterable[str]) -> None:
-    """Any text is allowed in ``field``, and ``names`` are offered."""
     field.pop("type", None)
     field["anyOf"] = [{"enum": list(dict.fromkeys(names))}, {"type": "string"}]
 
 
 def _arrays(field: dict[str, Any]) -> list[dict[str, Any]]:
-    """The schemas of the items in ``field``, whether it is an array or may be one."""
     return [choice["items"] for choice in (field, *field.get("anyOf", ())) if "items" in choice]

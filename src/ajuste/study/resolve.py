@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ajuste.catalogue.level import check_parameter
 from ajuste.catalogue.loader import Catalogue
-from ajuste.design.combinations import combination_count, combinations, name_of
+from ajuste.design.combinations import combination_count, combinations, subset_name
 from ajuste.model.boot import boot_state, is_boot_name
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
@@ -19,7 +19,7 @@ from ajuste.outputs.pattern import Pattern, Pointer
 from ajuste.study.answerable import guest_notes
 from ajuste.study.commands import Commands
 from ajuste.study.explain import explain, successor_notes
-from ajuste.study.factors import span_of
+from ajuste.study.factors import factor_span
 from ajuste.study.measures import (
     deciding_metrics,
     described_metrics,
@@ -37,9 +37,9 @@ from ajuste.study.settings import (
     is_tunable,
     knob,
     names_set,
-    parameter_of,
     service_attribute,
     set_by,
+    workload_parameter,
 )
 from ajuste.study.site import GUEST, Site, study_files
 
@@ -80,7 +80,7 @@ def resolve(
     )
     if len({c.configuration.name for c in configurations}) < made:
         raise RequestError("two configurations have the same name; use different names for the levels")
-    return study_resolver.study_of(configurations)
+    return study_resolver.build_study(configurations)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Resolver:
     catalogue: Catalogue
 
     def configuration(self, levels: tuple[str, ...]) -> ResolvedConfiguration:
-        """The configuration of these levels of ``factors``, in their order."""
+        """Return the configuration of these levels of ``factors``, in their order."""
         chosen = {table.name: level for table, level in zip(self.study.factors, levels, strict=True)}
         settings: dict[str, str] = {}
         for table, level in zip(self.study.factors, levels, strict=True):
@@ -129,8 +129,8 @@ class Resolver:
             else None,
         )
 
-    def study_of(self, configurations: tuple[ResolvedConfiguration, ...]) -> ResolvedStudy:
-        """The study with these configurations, which it made; each level of each factor is in one of them."""
+    def build_study(self, configurations: tuple[ResolvedConfiguration, ...]) -> ResolvedStudy:
+        """Return the study with these configurations, which it made; each level of each factor is in one of them."""
         kind = self.catalogue.workloads.get(self.study.workload.kind or "")
         deciding = deciding_metrics(self.study, self.catalogue)
         described = described_metrics(self.study, self.catalogue)
@@ -183,7 +183,6 @@ def resolver(
 
 
 def _knobs(index: int, study: Study, catalogue: Catalogue, kernels: Mapping[str, KernelVersion]) -> Knobs:
-    """The knobs of all tunables that one factor sets."""
     table = study.factors[index]
     knobs: Knobs = {}
     for name in filter(is_tunable, names_set(table)):
@@ -235,7 +234,7 @@ def _factor(table: FactorTable, knobs: Knobs, study: Study, catalogue: Catalogue
     def text(level: str) -> str:
         if by_kernel:
             return catalogue.check_level(next(iter(by_kernel.values())).tunable, level)
-        if (parameter := parameter_of(table.name)) and not table.settings:
+        if (parameter := workload_parameter(table.name)) and not table.settings:
             kind = catalogue.find_workload(study.workload.kind or "")
             return check_parameter(table.name, kind.parameters[parameter], level)
         if (attribute := service_attribute(table.name)) and not table.settings:
@@ -246,7 +245,7 @@ def _factor(table: FactorTable, knobs: Knobs, study: Study, catalogue: Catalogue
         name="/".join(names),
         levels=tuple(map(text, table.levels)),
         baseline=text(table.baseline_level),
-        span=span_of(table, study, catalogue),
+        span=factor_span(table, study, catalogue),
         in_order=table.in_order,
     )
 
@@ -260,12 +259,11 @@ def _name(study: Study, knobs: Knobs, kernel: str, levels: tuple[str, ...]) -> s
     ]
     if study.design.combine == "ablation":
         there = frozenset(place for place, (table, level) in enumerate(varied) if level != table.baseline_level)
-        return name_of(there, [table.name for table, _ in varied])
+        return subset_name(there, [table.name for table, _ in varied])
     return " ".join(_level_name(table, knobs.get(table.name, {}).get(kernel), level) for table, level in varied)
 
 
 def _as_written(study: Study, factors: tuple[Factor, ...], levels: tuple[str, ...]) -> dict[str, str]:
-    """The levels of a configuration by factor, as the study has them."""
     return {
         table.name: table.levels[factor.levels.index(level)]
         for table, factor, level in zip(study.factors, factors, levels, strict=True)
@@ -289,7 +287,7 @@ class _Parts:
 def _parts(levels: Mapping[str, str], knobs: Knobs, kernel: str, study: Study, catalogue: Catalogue) -> _Parts:
     parts = _Parts()
     for name, level in levels.items():
-        if parameter := parameter_of(name):
+        if parameter := workload_parameter(name):
             parts.parameters[parameter] = level
         elif attribute_of_service := service_attribute(name):
             service = attribute_of_service[0] or study.workload.services[0].called

@@ -139,22 +139,22 @@ class ResolvedStudy(BaseModel):
 
     @property
     def machine_of_trials(self) -> ModelledMachine | None:
-        """The modelled machine, if trials need it; recordings have it in any case."""
+        """Return the modelled machine, if trials need it; recordings have it in any case."""
         return self.modelled if wants_modelled(self.study) else None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all configurations, in order."""
+        """Return the names of all configurations, in order."""
         return tuple(c.configuration.name for c in self.configurations)
 
     @property
     def kernels_named(self) -> str:
-        """The kernels for lists: their specs, or ``host``."""
+        """Return the kernels for lists: their specs, or ``host``."""
         return ", ".join(self.study.kernels) or "host"
 
     @property
     def workload_named(self) -> str:
-        """The workload for lists: its kind or command, or all its variants."""
+        """Return the workload for lists: its kind or command, or all its variants."""
         table = self.study.workload
         commands = [variant.command for variant in table.variants] or [table.command or ()]
         return table.kind or ", ".join(map(shlex.join, commands))
@@ -167,22 +167,22 @@ class ResolvedStudy(BaseModel):
         )
 
     def schedulers_on(self, machine: Machine) -> tuple[str, ...]:
-        """The BPF schedulers that configurations on ``machine`` have, each once."""
+        """Return the BPF schedulers that configurations on ``machine`` have, each once."""
         there = (c.scheduler for c in self.configurations if c.machine == machine and c.scheduler)
         return tuple(dict.fromkeys(there))
 
     @property
     def writes(self) -> tuple[Write, ...]:
-        """Everything that any configuration writes, each once."""
+        """Return everything that any configuration writes, each once."""
         return tuple(dict.fromkeys(write for configuration in self.configurations for write in configuration.writes))
 
     @property
     def baseline(self) -> str:
-        """The name of the configuration that the others are compared with."""
+        """Return the name of the configuration that the others are compared with."""
         return next(c.configuration.name for c in self.configurations if c.configuration.baseline)
 
     def find(self, name: str) -> ResolvedConfiguration:
-        """The configuration of that name. Raises KeyError."""
+        """Return the configuration of that name. Raises KeyError."""
         for resolved in self.configurations:
             if resolved.configuration.name == name:
                 return resolved
@@ -190,7 +190,7 @@ class ResolvedStudy(BaseModel):
 
 
 def fingerprint(resolved: ResolvedStudy, machine: Mapping[str, str] | None = None) -> str:
-    """SHA-256 (hexadecimal) over everything that matters to what is measured: equal ones may share trials.
+    """Return SHA-256 (hexadecimal) over everything that matters to what is measured: equal ones may share trials.
 
     Not over title, question, analysis or budget, which can change without measuring anew. ``machine`` adds what only
     the edge knows, such as checksums of kernels, programs and the study's files.

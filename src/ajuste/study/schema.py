@@ -112,7 +112,7 @@ class FactorTable(StudyTable):
         raise ValueError('levels are missing; expected a list such as [1, 2], or a range such as "1ms..30ms"')
 
     @model_validator(mode="after")
-    def _range_of_its_own(self) -> Self:
+    def _check_range(self) -> Self:
         if self.range is None and (self.points or self.step or self.scale):
             raise ValueError('points, step and scale require a range, such as levels = "1ms..30ms"')
         if self.range is not None and self.settings:
@@ -143,7 +143,7 @@ class FactorTable(StudyTable):
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """The specs of the kernels that its levels name, each once; nothing where it leaves the kernel alone."""
+        """Return the specs of the kernels that its levels name, each once; nothing where it leaves the kernel alone."""
         if self.name == KERNEL_FACTOR:
             return self.levels
         settings = (self.settings[level] for level in self.levels if self.settings)
@@ -313,7 +313,7 @@ class SchedulerTable(StudyTable):
     )
 
     @model_validator(mode="after")
-    def _has_one_origin(self) -> Self:
+    def _check_origin(self) -> Self:
         if (self.repository is None) != (self.commit is None):
             raise ValueError("repository and commit require each other")
         if self.repository is not None and self.source:
@@ -471,17 +471,13 @@ class Study(StudyTable):
 
     @property
     def blocks_per_boot(self) -> int:
-        """The blocks that count in each boot; 0 where the machine does not reboot."""
-        varied = any(is_boot_name(name) for factor in self.factors for name in (factor.name, *_settings_of(factor)))
+        """Return the blocks that count in each boot; 0 where the machine does not reboot."""
+        names = (name for f in self.factors for each in ((f.name,), *f.settings.values()) for name in each)
+        varied = any(map(is_boot_name, names))
         return self.design.blocks_per_boot or (DEFAULT_PER_BOOT if varied else 0)
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """The specs of all kernels that the study needs, each once."""
+        """Return the specs of all kernels that the study needs, each once."""
         kernels = (self.target.kernel,) if self.target.kernel else ()
         return tuple(dict.fromkeys((*kernels, *(kernel for factor in self.factors for kernel in factor.kernels))))
-
-
-def _settings_of(factor: FactorTable) -> tuple[str, ...]:
-    """Return what a factor's levels set."""
-    return tuple(dict.fromkeys(name for settings in factor.settings.values() for name in settings))

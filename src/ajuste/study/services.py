@@ -42,7 +42,7 @@ def _named(words: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield match[1], match[2] or ""
 
 
-def _words_of(service: ServiceTable) -> tuple[str, ...]:
+def _placeholder_texts(service: ServiceTable) -> tuple[str, ...]:
     """Return the texts of a service in which placeholders are its own."""
     lists = [words for words in (service.ready, service.stop, service.data) if isinstance(words, tuple)]
     ready = (service.ready,) if isinstance(service.ready, str) else ()
@@ -50,7 +50,6 @@ def _words_of(service: ServiceTable) -> tuple[str, ...]:
 
 
 def _askers(study: Study) -> Iterator[tuple[KeyPath, tuple[str, ...]]]:
-    """The commands that may ask services, with where they are written."""
     workload = study.workload
     yield ("workload", "command"), workload.command or ()
     for index, variant in enumerate(workload.variants):
@@ -61,16 +60,15 @@ def _askers(study: Study) -> Iterator[tuple[KeyPath, tuple[str, ...]]]:
 
 
 def _having(study: Study, kind: str) -> tuple[str, ...]:
-    """The services that have a port, or data."""
     asked = {name for _, words in _askers(study) for placeholder, name in _named(words) if placeholder == kind}
     asked |= {
         name
         for service in study.workload.services
-        for placeholder, name in _named(_words_of(service))
+        for placeholder, name in _named(_placeholder_texts(service))
         if placeholder == kind
     }
     with_placeholder = {
-        service.called for service in study.workload.services if (kind, "") in _named(_words_of(service))
+        service.called for service in study.workload.services if (kind, "") in _named(_placeholder_texts(service))
     }
     with_data = {service.called for service in study.workload.services if kind == "data" and service.data}
     return tuple(
@@ -79,21 +77,21 @@ def _having(study: Study, kind: str) -> tuple[str, ...]:
 
 
 def with_services(study: Study, known: Catalogue) -> Study:
-    """``study`` with the services that the workload of the catalogue needs, unless it has services itself."""
+    """Return ``study`` with the services that the workload of the catalogue needs, unless it has some itself."""
     kind = known.workloads.get(study.workload.kind or "")
     if kind is None or not kind.services or study.workload.services:
         return study
-    workload = study.workload.model_copy(update={"services": services_of(kind)})
+    workload = study.workload.model_copy(update={"services": catalogue_services(kind)})
     return study.model_copy(update={"workload": workload})
 
 
-def services_of(kind: WorkloadKind) -> tuple[ServiceTable, ...]:
-    """The servers that a workload of the catalogue needs, as a study has them."""
+def catalogue_services(kind: WorkloadKind) -> tuple[ServiceTable, ...]:
+    """Return the servers that a workload of the catalogue needs, as a study has them."""
     return tuple(ServiceTable.model_validate(service.model_dump(exclude_unset=True)) for service in kind.services)
 
 
 def check_services(study: Study) -> Iterator[Problem]:
-    """Services of one name, and placeholders that stand for nothing."""
+    """Yield services of one name, and placeholders that stand for nothing."""
     services = study.workload.services
     names = study.workload.service_names
     for index, service in enumerate(services):
@@ -104,7 +102,7 @@ def check_services(study: Study) -> Iterator[Problem]:
         prefixes = (f"{SERVICE_PREFIX}{service.called}.", *([SERVICE_PREFIX] if len(services) == 1 else []))
         prefix = next((prefix for prefix in prefixes if varies(study, f"{prefix}policy")), prefixes[0])
         yield from check_attributes((*path, "attributes"), service.attributes, study, prefix)
-        has_port = ("port", "") in _named(_words_of(service))
+        has_port = ("port", "") in _named(_placeholder_texts(service))
         if isinstance(service.ready, str) and not _is_pattern(service.ready.removeprefix("log:")):
             yield Problem(
                 (*path, "ready"), f"{service.ready} is not a regular expression", "write a backslash before ( and ["
@@ -113,7 +111,7 @@ def check_services(study: Study) -> Iterator[Problem]:
             yield Problem(
                 (*path, "ready"), "port requires {port} in the command", "write port:NUMBER if the port is fixed"
             )
-        yield from _unknown((*path, "command"), _words_of(service), study, mine=True)
+        yield from _unknown((*path, "command"), _placeholder_texts(service), study, mine=True)
     for path, words in _askers(study):
         yield from _unknown(path, words, study, mine=False)
 
@@ -216,8 +214,8 @@ class Services:
         return Served(
             services=tuple(service for service, _ in made),
             started=tuple(started),
-            begun=(self._own(("begin", *directories), self._askers_user),),
-            stopped=(self._own(("stop", *directories), self._askers_user),),
+            begun=(self._service_command(("begin", *directories), self._askers_user),),
+            stopped=(self._service_command(("stop", *directories), self._askers_user),),
         )
 
     @cached_property
@@ -231,15 +229,17 @@ class Services:
         if self._in_each_trial:
             return ()
         names = [table.called for table in self._tables]
-        return tuple(self._own(("data", "remove", self._directory(name)), self._users[name]) for name in names)
+        return tuple(
+            self._service_command(("data", "remove", self._directory(name)), self._users[name]) for name in names
+        )
 
     def _templates(self) -> Iterator[Command]:
         for index, table in enumerate(self._tables):
             if table.data:
                 user, directory = self._users[table.called], self._directory(table.called)
-                yield self._own(("data", "make", directory), user)
+                yield self._service_command(("data", "make", directory), user)
                 yield self._filling(index, table)
-                yield self._own(("data", "keep", directory, f"{directory}/template"), user)
+                yield self._service_command(("data", "keep", directory, f"{directory}/template"), user)
 
     def _service(
         self, index: int, table: ServiceTable, varied: Mapping[str, Mapping[str, str]]
@@ -256,7 +256,7 @@ class Services:
         words += ["--settle", _milliseconds(table.settle_s)] if table.settle_s else []
         before: tuple[Command, ...] = ()
         if table.data and self._in_each_trial:
-            before = (self._own(("data", "make", directory), user), self._filling(index, table))
+            before = (self._service_command(("data", "make", directory), user), self._filling(index, table))
         elif table.data:
             words += ["--restore", f"{directory}/template"]
         elif name in self._data:
@@ -283,7 +283,7 @@ class Services:
             return self.fill((value,), name)[0]
         return f"command:{json.dumps(self.fill(self._argv[index, field], name), ensure_ascii=False)}"
 
-    def _own(self, words: tuple[str, ...], user: User | None) -> Command:
+    def _service_command(self, words: tuple[str, ...], user: User | None) -> Command:
         command = self._make((self._site.service_program, *words), Attributes(), in_place=False)
         return command.model_copy(update={"directory": "/", "user": user})
 

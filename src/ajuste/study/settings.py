@@ -40,14 +40,15 @@ def names_set(factor: FactorTable) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for level in factor.levels for name in set_by(factor, level)))
 
 
-def parameter_of(name: str) -> str | None:
-    """The workload's parameter that ``name`` means, if it does."""
+def workload_parameter(name: str) -> str | None:
+    """Return the workload's parameter that ``name`` means, if it does."""
     return name.removeprefix(WORKLOAD_PREFIX) if name.startswith(WORKLOAD_PREFIX) else None
 
 
 def service_attribute(name: str) -> tuple[str, str] | None:
-    """The service and its attribute that ``name`` means, if it does: ``service.NAME.nice``, or ``service.nice`` of the
-    only one, whose name is empty here.
+    """Return the service and its attribute that ``name`` means, if it does.
+
+    ``service.NAME.nice``, or ``service.nice`` of the only one, whose name is empty here.
     """
     if not name.startswith(SERVICE_PREFIX):
         return None
@@ -62,7 +63,7 @@ def is_tunable(name: str) -> bool:
 
 
 def canonical(name: str, catalogue: Catalogue) -> str:
-    """One name for what has several; ``name`` itself for what is unknown."""
+    """Return one name for what has several; ``name`` itself for what is unknown."""
     try:
         return catalogue.find_tunable(name).name if is_tunable(name) else name
     except RequestError:
@@ -79,23 +80,23 @@ def varies(study: Study, name: str) -> bool:
 
 @dataclass(frozen=True)
 class Knob:
-    """``tunable`` at ``location`` of a kernel of ``version``. ``instead_of`` is what was asked for, if another."""
+    """``tunable`` at ``location`` of a kernel of ``version``. ``replaced`` is what was asked for, if another."""
 
     tunable: Tunable
     location: Location | Marker
     version: KernelVersion
-    instead_of: Tunable | None = None
+    replaced: Tunable | None = None
 
     @property
     def where(self) -> str:
-        """The place in words."""
+        """Return the place in words."""
         if isinstance(self.location, Marker):
             return marker_words(self.location)
         return location_words(self.location)
 
 
 def knob(asked: Tunable, version: KernelVersion, catalogue: Catalogue, *, successor: bool) -> Knob:
-    """The knob for ``asked`` on a kernel of ``version``.
+    """Return the knob for ``asked`` on a kernel of ``version``.
 
     Raises RequestError that says which kernels have it and what this one has instead; with ``successor`` the nearest
     successor that this kernel has is taken instead.
@@ -130,8 +131,8 @@ def _heir(asked: Tunable, version: KernelVersion, catalogue: Catalogue) -> Tunab
 # An ablation as a study: each factor with two levels is a line of the profile, off or on.
 
 
-def lines_of(study: Study) -> tuple[FactorTable, ...]:
-    """The factors that are lines."""
+def profile_lines(study: Study) -> tuple[FactorTable, ...]:
+    """Return the factors that are lines."""
     return tuple(factor for factor in study.factors if len(factor.levels) > 1)
 
 
@@ -139,13 +140,13 @@ def line_sets(study: Study) -> dict[str, dict[str, str]]:
     """Return what each line sets, by its name."""
     return {
         line.name: set_by(line, next(level for level in line.levels if level != line.baseline_level))
-        for line in lines_of(study)
+        for line in profile_lines(study)
     }
 
 
 def ablation_names(resolved: ResolvedStudy, block: int) -> tuple[str, ...]:
-    """The names of the configurations that a block holds: ``resolved`` has them in the order of ``subsets``."""
-    lines = len(lines_of(resolved.study))
+    """Return the names of the configurations that a block holds: ``resolved`` has them in the order of ``subsets``."""
+    lines = len(profile_lines(resolved.study))
     names = dict(zip(subsets(lines), resolved.names, strict=True))
     return tuple(names[subset] for subset in of_block(lines, block))
 

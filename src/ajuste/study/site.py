@@ -20,7 +20,7 @@ from ajuste.study.schema import Study
 
 
 def study_files(study: Study) -> dict[str, Path]:
-    """The files a study brings, by their name relative to the study file: those listed and its own programs."""
+    """Return the files a study brings, by their name relative to the study file: those listed and its own programs."""
     directory = study_directory(study)
     return {name: directory / name for name in dict.fromkeys(name for _, name in _named(study))}
 
@@ -30,28 +30,28 @@ def study_directory(study: Study) -> Path:
     return study.source.directory if study.source else Path()
 
 
-def is_own(program: str) -> bool:
+def is_study_file(program: str) -> bool:
     """Return whether a program is a file of the study: it has a slash and is not absolute, as a shell would have it."""
     return "/" in program and not program.startswith("/")
 
 
-def own_name(name: str) -> str:
-    """``./job`` and ``job`` are one name."""
+def normal_name(name: str) -> str:
+    """Return one name for ``./job`` and ``job``."""
     return str(PurePosixPath(name))
 
 
 def check_files(study: Study) -> list[Problem]:
-    """Files that are not there, or not below the study file's directory."""
+    """Yield files that are missing, or not below the study file's directory."""
     directory = study_directory(study)
-    problems = [(path, _problem_of(directory, name, "file")) for path, name in _named(study)]
+    problems = [(path, _path_problem(directory, name, "file")) for path, name in _named(study)]
     for index, variant in enumerate(study.workload.variants):
         if variant.directory is not None:
             path = ("workload", "variant", index, "directory")
-            problems.append((path, _problem_of(directory, variant.directory, "directory")))
+            problems.append((path, _path_problem(directory, variant.directory, "directory")))
     return [Problem(path, problem) for path, problem in problems if problem]
 
 
-def _problem_of(directory: Path, name: str, what: Literal["file", "directory"]) -> str:
+def _path_problem(directory: Path, name: str, what: Literal["file", "directory"]) -> str:
     there = directory / name
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or (what == "file" and name == "."):
         return f'"{name}" is outside the directory of the study; expected a relative path without ".."'
@@ -64,11 +64,11 @@ def _problem_of(directory: Path, name: str, what: Literal["file", "directory"]) 
 
 def _named(study: Study) -> Iterator[tuple[Keys, str]]:
     for index, name in enumerate(study.workload.files):
-        yield ("workload", "files", index), own_name(name)
+        yield ("workload", "files", index), normal_name(name)
     workload = study.workload
     for place, service in enumerate(workload.services):
         for index, name in enumerate(service.files):
-            yield ("workload", "service", place, "files", index), own_name(name)
+            yield ("workload", "service", place, "files", index), normal_name(name)
     commands: list[tuple[Keys, Argv | None]] = [
         (("workload", "command"), workload.command),
         *((("workload", "variant", n, "command"), variant.command) for n, variant in enumerate(workload.variants)),
@@ -84,8 +84,8 @@ def _named(study: Study) -> Iterator[tuple[Keys, str]]:
         (("workload", "cleanup"), workload.cleanup),
     ]
     for path, command in commands:
-        if command and is_own(command[0]):
-            yield (*path, 0), own_name(command[0])
+        if command and is_study_file(command[0]):
+            yield (*path, 0), normal_name(command[0])
 
 
 GUEST_DIRECTORY = "/study"
@@ -138,7 +138,7 @@ class Site:
 
     @property
     def service_program(self) -> str:
-        """The path of the program that starts and stops services."""
+        """Return the path of the program that starts and stops services."""
         return str(PurePosixPath(self.bundled).with_name(SERVICE))
 
 
@@ -200,7 +200,7 @@ MOUNT: Final[Mapping[tuple[str, str], Callable[[str], str]]] = MappingProxyType(
 
 
 def scratch(table: ScratchTable, varied: Mapping[str, str], site: Site, program: Callable[[str], str]) -> Scratch:
-    """The file system of a configuration that gives ``varied`` values, by attribute, to the ``table``'s options.
+    """Return the file system of a configuration that gives ``varied`` values, by attribute, to the ``table``'s options.
 
     ``program`` finds a program by its name, or raises RequestError. Raises RequestError for a type that is not known
     here, and for an option that it does not have.

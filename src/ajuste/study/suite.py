@@ -21,7 +21,7 @@ from ajuste.study.location import KeyPath, StudySource
 from ajuste.study.problem import Problem, chosen_by_name, error, from_validation, named_twice
 from ajuste.study.read import checked_study, read_toml
 from ajuste.study.schema import AnalysisTable, BudgetTable, Study
-from ajuste.study.site import is_own
+from ajuste.study.site import is_study_file
 
 FOLDER: Final = "suites"
 HINT: Final = "see `ajuste help file-fields` for every field"
@@ -88,22 +88,22 @@ class Suite:
     table: SuiteTable
 
     def chosen(self, names: Sequence[str]) -> tuple[MemberTable, ...]:
-        """The members of those names, in the file's order; all if none is named. Raises RequestError."""
+        """Return the members of those names, in the file's order; all if none is named. Raises RequestError."""
         return chosen_by_name("member", self.table.members, names, f"the suite {self.table.name}")
 
 
 def builtin_suites() -> list[Suite]:
-    """The suites that Ajuste has itself, by name."""
+    """Return the suites that Ajuste has itself, by name."""
     return [read_suite(path) for path in builtin_files(FOLDER).values()]
 
 
 def find_suite(name_or_path: str) -> Suite:
-    """The built-in suite of that name, or that of a file. Raises RequestError."""
+    """Return the built-in suite of that name, or that of a file. Raises RequestError."""
     return read_suite(find_file(name_or_path, FOLDER, "suite", "list the suites with `ajuste suite`"))
 
 
 def read_suite(path: Path) -> Suite:
-    """The suite in the file ``path``; its form is checked. Raises one RequestError with everything that is wrong."""
+    """Return the suite in the file ``path``; only its form is checked. Raises one RequestError with all errors."""
     document, source = read_toml(path, "suite file", "list the suites with `ajuste suite`", fields=HINT)
     try:
         table = SuiteTable.model_validate(document)
@@ -131,7 +131,7 @@ class Shares:
     confidence: float
     max_minutes: float
 
-    def confidence_of(self, member: MemberTable) -> float:
+    def member_confidence(self, member: MemberTable) -> float:
         """Return the confidence of a member's verdicts: the errors of all members add up to the suite's."""
         verdicts = sum(_verdicts(member) for member in self.members)
         return 1 - (1 - self.confidence) * _verdicts(member) / verdicts
@@ -167,8 +167,9 @@ def member_study(
     beside: Sequence[str] = (),
     parse_kernel: ParseKernel = str,
 ) -> Study:
-    """The configurations of ``request`` with the workload of ``member``, checked. Guests also have the programs
-    ``beside`` its own. Raises RequestError.
+    """Return the configurations of ``request`` with the workload of ``member``, checked. Raises RequestError.
+
+    Guests also have the programs ``beside`` its own.
     """
     workload = member.workload
     command = (workload.kind,) if workload.kind else workload.command or ()
@@ -182,10 +183,10 @@ def member_study(
     document["name"] = f"{suite.table.name}-{member.name}"
     document["workload"] = {"timeout_s": document["workload"]["timeout_s"], **table}
     if request.in_guest:
-        own_programs = document["workload"].get("programs", ())
+        programs = document["workload"].get("programs", ())
         document["workload"]["programs"] = [
-            *own_programs,
-            *(program for program in beside if program not in own_programs),
+            *programs,
+            *(program for program in beside if program not in programs),
         ]
     document["target"] = {**_guest(suite, member, request), **document["target"]}
     if member.scratch is not None:
@@ -194,7 +195,7 @@ def member_study(
         document["scratch"] = placed | member.scratch.model_dump(exclude_unset=True)
     document["analysis"] |= {
         "metrics": list(member.metrics or (_main(workload, known),)),
-        "confidence": together.confidence_of(member),
+        "confidence": together.member_confidence(member),
     }
     if request.min_effect is None and suite.table.smallest_effect is not None:
         document["analysis"]["smallest_effect"] = suite.table.smallest_effect
@@ -207,16 +208,14 @@ def member_study(
 
 
 def guest_programs(suite: Suite, known: Catalogue) -> tuple[str, ...]:
-    """The programs of all members that a guest does not have anyway. With all of them in it, one guest that has booted
-    serves all members.
-    """
+    """Return the programs of all members that a guest lacks, so that one booted guest serves all members."""
     programs: set[str] = set()
     for member in suite.table.members:
         for job in (member.workload, *member.workload.background):
             kind = known.workloads.get(job.kind or "")
             programs |= {kind.program, *kind.needs} if kind else {(job.command or ("",))[0]}
         programs |= set(member.workload.programs)
-    return tuple(sorted(name for name in programs if name and name != BUNDLED and not is_own(name)))
+    return tuple(sorted(name for name in programs if name and name != BUNDLED and not is_study_file(name)))
 
 
 def _main(workload: WorkloadTable, known: Catalogue) -> str:

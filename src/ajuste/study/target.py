@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError, model_validator
 
-from ajuste.model.plan import MemoryNode, problem_of
+from ajuste.model.plan import MemoryNode, find_problem
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, TurnUs
 from ajuste.model.topology import MOST_CPUS, Topology
 from ajuste.study.job import Argument, Claimed, StudyTable, Whole
@@ -119,7 +119,7 @@ class TargetTable(StudyTable):
     def _parts_make_up_the_machine(self) -> Self:
         if problem := self.topology.problem_with(self.cpus, self.nodes) if self.topology else "":
             raise ValueError(problem)
-        if problem := problem_of(self.nodes, self.cpus, self.memory_mib):
+        if problem := find_problem(self.nodes, self.cpus, self.memory_mib):
             raise ValueError(problem)
         return self
 

@@ -7,9 +7,9 @@ from typing import Final
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.combinations import combinations, spaced
-from ajuste.design.search.goal import Search, constrained_metric, goal_of, split_objective
+from ajuste.design.search.goal import Search, constrained_metric, resolve_goal, split_objective
 from ajuste.model.error import RequestError
-from ajuste.study.factors import numbers_of, span_of
+from ajuste.study.factors import factor_numbers, factor_span
 from ajuste.study.measures import find_metric
 from ajuste.study.problem import Problem
 from ajuste.study.resolve import Resolver
@@ -32,15 +32,16 @@ def check_tune(study: Study, catalogue: Catalogue) -> Iterator[Problem]:
 
 
 def searched_study(study: Study, search: Search, catalogue: Catalogue) -> Study:
-    """``study`` with what ``search`` names as its deciding metrics, and its ranges in fine steps. Raises RequestError
-    for a metric that it has not, and where there is nothing to choose.
+    """Return ``study`` with the metrics of ``search`` as deciding ones, and its ranges in fine steps.
+
+    Raises RequestError for a metric that it has not, and where there is nothing to choose.
     """
     named = [
         *(split_objective(text)[0] for text in search.objectives),
         *(constrained_metric(text) for text in search.constraints),
     ]
     metrics = tuple(dict.fromkeys(named))
-    goal_of(search, [find_metric(name, study, catalogue) for name in metrics])
+    resolve_goal(search, [find_metric(name, study, catalogue) for name in metrics])
     before = study.analysis.metrics
     described = study.analysis.describe
     if described is not None:
@@ -61,10 +62,10 @@ def searched_study(study: Study, search: Search, catalogue: Catalogue) -> Study:
 
 def _fine(factor: FactorTable, study: Study, catalogue: Catalogue) -> FactorTable:
     """A factor with a range has more levels within it; those of the study among them."""
-    span = span_of(factor, study, catalogue)
+    span = factor_span(factor, study, catalogue)
     if span is None or len(factor.levels) >= FINE:
         return factor
-    number_of_level = dict(zip(factor.levels, numbers_of(factor, study, catalogue), strict=True))
+    number_of_level = dict(zip(factor.levels, factor_numbers(factor, study, catalogue), strict=True))
     levels = sorted({*number_of_level.values(), *spaced(span.low, span.high, FINE, span.scale)})
     return factor.model_copy(
         update={"levels": tuple(map(str, levels)), "baseline": str(number_of_level[factor.baseline_level])}
@@ -76,7 +77,7 @@ def first_study(study_resolver: Resolver, search: Search) -> ResolvedStudy:
     that can be wrong with one is known before anything is measured.
     """
     levels = combinations(study_resolver.factors, "one-at-a-time")
-    resolved = study_resolver.study_of(tuple(map(study_resolver.configuration, levels)))
-    goal = {metric.name: metric for metric in goal_of(search, resolved.deciding).objectives}
+    resolved = study_resolver.build_study(tuple(map(study_resolver.configuration, levels)))
+    goal = {metric.name: metric for metric in resolve_goal(search, resolved.deciding).objectives}
     deciding = tuple(goal.get(metric.name, metric) for metric in resolved.deciding)
     return resolved.model_copy(update={"search": search, "deciding": deciding})

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ajuste.analysis.diagnostics.residuals import Residuals, residuals_of
+from ajuste.analysis.diagnostics.residuals import Residuals, compute_residuals
 from ajuste.analysis.pairs import clean_trials
 from ajuste.model.measurements import Gathering, Measurements
 from ajuste.model.metric import Metric
@@ -57,7 +57,7 @@ def study() -> Callable[..., Measurements]:
 @pytest.fixture(scope="session")
 def residuals(metric: Metric) -> Callable[..., Residuals]:
     def made(noise: Noise, seed: int, configurations: int = 3, blocks: int = 40) -> Residuals:
-        found = residuals_of(clean_trials(run(noise, seed, configurations, blocks)), metric)
+        found = compute_residuals(clean_trials(run(noise, seed, configurations, blocks)), metric)
         assert found is not None
         return found
 

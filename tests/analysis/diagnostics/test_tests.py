@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from ajuste.analysis.diagnostics.diagnose import bimodality, spread, spread_ties, two_groups
-from ajuste.analysis.diagnostics.order import lag_one, order, trend_test, variance_between, warm_up
+from ajuste.analysis.diagnostics.order import lag_1_correlation, order, trend_test, variance_between, warm_up
 
 
 def normal(random: Any, configuration: Any, block: Any, position: Any) -> Any:
@@ -65,7 +65,7 @@ def test_the_first_blocks_are_predicted_by_the_line_through_the_others(residuals
 
     made = residuals(cold, 6, blocks=20)
     found = warm_up(made)
-    places, means = np.arange(20.0), made.block_means
+    places, means = np.arange(20.0), made.block_averages
     line = stats.linregress(places[1:], means[1:])
     left = means[1:] - line.intercept - line.slope * places[1:]
     error = np.sqrt(np.sum(left**2) / 17 * (1 + 1 / 19 + (places[1:].mean()) ** 2 / np.sum((places[1:] - 10) ** 2)))
@@ -87,8 +87,8 @@ def test_a_wave_is_no_warm_up(residuals: Any) -> None:
 def test_the_correlation_of_neighbours_is_that_of_the_series() -> None:
     values = np.array([1.0, 2.0, 4.0, 3.0, 0.0])
     away = values - 2.0
-    assert lag_one(values) == pytest.approx(np.sum(away[1:] * away[:-1]) / np.sum(away**2))
-    assert lag_one(np.ones(4)) is None
+    assert lag_1_correlation(values) == pytest.approx(np.sum(away[1:] * away[:-1]) / np.sum(away**2))
+    assert lag_1_correlation(np.ones(4)) is None
 
 
 def test_counts_are_no_groups_but_two_rates_are(residuals: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ajuste.analysis.prediction import WEIGHTS, Forecast, nice_weights, weight_of_group, weight_of_nice
+from ajuste.analysis.prediction import WEIGHTS, Forecast, group_weight, nice_weight, nice_weights
 from ajuste.catalogue.loader import catalogue
 from ajuste.model.kernel import KernelVersion
 from ajuste.study.resolve import resolve
@@ -37,7 +37,7 @@ def share(own: dict[str, Any], *loads: dict[str, Any]) -> float:
 
 def test_each_step_of_nice_is_about_a_quarter_more() -> None:
     assert len(WEIGHTS) == 40
-    assert (weight_of_nice(-20), weight_of_nice(0), weight_of_nice(19)) == (88761, 1024, 15)
+    assert (nice_weight(-20), nice_weight(0), nice_weight(19)) == (88761, 1024, 15)
     # "the multiplier is 1.25" (kernel/sched/core.c); rounding to whole weights tells most where they are small.
     assert all(1.18 < high / low < 1.28 for high, low in itertools.pairwise(WEIGHTS))
 
@@ -54,8 +54,8 @@ def test_policies_and_groups_have_weights_of_their_own() -> None:
     assert share({"policy": "batch", "nice": 4}, {}) == pytest.approx(100 * 423 / 1447)
     assert share({"policy": "idle", "nice": -20}, {}) == pytest.approx(100 * 3 / 1027)
     assert share({"cgroup_weight": 200, "nice": 19}, {}) == pytest.approx(100 * 2 / 3)
-    assert weight_of_group(1) == 10  # 10.24, rounded
-    assert weight_of_group(25) == 256
+    assert group_weight(1) == 10  # 10.24, rounded
+    assert group_weight(25) == 256
 
 
 def test_a_real_time_task_leaves_five_per_cent() -> None:

@@ -11,7 +11,7 @@ from benchmarks.switchback.services import SERVICES, SimulatedService
 from numpy.typing import NDArray
 
 from ajuste.analysis.switchback.judge import judge_slices
-from ajuste.analysis.switchback.plan import noise_of_pilot, plan_of_noise
+from ajuste.analysis.switchback.plan import noise_of_pilot, plan_slices
 from ajuste.design.switchback import order_of_block
 from ajuste.model.live import Slice, SwitchbackOrder
 from ajuste.model.metric import Metric
@@ -237,7 +237,7 @@ def test_a_plan_from_a_day_of_values_is_right_to_a_factor_of_2() -> None:
     pilots, _ = TOGETHER.draw(np.random.default_rng(7), 30, 144)
     noises = [noise for own in pilots if (noise := noise_of_pilot(np.exp(own), 2, "random", ratio=True)) is not None]
     assert len(noises) == len(pilots)
-    planned = np.median([plan_of_noise(noise, np.log1p(0.03), 0.05, 2, "random").slices or np.inf for noise in noises])
+    planned = np.median([plan_slices(noise, np.log1p(0.03), 0.05, 2, "random").slices or np.inf for noise in noises])
     looks = ajuste(run, at_equal_load=False)
     took = 2 * (1 + np.argmax(looks.higher, axis=1))
     assert planned / 2 < np.quantile(took, 0.95) < planned * 2
@@ -251,7 +251,7 @@ def test_mirrored_blocks_are_planned_shorter_where_load_changes_quickly_and_nois
     def slices(pilot: NDArray[np.float64], order: SwitchbackOrder) -> int:
         noise = noise_of_pilot(pilot, 4, order, ratio=True)
         assert noise is not None
-        return plan_of_noise(noise, np.log1p(0.03), 0.05, 4, order).slices or 10**9
+        return plan_slices(noise, np.log1p(0.03), 0.05, 4, order).slices or 10**9
 
     assert slices(ramps, "mirrored") < slices(ramps, "random")
     assert slices(flat, "random") <= slices(flat, "mirrored")

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from ajuste.design.search.goal import Search, goal_of
+from ajuste.design.search.goal import Search, resolve_goal
 from ajuste.model.error import RequestError
 from ajuste.model.metric import Metric
 
@@ -17,7 +17,7 @@ METRICS = (ELAPSED, RATE, SWITCHES)
 
 
 def limit(text: str, *metrics: Metric) -> tuple[float, bool, bool]:
-    (found,) = goal_of(Search(objectives=("elapsed",), constraints=(text,)), metrics or METRICS).limits
+    (found,) = resolve_goal(Search(objectives=("elapsed",), constraints=(text,)), metrics or METRICS).limits
     return found.bound, found.upper, found.relative
 
 
@@ -45,14 +45,14 @@ def test_what_is_no_constraint_is_refused(text: str, said: str) -> None:
 
 def test_a_metric_without_better_direction_needs_one() -> None:
     with pytest.raises(RequestError, match="has no better direction") as caught:
-        goal_of(Search(objectives=("switches",)), METRICS)
+        resolve_goal(Search(objectives=("switches",)), METRICS)
     assert caught.value.hint == "give --objective switches=lower, or =higher"
-    assert goal_of(Search(objectives=("switches=lower",)), METRICS).objectives[0].direction == "lower"
+    assert resolve_goal(Search(objectives=("switches=lower",)), METRICS).objectives[0].direction == "lower"
 
 
 def test_excess_is_positive_beyond_a_limit() -> None:
     def beyond(text: str, value: float, baseline: float) -> float:
-        (found,) = goal_of(Search(objectives=("elapsed",), constraints=(text,)), METRICS).limits
+        (found,) = resolve_goal(Search(objectives=("elapsed",), constraints=(text,)), METRICS).limits
         return found.excess(value, baseline)
 
     assert beyond("elapsed <= +10%", 1.1, 1.0) == pytest.approx(0)

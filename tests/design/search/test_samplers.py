@@ -8,12 +8,12 @@ from typing import get_args
 
 import pytest
 
-from ajuste.design.search.sampler import Point, SamplerName, SamplerTask, Tried, space_of
+from ajuste.design.search.sampler import Point, SamplerName, SamplerTask, Tried, build_space
 from ajuste.design.search.samplers import make_sampler
 from ajuste.model.trial import Factor
 
 LEVELS = tuple(str(number) for number in range(1, 11))
-SPACE = space_of([Factor(name=name, levels=LEVELS, baseline="1") for name in ("a", "b")])
+SPACE = build_space([Factor(name=name, levels=LEVELS, baseline="1") for name in ("a", "b")])
 NAMES = get_args(SamplerName)
 
 
@@ -28,7 +28,7 @@ def searched(
     tried: list[Tried] = []
     while len(tried) < trials:
         for point in sampler.suggest(tried, at_once):
-            tried.append(Tried(point, SPACE.row(SPACE.levels_of(point)), (surface(point),)))
+            tried.append(Tried(point, SPACE.row(SPACE.point_levels(point)), (surface(point),)))
     return tried
 
 
@@ -42,12 +42,12 @@ def test_what_is_suggested_is_new_and_the_same_again(name: SamplerName) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_space_ends(name: SamplerName) -> None:
-    small = space_of([Factor(name="a", levels=("on", "off", "auto"), baseline="on")])
+    small = build_space([Factor(name="a", levels=("on", "off", "auto"), baseline="on")])
     sampler = make_sampler(name, SamplerTask(small, 1, 9))
     tried = [Tried((0,), (1.0, 0.0, 0.0), (0.0,))]
     found = sampler.suggest(tried, 9)
     assert sorted(found) == [(1,), (2,)]
-    tried += [Tried(point, small.row(small.levels_of(point)), (1.0,)) for point in found]
+    tried += [Tried(point, small.row(small.point_levels(point)), (1.0,)) for point in found]
     assert sampler.suggest(tried, 4) == []
 
 
@@ -74,7 +74,7 @@ def test_a_point_that_breaks_a_constraint_draws_nothing() -> None:
     tried: list[Tried] = []
     while len(tried) < 24:
         for point in sampler.suggest(tried, 2):
-            row = SPACE.row(SPACE.levels_of(point))
+            row = SPACE.row(SPACE.point_levels(point))
             tried.append(Tried(point, row, (bowl(point),), excess=(point[0] - 4.5,)))
     allowed = [one for one in tried if one.allowed]
     assert min(one.values[0] for one in allowed) == bowl((4, 2))
@@ -87,6 +87,6 @@ def test_two_objectives_get_points_of_their_front() -> None:
     while len(tried) < 24:
         for point in sampler.suggest(tried, 2):
             values = (math.hypot(point[0] - 1, point[1] - 1), math.hypot(point[0] - 8, point[1] - 1))
-            tried.append(Tried(point, SPACE.row(SPACE.levels_of(point)), values))
+            tried.append(Tried(point, SPACE.row(SPACE.point_levels(point)), values))
     on_front = [one.point for one in tried if one.point[1] == 1 and 1 <= one.point[0] <= 8]
     assert len(on_front) >= 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ajuste.design.search.sampler import Space, space_of
+from ajuste.design.search.sampler import Space, build_space
 from ajuste.model.trial import Factor
 from ajuste.model.tunable import Span
 
@@ -14,7 +14,7 @@ def factor(name: str, *levels: str, span: Span | None = None) -> Factor:
 
 
 def test_factors_with_one_level_are_no_axes() -> None:
-    space = space_of([factor("a", "1", "2", "3"), factor("b", "7")])
+    space = build_space([factor("a", "1", "2", "3"), factor("b", "7")])
     assert [axis.name for axis in space.axes] == ["a"]
     assert space.size == 3
 
@@ -30,27 +30,27 @@ def test_factors_with_one_level_are_no_axes() -> None:
     ids=["linear", "by ratios where wide", "by rank where wide from 0", "in any order"],
 )
 def test_numbers_lie_between_0_and_1(levels: tuple[str, ...], places: tuple[float, ...]) -> None:
-    space = space_of([factor("a", *levels)])
+    space = build_space([factor("a", *levels)])
     assert [row[0] for row in space.rows(space.all_points())] == pytest.approx(places)
 
 
 def test_a_range_by_ratios_is_taken_by_ratios_though_narrow() -> None:
-    space = space_of([factor("a", "1", "2", "4", span=Span(low=1, high=4, scale="log"))])
+    space = build_space([factor("a", "1", "2", "4", span=Span(low=1, high=4, scale="log"))])
     assert space.row({"a": "2"}) == pytest.approx((0.5,))
 
 
 def test_words_have_a_column_each_and_none_is_nearer_than_another() -> None:
-    space = space_of([factor("governor", "none", "bfq", "kyber")])
+    space = build_space([factor("governor", "none", "bfq", "kyber")])
     assert space.rows(space.all_points()).tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
 
 
 def test_a_value_that_the_kernel_made_lies_where_it_is() -> None:
-    space = space_of([factor("a", "100", "200", "300")])
+    space = build_space([factor("a", "100", "200", "300")])
     assert space.row({"a": "150"}) == pytest.approx((0.25,))
-    assert space.point_of({"a": "200"}) == (1,)
-    assert space.point_of({"a": "150"}) is None
+    assert space.find_point({"a": "200"}) == (1,)
+    assert space.find_point({"a": "150"}) is None
 
 
 def test_neighbours_are_one_step_away_on_one_axis_or_two() -> None:
-    space: Space = space_of([factor("a", "1", "2", "3"), factor("b", "1", "2", "3")])
+    space: Space = build_space([factor("a", "1", "2", "3"), factor("b", "1", "2", "3")])
     assert space.neighbours((0, 0)) == [(0, 1), (1, 0), (1, 1)]

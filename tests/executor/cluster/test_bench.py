@@ -13,7 +13,7 @@ import pytest
 
 from ajuste.executor.cluster.messages import HostJob
 from ajuste.executor.cluster.worker import Bench, resolved_here
-from ajuste.machine.files import sha256_of
+from ajuste.machine.files import file_sha256
 from ajuste.machine.home import AGENT, native_program
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.error import RequestError, RunError
@@ -57,7 +57,7 @@ def study(name: str = "one", command: str = "true", factor: Sequence[Any] = ()) 
 
 def parcel(**more: str) -> str:
     own = study(more.pop("name", "one"))
-    fields: dict[str, Any] = {"ajuste": ajuste_version(), "agent": sha256_of(native_program(AGENT))}
+    fields: dict[str, Any] = {"ajuste": ajuste_version(), "agent": file_sha256(native_program(AGENT))}
     return HostJob(**(fields | {"study": own.model_dump_json(), "directory": "/"} | more)).model_dump_json()
 
 
@@ -211,7 +211,7 @@ def test_what_is_no_parcel_is_refused(host: Host, text: str) -> None:
 def test_one_coordinator_does_not_end_what_another_measures(host: Host) -> None:
     bench = Bench(lambda _: host)
     bench.carry_out(parcel(), plans("a"))
-    bench.close_of(parcel(name="two"))
+    bench.close_job(parcel(name="two"))
     assert host.left == 0
-    bench.close_of(parcel())
+    bench.close_job(parcel())
     assert host.left == 1

@@ -11,7 +11,7 @@ import pytest
 
 from ajuste.executor.cluster.cluster import BenchExecutor
 from ajuste.executor.cluster.connection import Connection
-from ajuste.executor.cluster.messages import PLANS, Answer, Ask, HostJob, Said
+from ajuste.executor.cluster.messages import PLANS, Answer, Ask, HostJob, Transcript
 from ajuste.executor.executor import TrialDone, TrialRequest
 from ajuste.machine.inventory.inventory import take_inventory
 from ajuste.model.error import RequestError, RunError
@@ -61,7 +61,7 @@ class Played:
         return said
 
     def answer(self, name: str, ids: Sequence[str]) -> dict[str, Any]:
-        return {"done": [Said(lines=said_of(own), host_seconds=0.5) for own in ids]}
+        return {"done": [Transcript(lines=said_of(own), host_seconds=0.5) for own in ids]}
 
 
 class Machine:

@@ -12,7 +12,7 @@ import pytest
 
 from ajuste.executor.cluster.cluster import ClusterExecutor
 from ajuste.executor.cluster.connection import Connection
-from ajuste.executor.cluster.messages import PLANS, Answer, Ask, GuestJob, PackedGuest, Said, answer
+from ajuste.executor.cluster.messages import PLANS, Answer, Ask, GuestJob, PackedGuest, Transcript, answer
 from ajuste.executor.executor import LEFT_OUT, TrialDone, TrialRequest, Untrusted
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Accepted
@@ -57,8 +57,8 @@ class Played:
             self.carried_out += ids
         return answer(done=[self.said(each) for each in ids])
 
-    def said(self, plan: str) -> Said:
-        return Said(lines=said_of(plan), host_seconds=0.5)
+    def said(self, plan: str) -> Transcript:
+        return Transcript(lines=said_of(plan), host_seconds=0.5)
 
 
 class Refusing(Played):
@@ -90,8 +90,8 @@ class Wrong(Played):
         super().__init__()
         self.since = since
 
-    def said(self, plan: str) -> Said:
-        return Said(lines=said_of(plan, at_ns=7)) if len(self.carried_out) > self.since else super().said(plan)
+    def said(self, plan: str) -> Transcript:
+        return Transcript(lines=said_of(plan, at_ns=7)) if len(self.carried_out) > self.since else super().said(plan)
 
 
 class Here(PlayedExecutor):

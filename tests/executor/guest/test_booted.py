@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ajuste.executor.guest.qemu import Emulator, GuestMachine
-from ajuste.executor.guest.snapshot import Booted, Damaged, Snapshot, find, keep, name_of
+from ajuste.executor.guest.snapshot import Booted, Damaged, Snapshot, find, keep, snapshot_name
 from ajuste.machine import cache
 from ajuste.machine.files import sealed
 from ajuste.machine.home import Home
@@ -170,21 +170,21 @@ CHANGES: list[dict[str, object]] = [
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: next(iter(change)))
 def test_another_machine_has_another_name(qemu: Path, change: dict[str, object]) -> None:
-    assert name_of(machine(qemu), "k", "i") != name_of(machine(qemu, **change), "k", "i")
+    assert snapshot_name(machine(qemu), "k", "i") != snapshot_name(machine(qemu, **change), "k", "i")
 
 
 def test_the_name_is_of_what_files_hold_and_not_of_where_they_are(qemu: Path) -> None:
-    name = name_of(machine(qemu), "k", "i")
+    name = snapshot_name(machine(qemu), "k", "i")
     elsewhere = machine(qemu, kernel=Path("/other/vmlinuz"), initramfs=Path("/other/initramfs"))
-    assert name_of(elsewhere, "k", "i") == name
-    assert len({name, name_of(machine(qemu), "other", "i"), name_of(machine(qemu), "k", "other")}) == 3
+    assert snapshot_name(elsewhere, "k", "i") == name
+    assert len({name, snapshot_name(machine(qemu), "other", "i"), snapshot_name(machine(qemu), "k", "other")}) == 3
     qemu.write_text("of another build")
-    assert name_of(machine(qemu), "k", "i") != name
+    assert snapshot_name(machine(qemu), "k", "i") != name
 
 
 def test_a_build_that_starts_qemu_in_another_way_has_other_machines(
     qemu: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = name_of(machine(qemu), "k", "i")
+    name = snapshot_name(machine(qemu), "k", "i")
     monkeypatch.setattr("ajuste.executor.guest.qemu.EVENT_PORT", 0x403)
-    assert name_of(machine(qemu), "k", "i") != name
+    assert snapshot_name(machine(qemu), "k", "i") != name

@@ -16,7 +16,7 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ajuste.executor.guest.lens import Program, costs_by_name, locate, programs_of
+from ajuste.executor.guest.lens import Program, costs_by_name, locate, read_programs
 from ajuste.executor.guest.tree import Directory, Entry, Link, Regular, read_archive, write_archive
 from ajuste.machine.home import WORKLOADS, native_program
 from ajuste.model.cost import CostCode, Costs, CostTask
@@ -46,7 +46,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def program(file: Path) -> Program:
-    (found,) = programs_of([(file.name, file.read_bytes())])
+    (found,) = read_programs([(file.name, file.read_bytes())])
     return found
 
 
@@ -72,7 +72,7 @@ def test_a_program_is_found_and_its_functions_are_those_of_nm(built: Path, way: 
     base = 0 if way == "fixed" else 0x7F12_3456_7000
     own = functions(file)
     seen = [code(file, own[name], base) for name in ("main", "outer", "inner")]
-    others = programs_of(
+    others = read_programs(
         (str(one), one.read_bytes()) for one in (built / "program.c", built / "dynamic", Path("/bin/ls"))
     )
     (mapped,) = locate(seen, [*others, program(file)])
@@ -135,7 +135,7 @@ def test_a_running_process_is_mapped_as_the_kernel_says() -> None:
         process.wait()
     decoys = [Path("/bin/ls"), Path(shutil.which("python3") or "/bin/cat")]
     files = [Path(name) for name, _, _ in expected] + decoys
-    found = locate(seen, programs_of((str(file), file.read_bytes()) for file in files))
+    found = locate(seen, read_programs((str(file), file.read_bytes()) for file in files))
     own = {name: begin - offset for name, begin, offset in expected}
     for mapped in found:
         (part,) = (one for one in mapped.program.parts if one.size)
@@ -196,7 +196,7 @@ def test_without_symbols_addresses_stay_and_the_package_is_named(built: Path, pa
 
 
 def test_nobody_is_asked_for_the_symbols_of_ajustes_own_programs(built: Path) -> None:
-    (own,) = programs_of([("ajuste/bin/ajuste-workloads", (built / "stripped").read_bytes())])
+    (own,) = read_programs([("ajuste/bin/ajuste-workloads", (built / "stripped").read_bytes())])
     named = costs_by_name(costs_of(built / "static-pie", 0x5000_0000, "main"), KERNEL, [own], lambda _: "a-package")
     note = "Functions of Ajuste's own ajuste-workloads are shown by address. Build it again to see their names."
     assert note in named.notes
@@ -209,17 +209,17 @@ def test_a_list_names_the_functions_of_the_program_that_it_was_made_of(built: Pa
     (tmp_path / "wrong").write_text(f"{'0' * 64}\n{lines.replace('my', 'your')}")
     (tmp_path / "broken").write_bytes(b"\xff")
     lists = tuple(tmp_path / name for name in ("right", "wrong", "broken", "none"))
-    (named,) = programs_of([("tool", content)], lists)
+    (named,) = read_programs([("tool", content)], lists)
     assert named.function(own["main"]) == named.function(own["main"] + 15) == "my::main<T, U>"
     assert named.function(own["main"] + 16) == ""
     assert named.function(own["outer"]) == ""
-    (nameless,) = programs_of([("tool", content)], lists[1:])
+    (nameless,) = read_programs([("tool", content)], lists[1:])
     assert nameless.function(own["main"]) == ""
 
 
 def test_ajustes_own_programs_are_built_with_such_a_list() -> None:
     program = native_program(WORKLOADS)
-    (named,) = programs_of([(WORKLOADS, program.read_bytes())], (program.with_name(f"{WORKLOADS}.symbols"),))
+    (named,) = read_programs([(WORKLOADS, program.read_bytes())], (program.with_name(f"{WORKLOADS}.symbols"),))
     entry = ELFFile(io.BytesIO(program.read_bytes())).header["e_entry"]
     assert named.function(entry) == "_start"
 
@@ -228,7 +228,7 @@ def test_the_package_of_a_file_is_asked_of_dpkg(built: Path) -> None:
     if shutil.which("dpkg-query") is None:
         pytest.skip("no dpkg on this machine")
     content = (built / "stripped").read_bytes()
-    (own,) = programs_of([("usr/bin/env", content)])
+    (own,) = read_programs([("usr/bin/env", content)])
     named = costs_by_name(costs_of(built / "static-pie", 0x5000_0000, "main"), KERNEL, [own])
     assert any("Install coreutils-dbgsym" in note for note in named.notes)
 
@@ -238,7 +238,7 @@ def test_whatever_files_a_guest_has_every_instruction_stays(document: dict[str, 
     for task in document["tasks"]:
         task["code"] = [{"address": 0x401000, "bytes_": "90" * 16}]
     costs = Costs.model_validate(document)
-    programs = programs_of(("file", b"\x7fELF" + content) for content in contents)
+    programs = read_programs(("file", b"\x7fELF" + content) for content in contents)
     assert costs_by_name(costs, {}, programs, lambda _: "").instructions == costs.instructions
 
 
@@ -246,7 +246,7 @@ def test_whatever_files_a_guest_has_every_instruction_stays(document: dict[str, 
 def test_no_file_however_broken_crashes_it(at: int, patch: bytes, cut: int) -> None:
     content = bytearray(Path("/bin/true").read_bytes())
     content[at : at + len(patch)] = patch
-    for found in programs_of([("true", bytes(content[:cut]))]):
+    for found in read_programs([("true", bytes(content[:cut]))]):
         assert found.function(0x1000) is not None
         list(found.bases(CostCode(address=0x1000, bytes_="f30f1efa")))
 

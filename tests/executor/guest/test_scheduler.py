@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.initramfs import scheduler_of
+from ajuste.executor.guest.initramfs import scheduler_file
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
 
@@ -17,13 +17,13 @@ def kernel(schedulers: Path | None, spec: str = "mine:fast") -> KernelImage:
 
 def test_a_program_is_the_one_that_was_built_with_the_kernel(tmp_path: Path) -> None:
     (tmp_path / "scx_simple").touch()
-    assert scheduler_of(kernel(tmp_path), "scx_simple") == tmp_path / "scx_simple"
+    assert scheduler_file(kernel(tmp_path), "scx_simple") == tmp_path / "scx_simple"
     with pytest.raises(RequestError, match="mine:fast: scheduler scx_qmap not found; expected one of scx_simple"):
-        scheduler_of(kernel(tmp_path), "scx_qmap")
+        scheduler_file(kernel(tmp_path), "scx_qmap")
 
 
 @pytest.mark.parametrize(("spec", "name"), [("mine:fast", "fast"), ("debian:6.12", "ext")])
 def test_a_kernel_without_any_is_refused_with_the_command_that_builds_one(spec: str, name: str) -> None:
     with pytest.raises(RequestError, match=f"{spec} was built without BPF schedulers") as refused:
-        scheduler_of(kernel(None, spec), "scx_simple")
+        scheduler_file(kernel(None, spec), "scx_simple")
     assert str(refused.value.hint).endswith(f"--config lab-ext --name {name}")

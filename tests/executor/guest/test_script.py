@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.guest.tree import check_self_contained, interpreters_of
+from ajuste.executor.guest.tree import check_self_contained, find_interpreters
 from ajuste.model.error import RequestError
 
 
@@ -26,7 +26,7 @@ def script(folder: Path, first_line: bytes) -> Path:
     ],
 )
 def test_the_first_line_names_the_interpreters(tmp_path: Path, line: bytes, expected: list[str]) -> None:
-    assert [path.resolve() for path in interpreters_of(script(tmp_path, line))] == [
+    assert [path.resolve() for path in find_interpreters(script(tmp_path, line))] == [
         Path(path).resolve() for path in expected
     ]
 
@@ -34,7 +34,7 @@ def test_the_first_line_names_the_interpreters(tmp_path: Path, line: bytes, expe
 @pytest.mark.parametrize("line", [b"#!", b"#!sh", b"#!/no/such/program", b"#!/usr/bin/env no-such-program", b"#!\xff"])
 def test_an_interpreter_that_is_not_there_is_said(tmp_path: Path, line: bytes) -> None:
     with pytest.raises(RequestError):
-        interpreters_of(script(tmp_path, line))
+        find_interpreters(script(tmp_path, line))
 
 
 @pytest.mark.parametrize("name", ["python3", "python3.11", "perl", "ruby3.1", "node"])

@@ -17,7 +17,7 @@ from ajuste.executor.guest import guest as vm
 from ajuste.executor.guest import machine
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
-from ajuste.machine.files import sha256_of
+from ajuste.machine.files import file_sha256
 from ajuste.machine.home import WORKLOADS, Home, native_program
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Exited, Output, ReadBack, Written
@@ -268,7 +268,7 @@ def test_a_kernel_that_does_not_come_up_is_a_wrong_request(place: Home, kernel: 
 def test_a_file_that_is_no_kernel_is_a_wrong_request(place: Home, tmp_path: Path) -> None:
     vmlinuz = tmp_path / "vmlinuz"
     vmlinuz.write_bytes(bytes(100_000))
-    image = KernelImage(spec="path:vmlinuz", release="6.1", vmlinuz=vmlinuz, sha256=sha256_of(vmlinuz))
+    image = KernelImage(spec="path:vmlinuz", release="6.1", vmlinuz=vmlinuz, sha256=file_sha256(vmlinuz))
     with (
         pytest.raises(RequestError, match="cannot boot"),
         GuestExecutor(image, clock="virtual", files=GuestFiles(), home=place),

@@ -21,12 +21,12 @@ from ajuste.executor.host.journals import (
     OldValue,
     Scope,
     discard,
+    journal_scope,
     journals_in,
     permitted,
     require_none_left,
     restore_all,
     restore_from,
-    scope_of,
 )
 from ajuste.machine.home import AGENT, Home, native_program
 from ajuste.machine.session import boot_id
@@ -77,13 +77,13 @@ def test_those_of_this_boot_matter_and_those_of_another_do_not(tmp_path: Path, r
     assert [Path(one.path) for one in found] == paths
     assert [one.state for one in found] == ["foreign", "left", "foreign", "malformed"]
     assert [one.stands_in_the_way for one in found] == [False, True, False, True]
-    assert journals_in(scope_of(tmp_path / "nowhere", registry)) == ()
+    assert journals_in(journal_scope(tmp_path / "nowhere", registry)) == ()
 
 
 def test_a_directory_that_cannot_be_read_is_unknown(tmp_path: Path, registry: Path) -> None:
     no_directory = tmp_path / "loop"
     no_directory.symlink_to(no_directory)
-    (found,) = journals_in(scope_of(no_directory, registry))
+    (found,) = journals_in(journal_scope(no_directory, registry))
     assert (found.path, found.state) == (str(no_directory), "unknown")
     with pytest.raises(RequestError, match="may have left values changed"):
         require_none_left(no_directory, registry)
@@ -227,7 +227,7 @@ class TestAnotherHome:
         agent.communicate()
         yield journals
         EXPIRE.write_text(before)
-        if mine := [Path(one.path) for one in journals_in(scope_of(journals)) if str(tmp_path) in one.path]:
+        if mine := [Path(one.path) for one in journals_in(journal_scope(journals)) if str(tmp_path) in one.path]:
             discard(mine)
 
     def test_a_refused_run_does_not_make_it_forgotten(self, left: Path, tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ class TestAnotherHome:
             with pytest.raises(RequestError, match=str(left)), HostExecutor(other):
                 pytest.fail("an experiment began on leftover values")
         assert EXPIRE.read_text() == "2987\n"
-        restored = restore_all(scope_of(other.journals))
+        restored = restore_all(journal_scope(other.journals))
         assert restored.done
         assert EXPIRE.read_text() != "2987\n"
         with HostExecutor(other):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.executor.host.disturbance import note_of, remains
+from ajuste.executor.host.disturbance import remains, remains_note
 from ajuste.executor.host.host import HostExecutor
 from ajuste.model.plan import Command, Plan
 
@@ -41,7 +41,7 @@ def test_system_v_memory_is_said_with_what_removes_it() -> None:
     before = remains()
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     try:
-        note = note_of(before, remains())
+        note = remains_note(before, remains())
         assert f"System V shared memory {made} (key 0)" in note
         assert f"ipcrm -m {made}" in note
     finally:
@@ -52,10 +52,10 @@ def test_what_was_there_before_is_nobodys_business(tmp_path: Path) -> None:
     (tmp_path / "dev/shm").mkdir(parents=True)
     (tmp_path / "dev/shm/old").touch()
     before = remains(tmp_path)
-    assert note_of(before, remains(tmp_path)) == ""
+    assert remains_note(before, remains(tmp_path)) == ""
     for number in range(7):
         (tmp_path / f"dev/shm/new{number}").touch()
-    note = note_of(before, remains(tmp_path))
+    note = remains_note(before, remains(tmp_path))
     assert "/dev/shm/new0" in note
     assert "and 2 more" in note
     assert "old" not in note
@@ -65,11 +65,11 @@ def test_a_hostile_name_is_no_command_and_no_sequence_of_a_terminal(tmp_path: Pa
     (tmp_path / "dev/shm").mkdir(parents=True)
     for name in ("x; reboot", "\x1b[2J"):
         (tmp_path / "dev/shm" / name).touch()
-    note = note_of(frozenset(), remains(tmp_path))
+    note = remains_note(frozenset(), remains(tmp_path))
     assert "rm '/dev/shm/x; reboot'" in note
     assert "rm $'/dev/shm/\\x1b[2J'" in note
     assert note.isprintable()
 
 
 def test_where_there_is_nothing_to_look_at_nothing_is_said(tmp_path: Path) -> None:
-    assert note_of(remains(tmp_path), remains(tmp_path)) == ""
+    assert remains_note(remains(tmp_path), remains(tmp_path)) == ""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from ajuste.kernel.building.configuration import OptionChange, turn_to, written
-from ajuste.kernel.building.workspace import Workspace, damage_of, unsettle
+from ajuste.kernel.building.workspace import Workspace, find_damage, unsettle
 
 
 class Disk(NamedTuple):
@@ -118,12 +118,12 @@ def test_damaged_objects_that_are_aside_are_thrown_away(tree: Workspace) -> None
         make(tree, NUMA="y")
     turned(tree, NUMA="n")
     (aside,) = tree.objects_aside()
-    assert damage_of(aside) is None
+    assert find_damage(aside) is None
     command = aside / ".3.o.cmd"
     before = command.stat()
     command.write_text(command.read_text().replace("gcc", "gcd"))
     os.utime(command, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert damage_of(aside) == ".3.o.cmd changed after the build (its SHA-256 differs)"
+    assert find_damage(aside) == ".3.o.cmd changed after the build (its SHA-256 differs)"
     make(tree, NUMA="n")
     assert turned(tree, NUMA="y").affected == 12, "nothing is taken from what was aside"
-    assert not command.exists() or damage_of(command.parent) is None
+    assert not command.exists() or find_damage(command.parent) is None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ajuste.kernel.building.built import version_of
+from ajuste.kernel.building.built import read_version
 from ajuste.kernel.building.sources import PackagedSource, open_source
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
@@ -45,7 +45,7 @@ def opened(text: str, place: Home, said: list[str]) -> PackagedSource:
 
 def test_the_newest_source_of_a_series_is_unpacked_once(sources: Archive, place: Home, said: list[str]) -> None:
     source = opened("debian:6.1", place, said)
-    assert (source.package, version_of(source)) == ("linux-source-6.1 6.1.8-1", "6.1.7")
+    assert (source.package, read_version(source)) == ("linux-source-6.1 6.1.8-1", "6.1.7")
     assert b"sched_latency" in source.read("kernel/fair.c")
     sources.remove()
     said.clear()

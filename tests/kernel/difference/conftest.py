@@ -41,7 +41,7 @@ def compared(source: Path, monkeypatch: pytest.MonkeyPatch) -> Compare:
             KnownOptions(first, asked(names, first, second)),
             KnownOptions(second, asked(names, second, first)),
         )
-        return KernelDifference(a=Side(name="a"), b=Side(name="b"), changes=changes(known_a, known_b, one_source=True))
+        return KernelDifference(a=Side(name="a"), b=Side(name="b"), changes=changes(known_a, known_b, same_source=True))
 
     return compare
 

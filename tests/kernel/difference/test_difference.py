@@ -84,7 +84,7 @@ def test_without_a_source_no_reason_is_claimed_but_what_was_asked_for_when_build
     a, b = parse_config("CONFIG_NUMA=y\nCONFIG_MIGRATION=y\n"), parse_config("# CONFIG_NUMA is not set\n")
     made = {
         change.name: change
-        for change in changes(KnownOptions(a), KnownOptions(b, asked={"NUMA": "n"}), one_source=False)
+        for change in changes(KnownOptions(a), KnownOptions(b, asked={"NUMA": "n"}), same_source=False)
     }
     assert made["NUMA"].reason == "asked"
     assert made["MIGRATION"].reason == "unknown"
@@ -92,5 +92,5 @@ def test_without_a_source_no_reason_is_claimed_but_what_was_asked_for_when_build
 
 def test_a_difference_of_the_compilers_is_called_so() -> None:
     a, b = parse_config('CONFIG_CC_VERSION_TEXT="gcc 12"\n'), parse_config('CONFIG_CC_VERSION_TEXT="gcc 15"\n')
-    (change,) = changes(KnownOptions(a), KnownOptions(b), one_source=False)
+    (change,) = changes(KnownOptions(a), KnownOptions(b), same_source=False)
     assert (change.name, change.reason) == ("CC_VERSION_TEXT", "compiler")

@@ -14,8 +14,8 @@ from benchmarks.reboots.played import KERNELS, LoaderName, PlayedMachine, Reboot
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.machine.boot.files import install_units
-from ajuste.machine.boot.loader import program_of, run_tool
-from ajuste.machine.boot.session import BootSession, RebootWanted, entries_of, is_signed
+from ajuste.machine.boot.loader import find_program, run_tool
+from ajuste.machine.boot.session import BootSession, RebootWanted, is_signed, plan_entries
 from ajuste.machine.home import Home
 from ajuste.model.boot import BOOTS, BootState, KeptBoots, boot_state, check_boot_level
 from ajuste.model.error import RequestError
@@ -30,7 +30,7 @@ from ajuste.run.testbed import RunOptions
 from ajuste.store.store import Store
 from ajuste.study.resolved import ResolvedStudy
 
-pytestmark = pytest.mark.skipif(program_of("grub-editenv") is None, reason="requires grub-editenv (grub-common)")
+pytestmark = pytest.mark.skipif(find_program("grub-editenv") is None, reason="requires grub-editenv (grub-common)")
 
 OFF = BootState(words=("mitigations=off",))
 
@@ -335,7 +335,7 @@ def test_a_machine_that_cannot_go_on_is_refused_before_anything_changes(machine:
 
 
 def test_secure_boot_refuses_a_kernel_without_a_signature(machine: PlayedMachine) -> None:
-    entries = entries_of([OFF], machine.rebootable)
+    entries = plan_entries([OFF], machine.rebootable)
     loader = machine.rebootable.choose("grub")
     machine.rebootable.require_bootable(loader, entries)
     variables = machine.root / "sys/firmware/efi/efivars"

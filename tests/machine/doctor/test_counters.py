@@ -119,5 +119,5 @@ def test_a_watch_sees_what_we_ourselves_and_our_children_use() -> None:
             pass
         subprocess.run(["python3", "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)
     seen = watch.seen
-    assert seen.own_ticks >= 0.5 * os.sysconf("SC_CLK_TCK")
-    assert seen.after.busy - seen.before.busy >= seen.own_ticks // 2
+    assert seen.self_ticks >= 0.5 * os.sysconf("SC_CLK_TCK")
+    assert seen.after.busy - seen.before.busy >= seen.self_ticks // 2

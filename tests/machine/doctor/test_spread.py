@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ajuste.analysis.sequence import mean_interval
-from ajuste.machine.doctor.diagnosis import ALPHA, NoiseSpread, blocks_for, drift_percent, effect_after, spread_of
+from ajuste.machine.doctor.diagnosis import ALPHA, NoiseSpread, blocks_for, drift_percent, effect_after, measure_spread
 
 SD = 0.02
 """Of the log of one run."""
@@ -36,7 +36,7 @@ def test_about_so_many_blocks_are_really_needed(effect: float) -> None:
 
 def test_the_spread_of_neighbours_is_found() -> None:
     random = np.random.default_rng(2)
-    found = [spread_of(np.exp(random.normal(0, SD, 30))).variance for _ in range(2000)]
+    found = [measure_spread(np.exp(random.normal(0, SD, 30))).variance for _ in range(2000)]
     assert np.mean(found) == pytest.approx(2 * SD**2, rel=0.02)
 
 
@@ -44,7 +44,7 @@ def test_drift_hardly_adds_to_the_spread() -> None:
     random = np.random.default_rng(3)
     noise = random.normal(0, SD, 40)
     drift = np.linspace(0, 0.2, 40)
-    drifted, still = spread_of(np.exp(noise + drift)), spread_of(np.exp(noise))
+    drifted, still = measure_spread(np.exp(noise + drift)), measure_spread(np.exp(noise))
     assert drifted.variance < 1.3 * still.variance
     assert np.var(noise + drift) > 5 * np.var(noise)
 
@@ -53,7 +53,7 @@ def test_the_range_holds_the_truth_as_often_as_it_says() -> None:
     random = np.random.default_rng(4)
     truth = blocks_for(NoiseSpread(1000, 2 * SD**2), 2).blocks
     assert truth is not None
-    told = [blocks_for(spread_of(np.exp(random.normal(0, SD, 30))), 2) for _ in range(1000)]
+    told = [blocks_for(measure_spread(np.exp(random.normal(0, SD, 30))), 2) for _ in range(1000)]
     held = sum((needed.low or 0) <= truth <= (needed.high or 10**9) for needed in told)
     assert 860 <= held <= 940
 

@@ -14,7 +14,7 @@ from ajuste.machine.inventory.inventory import (
     Inventory,
     InventoryComparison,
     compare,
-    rule_of,
+    find_rule,
     rules,
     take_inventory,
 )
@@ -148,7 +148,7 @@ def all_fields() -> list[str]:
 
 
 def test_the_importance_of_every_field_is_known() -> None:
-    forgotten = [path for path in all_fields() if "Not known" in rule_of(path).why]
+    forgotten = [path for path in all_fields() if "Not known" in find_rule(path).why]
     assert forgotten == []
 
 
@@ -158,4 +158,4 @@ def test_rules_are_reachable_and_say_why() -> None:
         assert rule.why.endswith(".")
         for pattern in rule.fields:
             example = pattern.replace("*", "x").replace("?", "x")
-            assert rule_of(example) == rule, f"{pattern} never decides: {rule_of(example).fields} comes before it"
+            assert find_rule(example) == rule, f"{pattern} never decides: {find_rule(example).fields} comes before it"

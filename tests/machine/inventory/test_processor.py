@@ -15,7 +15,7 @@ from ajuste.machine.inventory.inventory import Inventory, take_inventory
 from ajuste.machine.inventory.processor import take_caches, take_cpu, take_frequency, take_idle, take_nodes
 from ajuste.machine.inventory.software import take_mitigations
 from ajuste.machine.inventory.source import InventorySource
-from ajuste.model.topology import cpu_list, cpus_said
+from ajuste.model.topology import cpu_list, parse_kernel_cpus
 from tree import CPUS, Tree
 
 CPUFREQ = f"{CPUS}/cpufreq"
@@ -68,7 +68,7 @@ def test_nodes_and_vulnerabilities_are_those_that_lscpu_sees(here: Inventory) ->
     said = lscpu()
     assert len(here.numa) == int(said["NUMA node(s)"])
     for name, node in here.numa.items():
-        assert cpus_said(node.cpus) == cpus_said(said[f"NUMA {name} CPU(s)"])
+        assert parse_kernel_cpus(node.cpus) == parse_kernel_cpus(said[f"NUMA {name} CPU(s)"])
     told = {field.removeprefix("Vulnerability ").lower() for field in said if field.startswith("Vulnerability ")}
     assert {name.replace("_", " ") for name in here.mitigations} == told
 
@@ -182,9 +182,9 @@ def test_mitigations_are_in_the_kernels_words(tree: Tree) -> None:
 
 @given(st.sets(st.integers(0, 1000)))
 def test_a_list_of_cpus_is_read_as_it_was_written(cpus: set[int]) -> None:
-    assert cpus_said(cpu_list(cpus)) == sorted(cpus)
+    assert parse_kernel_cpus(cpu_list(cpus)) == sorted(cpus)
 
 
 @given(st.text())
 def test_any_text_is_some_list_of_cpus(text: str) -> None:
-    assert cpus_said(cpu_list(cpus_said(text))) == cpus_said(text)
+    assert parse_kernel_cpus(cpu_list(parse_kernel_cpus(text))) == parse_kernel_cpus(text)

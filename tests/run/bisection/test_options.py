@@ -11,7 +11,7 @@ import pytest
 
 from ajuste.kernel.building.build import BuildRequest, build_kernel
 from ajuste.kernel.building.built import find_built
-from ajuste.kernel.building.sources import source_of
+from ajuste.kernel.building.sources import source_option
 from ajuste.kernel.difference import KernelDifference, OptionDifference, Reason, Side
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
@@ -63,7 +63,7 @@ def test_a_difference_that_is_in_no_option_is_said_to_be_elsewhere() -> None:
     ],
 )
 def test_the_record_of_a_kernel_says_its_source(title: str, source: str) -> None:
-    assert source_of(title) == source
+    assert source_option(title) == source
 
 
 @dataclass

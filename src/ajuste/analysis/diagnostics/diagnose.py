@@ -16,10 +16,10 @@ from ajuste.analysis.diagnostics.residuals import (
     DiagnosticFinding,
     Floats,
     Residuals,
+    compute_residuals,
     error_in,
     error_of_shape,
     error_of_unequal_spread,
-    residuals_of,
 )
 from ajuste.analysis.pairs import Trials, clean_trials
 from ajuste.model.measurements import different
@@ -27,22 +27,20 @@ from ajuste.model.metric import Metric
 from ajuste.model.results import Clock, Course, Diagnostic, Diagnostics, Naive
 from ajuste.model.wording import number, percent
 
-# Unequal variance: whether some configurations vary more than others.
-#
-# Brown and Forsythe's test (1974, JASA 69): analysis of variance of the distances from the median.
-
-
 FEWEST_EACH: Final = 8
 
 
 def spread(residuals: Residuals) -> DiagnosticFinding | None:
-    """How much the standard deviations differ; ``None`` with fewer than ``FEWEST_EACH`` values of any."""
+    """Return how much the standard deviations differ; ``None`` with fewer than ``FEWEST_EACH`` values of any.
+
+    Brown and Forsythe's test (1974, JASA 69): analysis of variance of the distances from the median.
+    """
     groups = residuals.by_configuration
     if len(groups) < 2 or min(map(len, groups)) < FEWEST_EACH:
         return None
     distances = np.concatenate(residuals.from_median)
-    p_value, _ = variance_between(distances, np.repeat(np.arange(len(groups)), [len(own) for own in groups]))
-    deviations = [float(np.std(own, ddof=1)) for own in groups]
+    p_value, _ = variance_between(distances, np.repeat(np.arange(len(groups)), [len(group) for group in groups]))
+    deviations = [float(np.std(group, ddof=1)) for group in groups]
     widest, least = int(np.argmax(deviations)), int(np.argmin(deviations))
     ratio = deviations[widest] / deviations[least] if deviations[least] > 0 else float("inf")
     times = "only the former varies at all" if ratio == float("inf") else f"{number(ratio)} times as much"
@@ -59,34 +57,32 @@ def spread(residuals: Residuals) -> DiagnosticFinding | None:
     )
 
 
-# Bimodality: whether the values of a configuration fall into two groups.
-#
-# Hartigan's dip test (Hartigan and Hartigan 1985, Annals of Statistics 13; the ``diptest`` package) on each
-# configuration, Bonferroni over them. Values that are alike because of the figure's steps are spread evenly over a
-# step first, or else every count would look like many groups.
-
-
 FEWEST: Final = 20
 
 
 def bimodality(residuals: Residuals) -> DiagnosticFinding | None:
-    """The configuration whose values look most like two groups; ``None`` with too few values of each."""
+    """Return the configuration whose values look most like two groups; ``None`` with too few values of each.
+
+    Hartigan's dip test (Hartigan and Hartigan 1985, Annals of Statistics 13) on each, Bonferroni over them. Values that
+    are alike because of the figure's steps are spread evenly over a step first, or every count would look like many
+    groups.
+    """
     tested = [
-        (float(diptest(spread_ties(own))[1]), place)
-        for place, own in enumerate(residuals.by_configuration)
-        if len(own) >= FEWEST and float(np.ptp(own)) > 0
+        (float(diptest(spread_ties(group))[1]), place)
+        for place, group in enumerate(residuals.by_configuration)
+        if len(group) >= FEWEST and float(np.ptp(group)) > 0
     ]
     if not tested:
         return None
     p_value, place = min(tested)
-    own, name = residuals.by_configuration[place], residuals.names[place]
-    share, apart = two_groups(own)
+    group, name = residuals.by_configuration[place], residuals.names[place]
+    share, apart = two_groups(group)
     return DiagnosticFinding(
         kind="bimodality",
         measures="distance between the two groups",
         value=float(np.expm1(apart)) if residuals.scale == "ratio" else apart,
         p_value=min(1.0, p_value * len(tested)),
-        naive_error=error_of_shape(own),
+        naive_error=error_of_shape(group),
         configuration=name,
         says=f"The values of {name} fall into two groups, {residuals.say(apart)} apart; {100 * share:.0f} % are in the "
         f"upper one. A mean describes neither.",
@@ -96,7 +92,7 @@ def bimodality(residuals: Residuals) -> DiagnosticFinding | None:
 
 
 def spread_ties(values: Floats) -> Floats:
-    """Equal values spread evenly over the room to their neighbours."""
+    """Return the sorted values, equal ones spread evenly over the room to their neighbours."""
     ordered = np.sort(values)
     different, counts = np.unique(ordered, return_counts=True)
     if len(different) == len(ordered) or len(different) < 2:
@@ -108,9 +104,7 @@ def spread_ties(values: Floats) -> Floats:
 
 
 def two_groups(values: Floats) -> tuple[float, float]:
-    """The share of the upper of two groups and how far their means are apart, split where the groups are tightest
-    (Otsu 1979).
-    """
+    """Return the share of the upper of the two tightest groups (Otsu 1979) and the distance of their means."""
     ordered = np.sort(values)
     below = np.arange(1, len(ordered))
     sums = np.cumsum(ordered)[:-1]
@@ -119,32 +113,29 @@ def two_groups(values: Floats) -> tuple[float, float]:
     return float((len(ordered) - below[best]) / len(ordered)), float(apart[best])
 
 
-# Outliers: single values far from all others of their configuration (see ``analysis.summary`` for the threshold).
-
-
 FEWEST_VALUES_OF_EACH: Final = 10
 WIDER: Final = 1.2
-"""From here on they matter: so many times wider is a standard deviation with them."""
+"""From here on they matter: the factor by which they widen the standard deviation."""
 
 
 def far_values(residuals: Residuals) -> DiagnosticFinding | None:
-    """How many values are far from all others; ``None`` with too few values of each configuration."""
+    """Return how many outliers there are, as in ``analysis.summary``; ``None`` with too few values of any."""
     groups = residuals.by_configuration
     if min(map(len, groups)) < FEWEST_VALUES_OF_EACH:
         return None
     far = residuals.far
     worst = max(range(len(groups)), key=lambda place: len(far[place]))
     count = sum(map(len, far))
-    own, name = groups[worst], residuals.names[worst]
-    without = np.delete(own, far[worst])
-    wider = float(np.std(own) / np.std(without)) if len(without) > 1 and np.std(without) > 0 else 1.0
+    group, name = groups[worst], residuals.names[worst]
+    without = np.delete(group, far[worst])
+    wider = float(np.std(group) / np.std(without)) if len(without) > 1 and np.std(without) > 0 else 1.0
     noun, under, make = ("outlier", "", "it makes") if count == 1 else ("outliers", "most of them ", "they make")
     return DiagnosticFinding(
         kind="outliers",
         measures="values far from all others",
         value=float(count),
         certain=count > 0,
-        naive_error=error_of_shape(own) if count else None,
+        naive_error=error_of_shape(group) if count else None,
         configuration=name if count else "",
         says=f"{number(count)} {noun} in {number(len(residuals))} values, {under}under {name}, where {make} the "
         f"standard deviation {number(wider)} times as large.",
@@ -157,7 +148,7 @@ ALARMS: Final = 0.05
 """The error rate of all alarms together on clean data (Holm 1979, Scandinavian Journal of Statistics 6)."""
 
 FEWEST_TRIALS: Final = 10 * BATCH
-"""With fewer the pieces of a run are too few to say how often anything happens."""
+"""Fewer give too few pieces of a run to tell how often anything happens."""
 MOST_PLACES: Final = 300
 
 _OF_SHAPE: Final = (bimodality, far_values, spread)
@@ -165,31 +156,36 @@ _OF_TIME: Final = (drift, warm_up, order, carry_over, autocorrelation)
 
 
 def diagnose(trials: Trials, metrics: Sequence[Metric], clock: Clock) -> Diagnostics:
-    """What is found in the noise of each of ``metrics``.
+    """Diagnose the noise of each of ``metrics``.
 
-    Under the virtual clock every trial starts from the same snapshot: nothing can depend on when it ran, and nothing is
-    said of that.
+    Under the virtual clock every trial starts from the same snapshot, so nothing can depend on when it ran.
     """
     clean = clean_trials(trials)
-    own = [left for metric in metrics if (left := residuals_of(clean, metric)) is not None and left.vary]
+    every = (compute_residuals(clean, metric) for metric in metrics)
+    noisy = [residuals for residuals in every if residuals is not None and residuals.vary]
     tests: Sequence[Callable[[Residuals], DiagnosticFinding | None]] = (
         _OF_SHAPE if clock == "virtual" else _OF_TIME + _OF_SHAPE
     )
-    found = [
-        (one.metric.name, finding) for one in own for finding in (test(one) for test in tests) if finding is not None
+    findings = [
+        (residuals.metric.name, finding)
+        for residuals in noisy
+        for finding in (test(residuals) for test in tests)
+        if finding is not None
     ]
-    present = holm([finding.p_value for _, finding in found], ALARMS)
-    in_time = [] if clock == "virtual" else own
+    present = holm([finding.p_value for _, finding in findings], ALARMS)
+    in_time = [] if clock == "virtual" else noisy
     return Diagnostics(
         level=ALARMS,
-        found=tuple(_diagnostic(name, one, there) for (name, one), there in zip(found, present, strict=True)),
+        found=tuple(
+            _diagnostic(name, finding, there) for (name, finding), there in zip(findings, present, strict=True)
+        ),
         naive=tuple(naive for naive in map(_naive, in_time) if naive is not None),
-        courses=tuple(_course(one) for one in in_time if one.blocks > 1),
+        courses=tuple(_course(residuals) for residuals in in_time if residuals.blocks > 1),
     )
 
 
 def holm(p_values: Sequence[float | None], level: float) -> list[bool]:
-    """Which are significant together at ``level``; ``None`` is no test."""
+    """Return which are significant together at ``level``; ``None`` is no test."""
     tested = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
     significant = [False] * len(p_values)
     for rank, (p, place) in enumerate(tested):
@@ -219,7 +215,7 @@ def _diagnostic(metric: str, finding: DiagnosticFinding, significant: bool) -> D
 
 
 def _naive(residuals: Residuals) -> Naive | None:
-    """What two batches would have said of equals at any moment of this very run."""
+    """Return the verdict of two batches of equals at any moment of this very run."""
     if len(residuals) < FEWEST_TRIALS:
         return None
     error, windows = error_in(residuals.values)
@@ -239,7 +235,7 @@ def _naive(residuals: Residuals) -> Naive | None:
 
 
 def _narrowing(residuals: Residuals) -> float | None:
-    within = residuals.values - residuals.block_means[residuals.block]
+    within = residuals.values - residuals.block_averages[residuals.block]
     freedom = len(residuals) - len(residuals.names) - residuals.blocks + 1
     variance = float(np.sum(within**2)) / freedom if freedom > 0 else 0.0
     return residuals.sd / variance**0.5 if variance > 0 else None
@@ -247,10 +243,10 @@ def _narrowing(residuals: Residuals) -> float | None:
 
 def _course(residuals: Residuals) -> Course:
     places = different(np.linspace(0, residuals.blocks - 1, min(residuals.blocks, MOST_PLACES)).astype(int))
-    means = residuals.block_means[places]
+    values = residuals.block_averages[places]
     return Course(
         metric=residuals.metric.name,
         scale=residuals.scale,
         blocks=tuple(int(number) for number in residuals.numbers[places]),
-        values=tuple(float(value) for value in (np.exp(means) if residuals.scale == "ratio" else means)),
+        values=tuple(float(value) for value in (np.exp(values) if residuals.scale == "ratio" else values)),
     )

@@ -1,8 +1,4 @@
-"""Order: whether a trial's place in its block matters.
-
-The slope over the places within each block is one value a block; a t test on these (the blocks are independent of each
-other, the trials of a block need not be).
-"""
+"""Diagnostics of the order of running: place in the block, drift, autocorrelation, carry-over, warm-up."""
 
 from __future__ import annotations
 
@@ -30,7 +26,11 @@ FEWEST_BLOCKS: Final = 8
 
 
 def order(residuals: Residuals) -> DiagnosticFinding | None:
-    """The effect of the place; ``None`` with too few blocks that have several."""
+    """Return the effect of the place in the block; ``None`` with too few blocks that have several.
+
+    The slope over the places within each block is one value a block; a t test on these (blocks are independent of each
+    other, the trials of a block need not be).
+    """
     slopes = _slopes(residuals)
     if len(slopes) < FEWEST_BLOCKS:
         return None
@@ -51,7 +51,7 @@ def order(residuals: Residuals) -> DiagnosticFinding | None:
 
 
 def _slopes(residuals: Residuals) -> Floats:
-    """The least-squares slope over the places of each block that has at least two trials."""
+    """Return the least-squares slope over the places of each block with at least two trials."""
     count = residuals.each_block
     centre = np.bincount(residuals.block, residuals.position, minlength=residuals.blocks) / count
     away = residuals.position - centre[residuals.block]
@@ -60,62 +60,53 @@ def _slopes(residuals: Residuals) -> Floats:
     return np.asarray(products[squares > 0] / squares[squares > 0])
 
 
-# Drift: whether the level moves in one direction over the run.
-#
-# The Mann-Kendall test (Mann 1945, Econometrica 13; Kendall 1975) on the means of the blocks, and the Theil-Sen slope
-# (Sen 1968, JASA 63), which single disturbed blocks hardly move.
-
-
 FEWEST_BLOCKS_FOR_DRIFT: Final = 10
 _MOST: Final = 400
 """More blocks than this are averaged in groups: every pair of them is compared."""
 
 
 def drift(residuals: Residuals) -> DiagnosticFinding | None:
-    """The drift; ``None`` with too few blocks to tell."""
+    """Return whether the level moves in one direction over the run; ``None`` with too few blocks to tell.
+
+    The Mann-Kendall test (Mann 1945, Econometrica 13; Kendall 1975) on the means of the blocks, and the Theil-Sen slope
+    (Sen 1968, JASA 63), which single disturbed blocks hardly move.
+    """
     if residuals.blocks < FEWEST_BLOCKS_FOR_DRIFT:
         return None
-    means, places = _grouped(residuals.block_means)
-    p_value, slope = trend_test(means, places)
+    averages, places = _grouped(residuals.block_averages)
+    p_value, slope = trend_test(averages, places)
     total = slope * (residuals.blocks - 1)
-    left = residuals.values - slope * residuals.block
+    residual = residuals.values - slope * residuals.block
     by_trial = slope / float(np.mean(residuals.each_block))
     return DiagnosticFinding(
         kind="drift",
         measures="change from the first block to the last",
         value=float(np.expm1(total)) if residuals.scale == "ratio" else total,
         p_value=p_value,
-        naive_error=error_of_trend(by_trial, float(np.std(left))),
+        naive_error=error_of_trend(by_trial, float(np.std(residual))),
         says=f"The level moved by {residuals.say(total)} from the first block to the last.",
         why="Comparisons are within blocks, where drift has no time to act.",
     )
 
 
 def trend_test(values: Floats, places: Floats) -> tuple[float, float]:
-    """The two-sided p-value of the Mann-Kendall test (normal, with ties and continuity) and the slope."""
-    one, other = np.triu_indices(len(values), 1)
-    rises = values[other] - values[one]
+    """Return the two-sided p-value of the Mann-Kendall test (normal, with ties and continuity) and the slope."""
+    first, second = np.triu_indices(len(values), 1)
+    rises = values[second] - values[first]
     n = len(values)
     _, ties = np.unique(values, return_counts=True)
     variance = (n * (n - 1) * (2 * n + 5) - float(np.sum(ties * (ties - 1) * (2 * ties + 5)))) / 18
     if variance <= 0:
         return 1.0, 0.0
     score = max(0.0, abs(float(np.sum(np.sign(rises)))) - 1) / math.sqrt(variance)
-    return 2 * ndtr(-score), median(rises / (places[other] - places[one]))
+    return 2 * ndtr(-score), median(rises / (places[second] - places[first]))
 
 
-def _grouped(means: Floats) -> tuple[Floats, Floats]:
-    size = math.ceil(len(means) / _MOST)
-    whole = len(means) // size * size
-    groups = means[:whole].reshape(-1, size).mean(axis=1)
+def _grouped(averages: Floats) -> tuple[Floats, Floats]:
+    size = math.ceil(len(averages) / _MOST)
+    whole = len(averages) // size * size
+    groups = averages[:whole].reshape(-1, size).mean(axis=1)
     return groups, np.arange(len(groups), dtype=np.float64) * size
-
-
-# Autocorrelation: whether a trial resembles the one that ran before it.
-#
-# The correlation of neighbours in the order of running, after a straight line over the run is taken out; its standard
-# error is 1/√N and its bias −1/N if there is none (Bartlett 1946; Box and Jenkins, Time Series Analysis, 2.1). N
-# trials of a first-order autoregression tell as much of a mean as N (1 − ρ)/(1 + ρ) independent ones.
 
 
 FEWEST: Final = 30
@@ -125,15 +116,20 @@ _SURE: Final = 3.0  # standard errors from which on pairs count as resembling ea
 
 
 def autocorrelation(residuals: Residuals) -> DiagnosticFinding | None:
-    """The resemblance of neighbours; ``None`` with too few trials to tell."""
+    """Return the resemblance of neighbours in the order of running; ``None`` with too few trials to tell.
+
+    Their correlation after a straight line over the run is taken out; its standard error is 1/√N and its bias −1/N if
+    there is none (Bartlett 1946; Box and Jenkins, Time Series Analysis, 2.1). N trials of a first-order autoregression
+    tell as much of a mean as N (1 − ρ)/(1 + ρ) independent ones.
+    """
     n = len(residuals)
     if n < FEWEST or residuals.blocks < 3:
         return None
-    left = _without_line(residuals.values)
-    rho = lag_one(left)
+    detrended = _without_line(residuals.values)
+    rho = lag_1_correlation(detrended)
     if rho is None:
         return None
-    paired, paired_score = _of_pairs(residuals)
+    paired, paired_score = _paired_autocorrelation(residuals)
     affected = rho > 0 and paired_score > _SURE and paired > 0.1
     bounded = max(-_MOST_CORRELATION, min(_MOST_CORRELATION, rho))
     effective = n * (1 - bounded) / (1 + bounded)
@@ -148,7 +144,7 @@ def autocorrelation(residuals: Residuals) -> DiagnosticFinding | None:
         measures="correlation of a trial with the one before",
         value=rho,
         p_value=2 * ndtr(-abs(rho + 1 / n) * math.sqrt(n)),
-        naive_error=error_in(left)[0] if n >= _LONG else error_of_autocorrelation(bounded),
+        naive_error=error_in(detrended)[0] if n >= _LONG else error_of_autocorrelation(bounded),
         says=f"A trial resembles the one before it (correlation {rho:.2f}): {number(n)} trials carry as much "
         f"information as {number(round(effective))} independent ones."
         if rho > 0
@@ -158,8 +154,8 @@ def autocorrelation(residuals: Residuals) -> DiagnosticFinding | None:
     )
 
 
-def lag_one(values: Floats) -> float | None:
-    """The correlation of each value with the one before; ``None`` where nothing varies."""
+def lag_1_correlation(values: Floats) -> float | None:
+    """Return the correlation of each value with the one before; ``None`` where nothing varies."""
     away = values - values.mean()
     whole = float(np.sum(away**2))
     return float(np.sum(away[1:] * away[:-1])) / whole if whole > 0 else None
@@ -171,14 +167,12 @@ def _without_line(values: Floats) -> Floats:
     return np.asarray(values - values.mean() - slope * places)
 
 
-def _of_pairs(residuals: Residuals) -> tuple[float, float]:
-    """The same for the residuals within the blocks, of all configurations together, and how many standard errors it is
-    above none.
-    """
-    within = residuals.values - residuals.block_means[residuals.block]
+def _paired_autocorrelation(residuals: Residuals) -> tuple[float, float]:
+    """Return the same within blocks, of all configurations together, and its distance from none in standard errors."""
+    within = residuals.values - residuals.block_averages[residuals.block]
     order = np.argsort(residuals.configuration, kind="stable")
-    own, values = residuals.configuration[order], within[order]
-    next_to = own[1:] == own[:-1]
+    codes, values = residuals.configuration[order], within[order]
+    next_to = codes[1:] == codes[:-1]
     whole = float(np.sum(values**2))
     if whole <= 1e-18 or len(residuals.names) < 2:
         return 0.0, 0.0
@@ -187,17 +181,15 @@ def _of_pairs(residuals: Residuals) -> tuple[float, float]:
     return rho, (rho + 1 / residuals.blocks) * math.sqrt(independent)
 
 
-# Carry-over: whether it matters which configuration ran just before.
-#
-# One-way analysis of variance (Fisher) of the residuals by the configuration of the trial before. With two
-# configurations only the first trials of blocks: there the one before is either of them.
-
-
 FEWEST_EACH: Final = 5
 
 
 def carry_over(residuals: Residuals) -> DiagnosticFinding | None:
-    """The effect of what ran before; ``None`` with fewer than ``FEWEST_EACH`` trials after any configuration."""
+    """Return the effect of what ran before; ``None`` with fewer than ``FEWEST_EACH`` trials after any configuration.
+
+    One-way analysis of variance (Fisher) of the residuals by the configuration of the trial before. With two
+    configurations only the first trials of blocks: there the one before is either of them.
+    """
     values, before = residuals.values[1:], residuals.configuration[:-1]
     if len(residuals.names) == 2:
         first = np.flatnonzero(np.diff(residuals.block) > 0)
@@ -208,7 +200,7 @@ def carry_over(residuals: Residuals) -> DiagnosticFinding | None:
     p_value, effects = variance_between(values, before)
     strongest = int(np.argmax(np.abs(effects)))
     effect, name = float(effects[strongest]), residuals.names[strongest]
-    # The effect is told against the mean of all, the bias comes from that against all others.
+    # The effect is against the mean of all, the bias comes from that against all others.
     others = 1 - float(counts[strongest]) / float(np.sum(counts))
     bias = effect / others * _more_often_after_another(residuals, strongest)
     affected = abs(bias) > residuals.sd * math.sqrt(2 / residuals.blocks)
@@ -229,31 +221,23 @@ def carry_over(residuals: Residuals) -> DiagnosticFinding | None:
     )
 
 
-def _more_often_after_another(residuals: Residuals, own: int) -> float:
-    """By what share of their trials the others follow configuration ``own`` more often than it follows itself."""
-    after = residuals.configuration[:-1] == own
-    itself = residuals.configuration[1:] == own
+def _more_often_after_another(residuals: Residuals, place: int) -> float:
+    """Return by what share of their trials the others follow ``place`` more often than it follows itself."""
+    after = residuals.configuration[:-1] == place
+    itself = residuals.configuration[1:] == place
     return float(np.mean(after[~itself])) - float(np.mean(after[itself]))
 
 
 def variance_between(values: Floats, groups: Whole) -> tuple[float, Floats]:
-    """The p-value of the F test that all groups have one mean, and how far each mean is from that of all."""
+    """Return the p-value of the F test that all groups have one mean, and each mean's distance from that of all."""
     counts = np.bincount(groups).astype(np.float64)
-    means = np.bincount(groups, values) / counts
-    effects = means - values.mean()
+    averages = np.bincount(groups, values) / counts
+    effects = averages - values.mean()
     between = float(np.sum(counts * effects**2)) / (len(counts) - 1)
-    within = float(np.sum((values - means[groups]) ** 2)) / (len(values) - len(counts))
+    within = float(np.sum((values - averages[groups]) ** 2)) / (len(values) - len(counts))
     if within == 0:
         return (0.0 if between else 1.0), effects
     return fdtrc(len(counts) - 1, len(values) - len(counts), between / within), effects
-
-
-# A warm-up phase that was too short: whether the first blocks are off from what the later ones predict.
-#
-# For the first 1, 2, 4 and 8 blocks: their mean against the straight line through all later block means, with the t
-# test of a prediction from a regression (Draper and Smith 1998, Applied Regression Analysis, 3.1); Bonferroni over
-# lengths. A drift that goes on for the whole run is part of the line; and where later blocks are as far from it, it
-# is the line that does not fit, and not the start.
 
 
 LENGTHS: Final = (1, 2, 4, 8)
@@ -261,12 +245,18 @@ FEWEST_BLOCKS_FOR_WARM_UP: Final = 12
 
 
 def warm_up(residuals: Residuals) -> DiagnosticFinding | None:
-    """The warm-up that shows most; ``None`` with too few blocks to tell."""
+    """Return how far the first blocks are off from what the later ones predict; ``None`` with too few blocks.
+
+    For the first 1, 2, 4 and 8 blocks: their mean against the straight line through all later block means, with the t
+    test of a prediction from a regression (Draper and Smith 1998, Applied Regression Analysis, 3.1); Bonferroni over
+    lengths. A drift that goes on for the whole run is part of the line; and where later blocks are as far from it, it
+    is the line that does not fit, and not the start.
+    """
     if residuals.blocks < FEWEST_BLOCKS_FOR_WARM_UP:
         return None
-    means = residuals.block_means
+    averages = residuals.block_averages
     lengths = [length for length in LENGTHS if length <= residuals.blocks // 4]
-    tested = [(*_first_against_rest(means, length), length) for length in lengths]
+    tested = [(*_first_against_rest(averages, length), length) for length in lengths]
     p_value, off, length = min(tested)
     trials = length * float(np.mean(residuals.each_block))
     blocks = "The first block is" if length == 1 else f"The first {length} blocks are"
@@ -281,16 +271,15 @@ def warm_up(residuals: Residuals) -> DiagnosticFinding | None:
     )
 
 
-def _first_against_rest(means: Floats, length: int) -> tuple[float, float]:
-    """The p-value, and how far the mean of the first blocks is from its prediction."""
-    places = np.arange(len(means), dtype=np.float64)
-    x, y = places[length:], means[length:]
+def _first_against_rest(averages: Floats, length: int) -> tuple[float, float]:
+    places = np.arange(len(averages), dtype=np.float64)
+    x, y = places[length:], averages[length:]
     spread = float(np.sum((x - x.mean()) ** 2))
     slope = float(np.sum((x - x.mean()) * y)) / spread
     residual = y - y.mean() - slope * (x - x.mean())
     variance = float(np.sum(residual**2)) / (len(y) - 2)
     away = float(places[:length].mean()) - float(x.mean())
-    off = float(means[:length].mean()) - float(y.mean()) - slope * away
+    off = float(averages[:length].mean()) - float(y.mean()) - slope * away
     later = np.convolve(residual, np.ones(length) / length, "valid")
     if float(np.max(np.abs(later))) >= abs(off):
         return 1.0, off

@@ -27,7 +27,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Residuals:
-    """``values`` trial by trial in the order of running: of the logarithm where ``scale`` is ``ratio``.
+    """Residuals trial by trial in the order of running; of the logarithm where ``scale`` is *ratio*.
 
     ``configuration`` is the place in ``names``, ``block`` counts the blocks that have any from 0, ``position`` is the
     place in the block.
@@ -51,54 +51,53 @@ class Residuals:
 
     @cached_property
     def each_block(self) -> Floats:
-        """How many trials each block has."""
+        """Return how many trials each block has."""
         return np.bincount(self.block, minlength=self.blocks).astype(np.float64)
 
     @cached_property
-    def block_means(self) -> Floats:
-        """The mean residual of every block."""
+    def block_averages(self) -> Floats:
+        """Return the mean residual of every block."""
         return np.bincount(self.block, self.values, minlength=self.blocks) / self.each_block
 
     @cached_property
     def by_configuration(self) -> list[Floats]:
-        """The residuals of each configuration, in the order of running."""
+        """Return the residuals of each configuration, in the order of running."""
         order = np.argsort(self.configuration, kind="stable")
         bounds = np.searchsorted(self.configuration[order], np.arange(1, len(self.names)))
         return np.split(self.values[order], bounds)
 
     @cached_property
     def from_median(self) -> list[Floats]:
-        """As ``by_configuration``: how far each is from its configuration's median."""
-        return [distances_from_median(own) for own in self.by_configuration]
+        """Return how far each of ``by_configuration`` is from its configuration's median."""
+        return [distances_from_median(group) for group in self.by_configuration]
 
     @cached_property
     def far(self) -> list[list[int]]:
-        """Outliers: places in ``by_configuration``. None where a configuration has few values or most are alike."""
+        """Return the outliers' places in ``by_configuration``; none where values are few or mostly alike."""
         if min(map(len, self.from_median)) < FEWEST_OF_EACH:
             return [[] for _ in self.names]
-        # Of many configurations with few values some have a small spread by chance: what is far must be so by that of
-        # all.
+        # Of many configurations with few values some have a small spread by chance: an outlier is far by that of all.
         usual = MAD_SCALE * median(np.concatenate(self.from_median))
         return [[place for place in far_places(away) if away[place] > FAR * usual] for away in self.from_median]
 
     @property
     def sd(self) -> float:
-        """Standard deviation of a single trial, all that drifts included."""
+        """Return the standard deviation of a single trial, drift included."""
         return float(np.sqrt(np.sum(self.values**2) / max(1, len(self) - len(self.names))))
 
     @property
     def vary(self) -> bool:
-        """Whether there is any noise at all."""
+        """Return whether there is any noise at all."""
         return len(self) > len(self.names) and float(np.ptp(self.values)) > 0
 
     def say(self, amount: float) -> str:
-        """An amount on the residuals' scale for people: ``+2 %``, or in the metric's unit."""
+        """Return an amount on the residuals' scale for people: ``+2 %``, or in the metric's unit."""
         natural = float(np.exp(amount)) if self.scale == "ratio" else amount
         return change(natural, self.scale, self.metric.unit)
 
 
-def residuals_of(clean: Clean, metric: Metric) -> Residuals | None:
-    """The residuals of all clean trials that have ``metric``; ``None`` if none has."""
+def compute_residuals(clean: Clean, metric: Metric) -> Residuals | None:
+    """Return the residuals of all clean trials that have ``metric``; ``None`` if none has."""
     column = clean.measured.metrics.get(metric.name)
     if column is None:
         return None
@@ -115,14 +114,14 @@ def residuals_of(clean: Clean, metric: Metric) -> Residuals | None:
     values = np.log(values) if scale == "ratio" else values
     codes, configuration = _numbered(measured.configuration.codes[rows])
     numbers, block = _numbered(np.searchsorted(clean.blocks, measured.block[rows]))
-    means = np.bincount(configuration, values) / np.bincount(configuration)
-    left = values - means[configuration]
-    left[np.abs(left) <= _ROUNDING * (1.0 if scale == "ratio" else np.abs(means[configuration]))] = 0.0
+    averages = np.bincount(configuration, values) / np.bincount(configuration)
+    residuals = values - averages[configuration]
+    residuals[np.abs(residuals) <= _ROUNDING * (1.0 if scale == "ratio" else np.abs(averages[configuration]))] = 0.0
     return Residuals(
         metric=metric,
         scale=scale,
         names=tuple(measured.configuration.values[code] for code in codes),
-        values=left,
+        values=residuals,
         configuration=configuration,
         block=block,
         position=measured.position[rows],
@@ -131,22 +130,22 @@ def residuals_of(clean: Clean, metric: Metric) -> Residuals | None:
 
 
 def _numbered(codes: NDArray[Any]) -> tuple[Whole, Whole]:
-    """The codes that occur, and the place of each code among them: ``numpy.unique`` without sorting a million."""
+    """Return the codes that occur and the place of each: ``numpy.unique`` without sorting a million."""
     there = np.bincount(codes) > 0
     return np.flatnonzero(there), (np.cumsum(there) - 1)[codes]
 
 
 FEWEST_OF_EACH: Final = 5
-"""Values of each configuration, before one of them is called an outlier."""
+"""Fewer values of a configuration have no outliers."""
 
 
 def outlier_notes(clean: Clean, metrics: Sequence[Metric]) -> list[str]:
-    """A sentence for each of ``metrics`` and configuration that has outliers among its clean trials."""
-    found = (residuals_of(clean, metric) for metric in metrics)
-    return [note for residuals in found if residuals is not None for note in _outliers_of(residuals)]
+    """Return a sentence for each of ``metrics`` and configuration with outliers among its clean trials."""
+    every = (compute_residuals(clean, metric) for metric in metrics)
+    return [note for residuals in every if residuals is not None for note in _outlier_notes(residuals)]
 
 
-def _outliers_of(residuals: Residuals) -> Iterator[str]:
+def _outlier_notes(residuals: Residuals) -> Iterator[str]:
     for place, far in enumerate(residuals.far):
         if far:
             blocks = residuals.numbers[residuals.block[residuals.configuration == place][far]]
@@ -163,14 +162,12 @@ MOST_NAMED: Final = 5
 """Blocks that a note names."""
 
 
-# A finding: what one diagnostic says of one metric, before all of them are weighed together.
-
-
 @dataclass(frozen=True)
 class DiagnosticFinding:
-    """See ``model.results.Diagnostic``. Without a ``p_value`` it is ``certain`` whether it is there.
+    """The result of one diagnostic on one metric, as in ``model.results.Diagnostic``, before all are weighed together.
 
-    ``spoils``: it is worth knowing even where it misleads no test.
+    Without a ``p_value`` ``certain`` says whether it is there. ``spoils``: worth knowing even where it misleads no
+    test.
     """
 
     kind: Kind
@@ -186,15 +183,12 @@ class DiagnosticFinding:
     spoils: bool = False
 
 
-# What a defect does to the naive comparison: each of two equals measured ``BATCH`` times in a row, then a t test.
-#
-# The formulas give the error rate of the two-sided test at 5 %, which is 5 % if the values are independent and normal.
-
-
+# The functions error_… give the error rate of the naive comparison, a two-sided t test at 5 % of two equal
+# configurations, each measured BATCH times in a row: 5 % if the values are independent and normal.
 BATCH: Final = 10
 LEVEL: Final = 0.05
 HARM: Final = 0.06
-"""From this error rate on a defect counts as harmful: a fifth more than was promised."""
+"""From this error rate on a defect counts as harmful: a fifth more than promised."""
 _CRITICAL: Final = stdtrit(2 * BATCH - 2, 1 - LEVEL / 2)
 _DRAWS: Final = 2_000
 _MOST_WINDOWS: Final = 5_000
@@ -227,19 +221,20 @@ def error_of_autocorrelation(rho: float) -> float:
 
 
 def inflation(rho: float) -> float:
-    """The true variance of the difference of two batches' means over what s₁²/n + s₂²/n claims on average."""
+    """Return the true variance of the difference of two batches' means over the mean of s₁²/n + s₂²/n."""
     places = np.arange(2 * BATCH)
     correlation = rho ** np.abs(places[:, None] - places[None, :]).astype(float)
     weights = np.where(places < BATCH, 1, -1) / BATCH
     true = float(weights @ correlation @ weights)
-    one = correlation[:BATCH, :BATCH]
-    claimed = 2 * (BATCH - float(one.mean()) * BATCH) / (BATCH - 1) / BATCH
+    batch = correlation[:BATCH, :BATCH]
+    claimed = 2 * (BATCH - float(batch.mean()) * BATCH) / (BATCH - 1) / BATCH
     return true / claimed
 
 
 def error_of_unequal_spread(ratio: float) -> float:
-    """Student's test with a pooled variance, if one standard deviation is ``ratio`` times the other: with equal sizes
-    its statistic has fewer degrees of freedom than it believes (Satterthwaite 1946).
+    """If one standard deviation is ``ratio`` times the other, in Student's test with a pooled variance.
+
+    With equal sizes its statistic has fewer degrees of freedom than the test assumes (Satterthwaite 1946).
     """
     q = ratio**2
     freedom = (BATCH - 1) * (1 + q) ** 2 / (1 + q**2)
@@ -247,26 +242,23 @@ def error_of_unequal_spread(ratio: float) -> float:
 
 
 def error_of_shape(values: Floats) -> float:
-    """Two batches drawn at random from ``values``: what their shape alone does, without any order (a bootstrap)."""
+    """Two batches drawn at random from ``values``: the effect of their shape alone, without any order (a bootstrap)."""
     drawn = np.random.default_rng(1).choice(values - np.mean(values), (2, _DRAWS, BATCH))
     return float(np.mean(_significant(drawn[0], drawn[1])))
 
 
 def error_in(series: Floats) -> tuple[float, int]:
-    """The error rate over all pieces of 2 × ``BATCH`` trials of a series in the order of running, and how many there
-    are.
-    """
+    """Return the error rate over all pieces of 2 × ``BATCH`` trials in the order of running, and their number."""
     windows = np.lib.stride_tricks.sliding_window_view(series, 2 * BATCH)
     windows = windows[:: max(1, len(windows) // _MOST_WINDOWS)]
     return float(np.mean(_significant(windows[:, :BATCH], windows[:, BATCH:]))), len(windows)
 
 
-def _significant(ones: Floats, others: Floats) -> NDArray[np.bool_]:
-    """Welch's t test, row by row."""
-    first, second = ones.var(axis=1, ddof=1) / BATCH, others.var(axis=1, ddof=1) / BATCH
+def _significant(batches: Floats, other_batches: Floats) -> NDArray[np.bool_]:
+    first, second = batches.var(axis=1, ddof=1) / BATCH, other_batches.var(axis=1, ddof=1) / BATCH
     both = first + second
     with np.errstate(divide="ignore", invalid="ignore"):
-        statistic = np.abs(ones.mean(axis=1) - others.mean(axis=1)) / np.sqrt(both)
+        statistic = np.abs(batches.mean(axis=1) - other_batches.mean(axis=1)) / np.sqrt(both)
         freedom = both**2 / ((first**2 + second**2) / (BATCH - 1))
-        found = statistic > stdtrit(freedom, 1 - LEVEL / 2)
-    return np.asarray(np.where(both > 0, found, ones.mean(axis=1) != others.mean(axis=1)))
+        significant = statistic > stdtrit(freedom, 1 - LEVEL / 2)
+    return np.asarray(np.where(both > 0, significant, batches.mean(axis=1) != other_batches.mean(axis=1)))

@@ -1,4 +1,4 @@
-"""What a search has measured so far, by block and by what the kernel made of each configuration."""
+"""Measurements of a search so far, by block and by the levels that the kernel had."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ajuste.analysis.pairs import Trials, clean_trials
-from ajuste.analysis.summary import interval_of
+from ajuste.analysis.summary import estimate_interval
 from ajuste.design.search.goal import Constraint, Goal
 from ajuste.design.search.sampler import Point, Space, Tried
 from ajuste.model.metric import Metric
@@ -21,12 +21,12 @@ from ajuste.model.tuning import KeptLimit
 from ajuste.model.verdict import Verdict
 
 BROKEN_BY = 1.0
-"""What a configuration that cannot be measured is told to be beyond every constraint."""
+"""How far a configuration that cannot be measured counts as beyond every constraint."""
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A configuration that was asked for: its place in the space and its levels by factor."""
+    """A suggested configuration: its place in the space and its levels by factor."""
 
     name: str
     point: Point
@@ -35,8 +35,10 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Ledger:
-    """``blocks`` has the metrics of each clean trial by block and name. What became the same configuration has one
-    name: ``same`` says which, ``levels`` what its levels became. ``hopeless`` were tried and never measured.
+    """The metrics of each clean trial by block and name.
+
+    Configurations that became the same have one name: ``same`` says which, ``levels`` what its levels became.
+    ``hopeless`` were tried and never measured.
     """
 
     baseline: str
@@ -46,45 +48,42 @@ class Ledger:
     hopeless: frozenset[str]
 
     def since(self, block: int) -> Ledger:
-        """Only the blocks from that number on."""
-        later = {number: own for number, own in self.blocks.items() if number >= block}
+        later = {number: by_name for number, by_name in self.blocks.items() if number >= block}
         return Ledger(self.baseline, later, self.levels, self.same, self.hopeless)
 
     def values(self, name: str, column: str) -> NDArray[np.float64]:
-        """All values of a metric under a configuration, in block order."""
-        found = [own[name][column] for own in self.blocks.values() if name in own and column in own[name]]
-        return np.array(found, np.float64)
+        """Return all values of a metric under a configuration, in block order."""
+        of_name = (by_name[name] for by_name in self.blocks.values() if name in by_name)
+        return np.array([metrics[column] for metrics in of_name if column in metrics], np.float64)
 
     def changes(self, name: str, metric: Metric, against: str | None = None) -> NDArray[np.float64]:
-        """How much worse than ``against`` (the baseline) in each block that has both, smaller is better: as a
-        logarithm of the ratio, or a difference.
-        """
+        """Return how much worse than ``against`` (the baseline) in each common block, as log ratio or difference."""
         other = against or self.baseline
         pairs = [
-            (own[other][metric.column], own[name][metric.column])
-            for own in self.blocks.values()
-            if all(metric.column in own.get(each, {}) for each in (name, other))
+            (by_name[other][metric.column], by_name[name][metric.column])
+            for by_name in self.blocks.values()
+            if all(metric.column in by_name.get(each, {}) for each in (name, other))
         ]
         table = np.array(pairs, np.float64).reshape(-1, 2)
-        found = np.log(table[:, 1] / table[:, 0]) if self.as_ratio(metric) else table[:, 1] - table[:, 0]
-        return -found if metric.direction == "higher" else found
+        worse = np.log(table[:, 1] / table[:, 0]) if self.as_ratio(metric) else table[:, 1] - table[:, 0]
+        return -worse if metric.direction == "higher" else worse
 
     def as_ratio(self, metric: Metric) -> bool:
-        """Whether a metric is compared by ratios: no value of it is 0 or negative."""
+        """Return whether a metric is compared by ratios: no value of it is 0 or negative."""
         column = metric.column
         return metric.scale == "ratio" and all(
-            figures.get(column, 1.0) > 0 for own in self.blocks.values() for figures in own.values()
+            figures.get(column, 1.0) > 0 for by_name in self.blocks.values() for figures in by_name.values()
         )
 
     def level(self, name: str, metric: Metric) -> float:
-        """Mean or quantile of a metric under a configuration; NaN where it was not measured."""
+        """Return the mean or quantile of a metric under a configuration; NaN where it was not measured."""
         values = self.values(name, metric.column)
         if not len(values):
             return math.nan
         return float(np.mean(values) if metric.quantile is None else np.quantile(values, metric.quantile))
 
     def excess(self, name: str, limit: Constraint) -> float:
-        """How far a configuration seems to be beyond a limit; relative ones in blocks that have the baseline too."""
+        """Return how far a configuration is beyond a limit; relative ones in blocks that have the baseline too."""
         if not limit.relative or limit.metric.quantile is not None:
             value = limit.excess(self.level(name, limit.metric), self.level(self.baseline, limit.metric))
             return BROKEN_BY if math.isnan(value) else value
@@ -95,16 +94,16 @@ class Ledger:
         return away if limit.upper else -away
 
 
-def ledger_of(
+def build_ledger(
     trials: Iterable[Trial],
     asked: Mapping[str, Suggestion],
     baseline: str,
-    name_of: Callable[[Mapping[str, str]], str | None] = lambda _: None,
+    find_name: Callable[[Mapping[str, str]], str | None] = lambda _: None,
 ) -> Ledger:
-    """What ``trials`` say, which are in the order of the design. ``asked`` knows every configuration by its name.
+    """Return the ledger of ``trials``, in the order of the design; ``asked`` has every configuration by its name.
 
-    What the kernel made another configuration has the name of that one, which ``name_of`` finds by its levels; of one
-    that nobody can ask for, the name of what became it first.
+    What the kernel made another configuration has the name of that one, which ``find_name`` finds by its levels; if no
+    suggestion can have these, the name of what became it first.
     """
     same: dict[str, str] = {}
     first: dict[tuple[tuple[str, str], ...], str] = {}
@@ -117,11 +116,11 @@ def ledger_of(
         if trial.status != "ok" or trial.slot.warm_up:
             continue
         if name not in same:
-            became = became_of(trial, asked[name].levels)
+            became = levels_read_back(trial, asked[name].levels)
             key = tuple(sorted(became.items()))
             if key not in first:
                 changed = any(not same_value(became[factor], level) for factor, level in asked[name].levels.items())
-                first[key] = (name_of(became) if changed else None) or name
+                first[key] = (find_name(became) if changed else None) or name
             same[name] = first[key]
             same.setdefault(first[key], first[key])
             levels.setdefault(same[name], became)
@@ -129,8 +128,8 @@ def ledger_of(
     return Ledger(baseline, blocks, levels, same, frozenset(seen - set(same)))
 
 
-def became_of(trial: Trial, levels: Mapping[str, str]) -> dict[str, str]:
-    """The levels as the kernel had them: what was read back where that is another value than was written."""
+def levels_read_back(trial: Trial, levels: Mapping[str, str]) -> dict[str, str]:
+    """Return the levels as the kernel had them: as read back where that differs from what was written."""
     read = {write.tunable: write for write in trial.written}
     return {
         name: read[name].after if name in read and not same_value(read[name].after, read[name].asked) else level
@@ -139,40 +138,40 @@ def became_of(trial: Trial, levels: Mapping[str, str]) -> dict[str, str]:
 
 
 def tried(ledger: Ledger, asked: Mapping[str, Suggestion], space: Space, goal: Goal) -> dict[str, Tried]:
-    """What a sampler is told, by the name of each configuration that was asked for, in that order; the baseline first.
+    """Return what a sampler learns of each suggested configuration by its name, in that order; the baseline first.
 
-    A configuration that could not be measured is told as bad as the worst, and beyond every constraint.
+    A configuration that could not be measured counts as bad as the worst, and as beyond every constraint.
     """
     names = [name for name in asked if name in ledger.same or name in ledger.hopeless]
     variances = tuple(_variance(ledger, metric) for metric in goal.objectives)
-    found: dict[str, Tried] = {}
+    points: dict[str, Tried] = {}
     for name in names:
-        one = ledger.same.get(name)
-        changes = [ledger.changes(one, metric) for metric in goal.objectives] if one else []
-        if one is None or not all(map(len, changes)):
+        same = ledger.same.get(name)
+        changes = [ledger.changes(same, metric) for metric in goal.objectives] if same else []
+        if same is None or not all(map(len, changes)):
             continue
-        found[name] = Tried(
+        points[name] = Tried(
             point=asked[name].point,
-            row=space.row(dict(ledger.levels[one])),
-            values=tuple(float(np.mean(own)) for own in changes),
+            row=space.row(dict(ledger.levels[same])),
+            values=tuple(float(np.mean(change)) for change in changes),
             variances=variances,
-            excess=tuple(ledger.excess(one, limit) for limit in goal.limits),
+            excess=tuple(ledger.excess(same, limit) for limit in goal.limits),
             runs=min(map(len, changes)),
         )
     worst = tuple(
-        max((one.values[place] for one in found.values()), default=0.0) for place in range(len(goal.objectives))
+        max((point.values[place] for point in points.values()), default=0.0) for place in range(len(goal.objectives))
     )
     for name in names:
-        if name not in found:
+        if name not in points:
             row = space.row(dict(asked[name].levels))
             excess = (BROKEN_BY,) * len(goal.limits)
-            found[name] = Tried(asked[name].point, row, worst, variances, excess)
-    return {name: found[name] for name in names}
+            points[name] = Tried(asked[name].point, row, worst, variances, excess)
+    return {name: points[name] for name in names}
 
 
 def _variance(ledger: Ledger, metric: Metric) -> float:
-    """Of a single comparison within a block, from whatever was measured in several blocks; 0 where nothing was."""
-    names = {name for own in ledger.blocks.values() for name in own if name != ledger.baseline}
+    """Return the variance of a single comparison within a block, from all with several; 0 where there is none."""
+    names = {name for by_name in ledger.blocks.values() for name in by_name if name != ledger.baseline}
     squares, freedom = 0.0, 0
     for name in sorted(names):
         changes = ledger.changes(name, metric)
@@ -182,26 +181,23 @@ def _variance(ledger: Ledger, metric: Metric) -> float:
     return squares / freedom if freedom else 0.0
 
 
-# Whether configurations keep the constraints, by the intervals of the check.
-
-
 def kept_limits(
     limits: Sequence[Constraint], names: Sequence[str], verdicts: Sequence[Verdict], trials: Trials, alpha: float
 ) -> tuple[KeptLimit, ...]:
-    """Every limit for every one of ``names``: relative ones by the ``verdicts``, others by intervals of error rate
-    ``alpha`` of what ``trials`` measured.
-    """
+    """Check every limit for each of ``names``: by the ``verdicts`` if relative, else by intervals of ``trials``."""
     clean = clean_trials(trials)
-    found = []
+    kept = []
     for name in names:
         for limit in limits:
             if limit.relative:
-                own = next(v for v in verdicts if v.configuration == name and v.metric == limit.metric.name)
-                three = (own.estimate, own.low, own.high) if own.scale == "ratio" else (None, None, None)
+                verdict = next(v for v in verdicts if v.configuration == name and v.metric == limit.metric.name)
+                three = (
+                    (verdict.estimate, verdict.low, verdict.high) if verdict.scale == "ratio" else (None, None, None)
+                )
             else:
                 three = _absolute(limit, clean.values(name, limit.metric.column), alpha)
             estimate, low, high = three
-            found.append(
+            kept.append(
                 KeptLimit(
                     configuration=name,
                     text=limit.text,
@@ -215,7 +211,7 @@ def kept_limits(
                     holds=_holds(limit, low, high),
                 )
             )
-    return tuple(found)
+    return tuple(kept)
 
 
 def _absolute(
@@ -223,7 +219,7 @@ def _absolute(
 ) -> tuple[float | None, float | None, float | None]:
     if not len(values):
         return None, None, None
-    interval = interval_of(values, limit.metric, alpha)
+    interval = estimate_interval(values, limit.metric, alpha)
     finite = [point if math.isfinite(point) else None for point in (interval.low, interval.high)]
     return interval.mean, finite[0], finite[1]
 

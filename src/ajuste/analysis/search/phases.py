@@ -18,24 +18,22 @@ from ajuste.model.error import RequestError
 from ajuste.model.tuning import ExpectedMap, Importance
 
 AT_ONCE: Final = 4
-"""So many new points share a block with the baseline."""
+"""New points that share a block with the baseline."""
 REPLICATED: Final = 4
-"""So many promising ones are replicated."""
+"""Promising points that are replicated."""
 ROUNDS: Final = 5
-"""In at most so many blocks."""
+"""The most blocks of replication."""
 CHECKED: Final = 3
-"""Of a front so many are checked."""
+"""Points of a front that are checked."""
 CHECK_BLOCKS: Final = 29
-"""For so many blocks of the check trials are kept back: so many seeds *equivalent* needs in a guest."""
+"""Blocks of the check for which trials are kept back: the seeds that *equivalent* needs in a guest."""
 FEWEST_CHECK_BLOCKS: Final = 6
-"""With fewer no verdict is possible."""
+"""Fewer allow no verdict."""
 
 
 @dataclass(frozen=True)
 class Allotment:
-    """How many trials exploring may take, how many must be left when replicating ends, and how many the ``first`` block
-    holds, the baseline among them.
-    """
+    """Trials for exploring, those left when replicating ends, and those of the ``first`` block with the baseline."""
 
     explore: int
     check: int
@@ -43,7 +41,7 @@ class Allotment:
 
 
 def allotment(trials: int, axes: int, objectives: int, min_blocks: int) -> Allotment:
-    """How ``trials`` are shared out; those that elimination saves go to the check. Raises RequestError for too few."""
+    """Share out ``trials``; those that elimination saves go to the check. Raises RequestError for too few."""
     finalists = 1 if objectives == 1 else CHECKED
     check = (1 + finalists) * max(CHECK_BLOCKS, min_blocks)
     replicate = (1 + REPLICATED) * ROUNDS
@@ -61,32 +59,34 @@ def allotment(trials: int, axes: int, objectives: int, min_blocks: int) -> Allot
     return Allotment(explore, check, min(first, explore))
 
 
-def promising(found: Mapping[str, Tried], baseline: str, objectives: int) -> list[str]:
-    """Those of ``found`` that are worth replicating, by name: the best by what a model expects of them, and the best as
-    measured; of several objectives the front. Where nothing keeps the constraints, the nearest to them.
+def promising(tried: Mapping[str, Tried], baseline: str, objectives: int) -> list[str]:
+    """Return the names in ``tried`` that are worth replicating.
+
+    The best by a model's expectation, and the best as measured; of several objectives the front. Where nothing keeps
+    the constraints, the nearest to them.
     """
-    names = [name for name in found if name != baseline]
-    allowed = [name for name in names if found[name].allowed]
+    names = [name for name in tried if name != baseline]
+    allowed = [name for name in names if tried[name].allowed]
     if not allowed:
-        return sorted(names, key=lambda name: (found[name].violation, found[name].values))[:REPLICATED]
+        return sorted(names, key=lambda name: (tried[name].violation, tried[name].values))[:REPLICATED]
     if objectives > 1:
-        return spread(_on_front(found, allowed), REPLICATED)
-    rows = np.array([one.row for one in found.values()])
-    own = [one.values[0] for one in found.values()]
-    errors = [(one.variances or (0.0,))[0] / one.runs for one in found.values()]
-    expected = dict(zip(found, Surrogate(rows, own, errors).predict(rows)[0], strict=True))
-    best = min(allowed, key=lambda name: found[name].values[0])
+        return spread(_on_front(tried, allowed), REPLICATED)
+    rows = np.array([point.row for point in tried.values()])
+    values = [point.values[0] for point in tried.values()]
+    errors = [(point.variances or (0.0,))[0] / point.runs for point in tried.values()]
+    expected = dict(zip(tried, Surrogate(rows, values, errors).predict(rows)[0], strict=True))
+    best = min(allowed, key=lambda name: tried[name].values[0])
     others = sorted((name for name in allowed if name != best), key=lambda name: expected[name])
     return [best, *others[: REPLICATED - 1]]
 
 
-def _on_front(found: Mapping[str, Tried], names: Sequence[str]) -> list[str]:
-    by_values = {found[name].values: name for name in reversed(names)}
-    return [by_values[one.values] for one in front([found[name] for name in names])]
+def _on_front(tried: Mapping[str, Tried], names: Sequence[str]) -> list[str]:
+    by_values = {tried[name].values: name for name in reversed(names)}
+    return [by_values[point.values] for point in front([tried[name] for name in names])]
 
 
 def spread(names: Sequence[str], most: int) -> list[str]:
-    """At most ``most`` of ``names`` (which are in order along a front), its ends among them."""
+    """Return at most ``most`` of ``names`` (in order along a front), its ends among them."""
     if len(names) <= most:
         return list(names)
     places = np.linspace(0, len(names) - 1, most)
@@ -96,9 +96,10 @@ def spread(names: Sequence[str], most: int) -> list[str]:
 def survivors(
     names: Sequence[str], ledger: Ledger, goal: Goal, *, confidence: float, smallest_effect: float
 ) -> list[str]:
-    """Those of ``names`` that may still be the best, by the blocks of ``ledger`` alone: for one objective whose
-    anytime-valid interval against the leader does not exclude it; only the leader, if no other is distinguishable from
-    it by what matters. Of several objectives all.
+    """Return those of ``names`` that may still be the best, by the blocks of ``ledger`` alone.
+
+    For one objective those whose anytime-valid interval against the leader does not exclude it; only the leader, if no
+    other is distinguishable from it by what matters. Of several objectives all.
     """
     allowed = [name for name in names if all(ledger.excess(name, limit) <= 0 for limit in goal.limits)]
     if len(goal.objectives) > 1 or not allowed:
@@ -121,16 +122,14 @@ def survivors(
     return left if open_ones else [leader]
 
 
-def finalists(names: Sequence[str], found: Mapping[str, Tried], objectives: int) -> list[str]:
-    """What is checked: the best of ``names`` by all that was measured, of several objectives the front, spread; where
-    nothing keeps the constraints the nearest to them.
-    """
-    allowed = [name for name in names if found[name].allowed]
+def finalists(names: Sequence[str], tried: Mapping[str, Tried], objectives: int) -> list[str]:
+    """Return what is checked: the best of ``names``, of several objectives the front, or the nearest to the limits."""
+    allowed = [name for name in names if tried[name].allowed]
     if not allowed:
-        return [min(names, key=lambda name: (found[name].violation, found[name].values))]
+        return [min(names, key=lambda name: (tried[name].violation, tried[name].values))]
     if objectives > 1:
-        return spread(_on_front(found, allowed), CHECKED)
-    return [min(allowed, key=lambda name: found[name].values[0])]
+        return spread(_on_front(tried, allowed), CHECKED)
+    return [min(allowed, key=lambda name: tried[name].values[0])]
 
 
 def _mean(ledger: Ledger, name: str, goal: Goal) -> float:
@@ -138,18 +137,15 @@ def _mean(ledger: Ledger, name: str, goal: Goal) -> float:
     return float(np.mean(changes)) if len(changes) else math.inf
 
 
-# Which factors matter, and what is expected where: by the model of a search.
-
-
 MOST_POINTS: Final = 900
-"""Of the lattice, thinned out, on which surfaces are drawn."""
+"""Of the thinned lattice on which surfaces are drawn."""
 MOST_AXES: Final = 9
 """With more, even two levels of each are too many points."""
 DRAWS: Final = 200
 
 
 def importances(space: Space, surface: Surrogate, seed: int) -> tuple[Importance, ...]:
-    """The total-effect Sobol' index of every factor, over the lattice, most important first.
+    """Return the total-effect Sobol' index of every factor over the lattice, most important first.
 
     Computed for each of many surfaces drawn from the model: their median is the share, their middle 95 % the interval.
     Empty where nothing varies, and of more factors than can be drawn. Source: Homma and Saltelli (1996), "Importance
@@ -162,19 +158,19 @@ def importances(space: Space, surface: Surrogate, seed: int) -> tuple[Importance
     draws = surface.draws(space.rows(grid), DRAWS, seed).reshape(DRAWS, *map(len, lines))
     whole = draws.var(axis=tuple(range(1, draws.ndim)))
     whole[whole == 0] = 1.0
-    found = []
+    indices = []
     for place, axis in enumerate(space.axes):
         shares = draws.var(axis=1 + place).reshape(DRAWS, -1).mean(axis=1) / whole
         low, middle, high = (float(np.quantile(shares, q)) for q in (0.025, 0.5, 0.975))
-        found.append(Importance(factor=axis.name, share=middle, low=low, high=high))
-    return tuple(sorted(found, key=lambda one: -one.share))
+        indices.append(Importance(factor=axis.name, share=middle, low=low, high=high))
+    return tuple(sorted(indices, key=lambda importance: -importance.share))
 
 
 def expected_map(
     space: Space, surface: Surrogate, order: tuple[Importance, ...], at: Point, natural: Callable[[float], float]
 ) -> ExpectedMap | None:
-    """Over the two most important factors that have an order, all others as ``at``; ``None`` with fewer than two."""
-    ranks = {one.factor: place for place, one in enumerate(order)}
+    """Return expected values over the two most important ordered factors, others as ``at``; ``None`` without two."""
+    ranks = {importance.factor: place for place, importance in enumerate(order)}
     ordered = [place for place, axis in enumerate(space.axes) if axis.scale != "none"]
     if len(ordered) < 2:
         return None
@@ -198,7 +194,7 @@ def expected_map(
 
 
 def _thinned(space: Space) -> list[list[int]]:
-    """Levels of each axis, evenly spread, so few that all combinations can be drawn."""
+    """Return levels of each axis, evenly spread, so few that all combinations can be drawn."""
     counts = [len(axis.levels) for axis in space.axes]
     while math.prod(counts) > MOST_POINTS:
         largest = max(range(len(counts)), key=lambda place: counts[place])

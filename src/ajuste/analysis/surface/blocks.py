@@ -22,16 +22,15 @@ Array = NDArray[np.float64]
 
 _ROUNDS: Final = 60
 _WIDE: Final = 10.0
-"""Times the smallest mean: what spans more is compared by ratios if it can be, also where its verdicts are not."""
+"""Times the smallest mean: a larger span is compared by ratios where possible, even if the verdicts are not."""
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """``values`` has a row for each of ``names`` and a column for each block, NaN where there is no figure:
-    logarithms where ``scale`` is ``ratio``.
+    """A table with a row for each of ``names`` and a column for each block, NaN where there is no figure.
 
-    ``rounding`` is the variance that each row's values have from their resolution alone. ``order`` says when in its
-    block a trial ran; ``None`` where that cannot matter.
+    ``values`` are logarithms where ``scale`` is *ratio*. ``rounding`` is the variance of each row's values from their
+    resolution alone. ``order`` says when in its block a trial ran; ``None`` where that cannot matter.
     """
 
     names: tuple[str, ...]
@@ -42,25 +41,23 @@ class Blocks:
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
-        """How many figures each row has."""
+        """Return how many figures each row has."""
         return np.asarray(np.count_nonzero(np.isfinite(self.values), axis=1), dtype=np.int64)
 
     @cached_property
     def levels(self) -> Array:
-        """The mean of each row were all rows measured in all blocks: least squares of rows and blocks, whose effects
-        add up.
-        """
+        """Return the mean of each row as if all rows were measured in all blocks, by least squares."""
         return self._fitted[0]
 
     @cached_property
     def deviations(self) -> Array:
-        """Each figure without its row's level and its block's effect."""
+        """Return each figure without its row's level and its block's effect."""
         levels, effects = self._fitted
         return np.asarray(self.values - levels[:, None] - effects[None, :])
 
     @cached_property
     def variances(self) -> Array:
-        """The unbiased variance of each row's figures within blocks, at least that of rounding; NaN below two figures.
+        """Return the unbiased variance of each row within blocks, at least that of rounding; NaN below two figures.
 
         Deviations from the means of blocks of k figures are too small by (k − 1)/k (Morey 2008, "Confidence intervals
         from normalized data", Tutorials in Quantitative Methods for Psychology 4).
@@ -69,8 +66,8 @@ class Blocks:
         shrunk = each / (each - 1) if each > 1 else 1.0
         squares = np.nansum(self.deviations**2, axis=1) * shrunk
         with np.errstate(invalid="ignore", divide="ignore"):
-            found = squares / (self.counts - 1)
-        return np.where(self.counts > 1, np.maximum(found, self.rounding), np.nan)
+            unbiased = squares / (self.counts - 1)
+        return np.where(self.counts > 1, np.maximum(unbiased, self.rounding), np.nan)
 
     @cached_property
     def _fitted(self) -> tuple[Array, Array]:
@@ -80,17 +77,17 @@ class Blocks:
         effects = np.zeros(self.values.shape[1])
         for _ in range(_ROUNDS):
             levels = (filled - have * effects[None, :]).sum(axis=1) / rows
-            found = (filled - have * levels[:, None]).sum(axis=0) / columns
-            found -= found.mean()
-            settled = bool(np.all(np.abs(found - effects) <= 1e-12 * (1 + np.abs(found))))
-            effects = found
+            shifted = (filled - have * levels[:, None]).sum(axis=0) / columns
+            shifted -= shifted.mean()
+            settled = bool(np.all(np.abs(shifted - effects) <= 1e-12 * (1 + np.abs(shifted))))
+            effects = shifted
             if settled:
                 break
         return np.asarray((filled - have * effects[None, :]).sum(axis=1) / rows), effects
 
 
-def blocks_of(clean: Clean, names: Sequence[str], metric: Metric, *, order_matters: bool) -> Blocks | None:
-    """The clean figures of ``metric``, of those of ``names`` that have any; ``None`` where less than two do."""
+def tabulate_blocks(clean: Clean, names: Sequence[str], metric: Metric, *, order_matters: bool) -> Blocks | None:
+    """Return the clean figures of ``metric`` of those of ``names`` that have any; ``None`` with fewer than two."""
     column = clean.measured.metrics.get(metric.column)
     if column is None:
         return None
@@ -102,15 +99,15 @@ def blocks_of(clean: Clean, names: Sequence[str], metric: Metric, *, order_matte
     places, values = places[measured], values[measured]
     used = np.any(np.isfinite(values), axis=0)
     places, values = places[:, used], values[:, used]
-    means = np.abs(np.nanmean(values, axis=1))
-    rounding = np.full(len(values), (metric.resolution or SMALLEST_RELATIVE_STEP * float(np.max(means))) ** 2 / 12)
+    averages = np.abs(np.nanmean(values, axis=1))
+    rounding = np.full(len(values), (metric.resolution or SMALLEST_RELATIVE_STEP * float(np.max(averages))) ** 2 / 12)
     positive = bool(np.all(values[np.isfinite(values)] > 0))
-    as_ratio = positive and (metric.scale == "ratio" or float(np.max(means)) > _WIDE * float(np.min(means)))
+    as_ratio = positive and (metric.scale == "ratio" or float(np.max(averages)) > _WIDE * float(np.min(averages)))
     return Blocks(
         names=tuple(name for name, kept in zip(names, measured, strict=True) if kept),
         values=np.log(values) if as_ratio else values,
         scale="ratio" if as_ratio else "difference",
-        rounding=rounding / means**2 if as_ratio else rounding,
+        rounding=rounding / averages**2 if as_ratio else rounding,
         order=_order(clean, places) if order_matters else None,
     )
 
@@ -122,39 +119,35 @@ def _order(clean: Clean, places: NDArray[np.int64]) -> Array:
     return np.asarray(when, dtype=np.float64)
 
 
-# Variances of many configurations, each from a few blocks: those of all tell how far one of them is to be believed.
-#
-# The empirical Bayes estimate of Smyth (2004, "Linear models and empirical Bayes methods for assessing differential
-# expression in microarray experiments", Statistical Applications in Genetics and Molecular Biology 3): where the
-# sample variances differ no more than chance makes them, nearly their common value; where they differ more, nearly
-# each its own.
-
-
 MOST_FREEDOM: Final = 1e6
 FEWEST_BLOCKS: Final = 3
-"""With less there is no interval: a row of another variance would not be distinguishable."""
+"""Fewer give no interval: a row of another variance would not be distinguishable."""
 _TINY: Final = 1e-300
 _TINY_FREEDOM: Final = 1e-9
 
 
 def believed(blocks: Blocks) -> tuple[Array, Array]:
-    """The variance of each row within blocks for intervals, and its degrees of freedom: the moderated one, or its own
-    where that is larger. A row that is noisier than most must not be taken for as quiet as they are.
+    """Return the moderated variance of each row, or its own if larger, and its degrees of freedom.
+
+    A row that is noisier than most must not count as quiet.
     """
     common, freedom = moderated(blocks.variances, (blocks.counts - 1).astype(np.float64))
     return np.maximum(np.nan_to_num(blocks.variances), common), np.maximum(freedom, _TINY_FREEDOM)
 
 
 def moderated(variances: Array, freedom: Array) -> tuple[Array, Array]:
-    """The moderated ``variances`` and their degrees of freedom; both as long as what is given.
+    """Return the moderated ``variances`` and their degrees of freedom; both as long as what is given.
 
-    Entries without freedom (NaN, 0) get the common variance, with the prior's own freedom.
+    The empirical Bayes estimate of Smyth (2004, "Linear models and empirical Bayes methods for assessing differential
+    expression in microarray experiments", Statistical Applications in Genetics and Molecular Biology 3): where the
+    sample variances differ no more than by chance, nearly their common value; where they differ more, nearly each its
+    own. Entries without freedom (NaN, 0) get the common variance, with the prior's own freedom.
     """
     known = np.isfinite(variances) & (freedom > 0)
     if not np.any(known):
         return variances, np.zeros(len(variances))
-    own, degrees = np.maximum(variances[known], _TINY), freedom[known]
-    prior, prior_freedom = _prior(own, degrees)
+    observed, degrees = np.maximum(variances[known], _TINY), freedom[known]
+    prior, prior_freedom = _prior(observed, degrees)
     held = np.where(known, freedom, 0.0)
     squares = np.where(known, variances, 0.0) * held
     total = held + prior_freedom
@@ -163,7 +156,7 @@ def moderated(variances: Array, freedom: Array) -> tuple[Array, Array]:
 
 
 def _prior(variances: Array, freedom: Array) -> tuple[float, float]:
-    """The common variance, and how many degrees of freedom it is worth."""
+    """Return the common variance, and how many degrees of freedom it is worth."""
     logs = np.log(variances) - digamma(freedom / 2) + np.log(freedom / 2)
     middle = float(np.mean(logs))
     if len(logs) < 2:
@@ -181,78 +174,77 @@ def _trigamma_inverse(value: float) -> float:
         return float(1 / np.sqrt(value))
     if value < 1e-6:
         return 1 / value
-    found = 0.5 + 1 / value
+    root = 0.5 + 1 / value
     for _ in range(50):
-        at = polygamma(1, found)
-        step = at * (1 - at / value) / polygamma(2, found)
-        found += step
-        if -step / found < 1e-9:
+        at = polygamma(1, root)
+        step = at * (1 - at / value) / polygamma(2, root)
+        root += step
+        if -step / root < 1e-9:
             break
-    return found
-
-
-# Which metrics go along with which over the configurations of a study: Spearman's rank correlation.
-#
-# The interval is that of Bonett and Wright (2000, "Sample size requirements for estimating Pearson, Kendall and
-# Spearman correlations", Psychometrika 65): Fisher's z with the standard error √((1 + ρ²/2)/(n − 3)).
+    return root
 
 
 FEWEST: Final = 6
-"""Configurations: of less a rank correlation tells nothing."""
+"""Of fewer configurations a rank correlation tells nothing."""
 
 
 def correlations(
     configurations: Sequence[Measured], deciding: Sequence[Metric], metrics: Sequence[Metric], confidence: float
 ) -> tuple[Correlation, ...]:
-    """Of each of ``deciding`` with each other one of ``metrics``, the strongest first; those that do not vary have
-    none.
-    """
-    found: list[Correlation] = []
+    """Return each of ``deciding`` with every other of ``metrics`` that varies, the strongest first."""
+    strongest: list[Correlation] = []
     for metric in deciding:
-        own = [(other, _means(configurations, metric.name, other.name)) for other in metrics if other != metric]
-        usable = [(other, one, two) for other, (one, two) in own if _varies(one) and _varies(two)]
+        columns = [(other, _columns(configurations, metric.name, other.name)) for other in metrics if other != metric]
+        usable = [(other, first, second) for other, (first, second) in columns if _varies(first) and _varies(second)]
         alpha = (1 - confidence) / max(1, len(usable))
-        each = [_correlation(metric, other, one, two, confidence, alpha) for other, one, two in usable]
-        found += sorted(each, key=lambda one: -abs(one.rho))
-    return tuple(found)
+        each = [_correlation(metric, other, first, second, confidence, alpha) for other, first, second in usable]
+        strongest += sorted(each, key=lambda row: -abs(row.rho))
+    return tuple(strongest)
 
 
-def rank_correlation(one: NDArray[np.float64], two: NDArray[np.float64]) -> float:
-    """Spearman's ρ; equal values share their mean rank."""
-    return float(np.corrcoef(_ranks(one), _ranks(two))[0, 1])
+def rank_correlation(first: Array, second: Array) -> float:
+    """Return Spearman's ρ; equal values share their mean rank."""
+    return float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
 
 
 def interval(rho: float, n: int, alpha: float) -> tuple[float, float]:
-    """Of error rate ``alpha``; ``n`` above 3. A perfect correlation is taken for half a swap of neighbours less."""
+    """Return the interval of error rate ``alpha``; ``n`` above 3.
+
+    That of Bonett and Wright (2000, "Sample size requirements for estimating Pearson, Kendall and Spearman
+    correlations", Psychometrika 65): Fisher's z with the standard error √((1 + ρ²/2)/(n − 3)). A perfect correlation
+    counts as half a swap of neighbours less.
+    """
     most = 1 - 6 / (n * (n * n - 1))
     held = min(max(rho, -most), most)
     half = ndtri(1 - alpha / 2) * math.sqrt((1 + held**2 / 2) / (n - 3))
     return min(rho, math.tanh(math.atanh(held) - half)), max(rho, math.tanh(math.atanh(held) + half))
 
 
-def _means(configurations: Sequence[Measured], one: str, two: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    both = [c.metrics for c in configurations if one in c.metrics and two in c.metrics]
-    return np.array([m[one].mean for m in both]), np.array([m[two].mean for m in both])
+def _columns(configurations: Sequence[Measured], first: str, second: str) -> tuple[Array, Array]:
+    both = [c.metrics for c in configurations if first in c.metrics and second in c.metrics]
+    return np.array([m[first].mean for m in both]), np.array([m[second].mean for m in both])
 
 
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """From 1 on (``scipy.stats`` has them too, but takes longer to load than most analyses take)."""
+def _ranks(values: Array) -> Array:
+    """Ranks from 1 on; ``scipy.stats`` has them too, but takes longer to load than most analyses take."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts - 1) / 2)[place]
 
 
-def _varies(values: NDArray[np.float64]) -> bool:
+def _varies(values: Array) -> bool:
     return len(values) >= FEWEST and bool(np.ptp(values) > 0)
 
 
 def _correlation(
     metric: Metric,
     other: Metric,
-    one: NDArray[np.float64],
-    two: NDArray[np.float64],
+    first: Array,
+    second: Array,
     confidence: float,
     alpha: float,
 ) -> Correlation:
-    rho = rank_correlation(one, two)
-    low, high = interval(rho, len(one), alpha)
-    return Correlation(metric=metric.name, other=other.name, rho=rho, low=low, high=high, n=len(one), level=confidence)
+    rho = rank_correlation(first, second)
+    low, high = interval(rho, len(first), alpha)
+    return Correlation(
+        metric=metric.name, other=other.name, rho=rho, low=low, high=high, n=len(first), level=confidence
+    )

@@ -27,8 +27,8 @@ FEWEST_POINTS: Final = 4
 _FAST: Final = 1.5
 """Times the curve's mean steepness: from there on a fall is fast, and below its inverse slow."""
 _TURNS: Final = 3
-"""So many alternating short falls and rises are an oscillation."""
-_TOLD: Final = 3.0
+"""That many alternating short falls and rises are an oscillation."""
+_APART: Final = 3.0
 """Standard errors between the ends of two flat regions that count as different."""
 _SHORT: Final = 2
 """Steps of a fall or rise that can be part of one."""
@@ -36,9 +36,7 @@ _SHORT: Final = 2
 
 @dataclass(frozen=True)
 class GridLine:
-    """A curve of ``y`` at ascending ``x``, with the standard ``error`` of each point, known from ``freedom`` degrees of
-    freedom.
-    """
+    """A curve of ``y`` at ascending ``x``; each point has a standard ``error`` of ``freedom`` degrees of freedom."""
 
     x: Array
     y: Array
@@ -57,7 +55,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class _Part:
-    """``sign`` is that of its slope, 0 where it is flat; ``waves`` where alternating parts were put together."""
+    """``sign`` is that of its slope, 0 where it is flat; ``waves`` where alternating parts were joined."""
 
     start: int
     end: int
@@ -66,8 +64,10 @@ class _Part:
 
 
 def regions(line: GridLine, *, alpha: float, margin: float) -> tuple[Stretch, ...]:
-    """The regions of ``line``. A flat one has more than one region, or one that is not flat, with probability
-    ``alpha`` at most. Changes up to ``margin``, in units of y, do not matter: they are flat, however certain.
+    """Return the regions of ``line``.
+
+    A flat line has more than one region, or one that is not flat, with probability ``alpha`` at most. Changes up to
+    ``margin``, in units of y, do not matter: they are flat, however certain.
     """
     if len(line.x) < FEWEST_POINTS or line.freedom < 1:
         return ()
@@ -78,7 +78,6 @@ def regions(line: GridLine, *, alpha: float, margin: float) -> tuple[Stretch, ..
 
 
 def _change_points(line: GridLine, alpha: float) -> list[int]:
-    """The last point of each region."""
     steps = len(line.x) - 1
     penalty = 2 * fdtri(2, line.freedom, 1 - alpha / max(1, steps - 1))
     sums = _running_sums(1 / line.error**2, line.x, line.y)
@@ -111,12 +110,12 @@ def _part(line: GridLine, start: int, end: int, alpha: float, margin: float) -> 
 
 
 def _joined_waves(parts: Sequence[_Part]) -> list[_Part]:
-    """Short falls and rises that alternate, as one part."""
-    made: list[_Part] = []
+    """Join short falls and rises that alternate."""
+    joined: list[_Part] = []
     run: list[_Part] = []
 
     def close() -> None:
-        made.extend([_Part(run[0].start, run[-1].end, 0, waves=True)] if len(run) >= _TURNS else run)
+        joined.extend([_Part(run[0].start, run[-1].end, 0, waves=True)] if len(run) >= _TURNS else run)
         run.clear()
 
     for part in parts:
@@ -126,27 +125,26 @@ def _joined_waves(parts: Sequence[_Part]) -> list[_Part]:
         if short:
             run.append(part)
         else:
-            made.append(part)
+            joined.append(part)
     close()
-    return made
+    return joined
 
 
 def _joined_flat(line: GridLine, parts: Sequence[_Part], margin: float) -> list[_Part]:
-    """Flat neighbours as one part, if what is between their ends does not matter or may be nothing."""
-    made: list[_Part] = []
+    """Join flat neighbours if the difference between their ends does not matter or may be nothing."""
+    joined: list[_Part] = []
     for part in parts:
-        last = made[-1] if made else None
+        last = joined[-1] if joined else None
         if last is not None and last.sign == part.sign == 0 and not last.waves and not part.waves:
             apart = abs(float(line.y[part.end] - line.y[last.start]))
-            if apart <= max(margin, _TOLD * float(np.hypot(line.error[part.end], line.error[last.start]))):
-                made[-1] = replace(last, end=part.end)
+            if apart <= max(margin, _APART * float(np.hypot(line.error[part.end], line.error[last.start]))):
+                joined[-1] = replace(last, end=part.end)
                 continue
-        made.append(part)
-    return made
+        joined.append(part)
+    return joined
 
 
 def _named(line: GridLine, parts: Sequence[_Part]) -> tuple[Stretch, ...]:
-    """Neighbours of the same name are one region."""
     moving = [abs(float(line.y[p.end] - line.y[p.start])) for p in parts if p.sign]
     whole = float(line.x[-1] - line.x[0])
 
@@ -160,28 +158,28 @@ def _named(line: GridLine, parts: Sequence[_Part]) -> tuple[Stretch, ...]:
 
     named = [(part, shape(part)) for part in parts]
     return tuple(
-        Stretch(own[0][0].start, own[-1][0].end, word)
-        for word, group in groupby(named, key=lambda one: one[1])
-        if (own := list(group))
+        Stretch(run[0][0].start, run[-1][0].end, word)
+        for word, group in groupby(named, key=lambda pair: pair[1])
+        if (run := list(group))
     )
 
 
 def _word(sign: int, steepness: float) -> Shape:
-    """``steepness`` is relative to that of the whole curve."""
     if sign < 0:
         return "fast fall" if steepness >= _FAST else "slow fall" if steepness <= 1 / _FAST else "fall"
     return "fast rise" if steepness >= _FAST else "slow rise" if steepness <= 1 / _FAST else "rise"
 
 
-# The best division of points into stretches, by dynamic programming (Jackson and others 2005, "An algorithm for optimal
-# partitioning of data on an interval", IEEE Signal Processing Letters 12).
-
 Cost = Callable[[int, int], float]
-"""What the points from the first place to before the second one cost as one stretch."""
+"""The cost of the points from the first place to before the second one as one stretch."""
 
 
 def partition(count: int, cost: Cost, penalty: float) -> list[int]:
-    """Where each stretch of ``count`` points ends: those for which the costs and a ``penalty`` a stretch are least."""
+    """Return where each stretch of ``count`` points ends, at the least costs plus a ``penalty`` a stretch.
+
+    Dynamic programming (Jackson and others 2005, "An algorithm for optimal partitioning of data on an interval", IEEE
+    Signal Processing Letters 12).
+    """
     least = [0.0]
     begins = [0]
     for end in range(1, count + 1):
@@ -194,9 +192,6 @@ def partition(count: int, cost: Cost, penalty: float) -> list[int]:
     return ends
 
 
-# Axes: which factors of a study span a surface.
-
-
 FEWEST_ALONE: Final = 5
 """Levels of a factor that is the only numeric one."""
 FEWEST_OF_TWO: Final = 9
@@ -204,8 +199,8 @@ FEWEST_OF_TWO: Final = 9
 DECADE: Final = 10.0
 
 
-def axes_of(factors: Sequence[Factor]) -> tuple[SurfaceAxis, ...]:
-    """The two numeric factors with the most levels, or one that has enough; nothing where there is no surface."""
+def surface_axes(factors: Sequence[Factor]) -> tuple[SurfaceAxis, ...]:
+    """Return the two numeric factors with the most levels, or one with enough; empty where there is no surface."""
     numeric = [axis for factor in factors if (axis := _axis(factor)) is not None]
     numeric.sort(key=lambda axis: -len(axis.levels))
     two = numeric[:2]
@@ -215,7 +210,7 @@ def axes_of(factors: Sequence[Factor]) -> tuple[SurfaceAxis, ...]:
 
 
 def _axis(factor: Factor) -> SurfaceAxis | None:
-    """``None`` for a factor that does not vary, or one of whose levels is no number or twice the same."""
+    """``None`` for a factor that does not vary, or with a level that is no number or repeated."""
     try:
         values = [float(level) for level in factor.levels]
     except ValueError:

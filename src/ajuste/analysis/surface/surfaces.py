@@ -12,25 +12,17 @@ from numpy.typing import NDArray
 
 from ajuste.analysis.pairs import Clean, Trials, clean_trials
 from ajuste.analysis.sequence import mixture_half_width
-from ajuste.analysis.surface.blocks import FEWEST_BLOCKS, Array, Blocks, believed, blocks_of, moderated
-from ajuste.analysis.surface.regions import FEWEST_POINTS, GridLine, Stretch, axes_of, regions
+from ajuste.analysis.surface.blocks import FEWEST_BLOCKS, Array, Blocks, believed, moderated, tabulate_blocks
+from ajuste.analysis.surface.regions import FEWEST_POINTS, GridLine, Stretch, regions, surface_axes
 from ajuste.model.metric import Direction, Metric
 from ajuste.model.surface import Curve, Region, Surface, SurfaceAxis, SurfacePoint
 from ajuste.model.trial import Configuration, Factor
 from ajuste.model.verdict import Verdict
 from ajuste.study.resolved import ResolvedStudy
 
-# The set of configurations that cannot be told from the best.
-#
-# Multiple comparisons with the best (Hsu 1984, "Constrained simultaneous confidence intervals for multiple comparisons
-# with the best", Annals of Statistics 12), with anytime-valid intervals of differences within blocks in the place of
-# Dunnett's: a configuration is left out once another one is better beyond doubt. The truly best one is left out only if
-# one of its k − 1 intervals against the others is wrong, so each of these has the k-1st part of the error rate.
-
-
 _TINY: Final = 1e-300
 MOST_RIVALS: Final = 64
-"""So many of the best are compared with all others: what beats a configuration is among them, or it stays."""
+"""The best ones that are compared with all others: what beats a configuration is among them, or it stays."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +34,14 @@ class BestSet:
 
 
 def best_set(blocks: Blocks, direction: Direction, alpha: float) -> BestSet:
-    """Which rows of ``blocks`` may be the best; ``alpha`` is the error rate of the whole set."""
+    """Return the rows of ``blocks`` that may be the best; ``alpha`` is the error rate of the whole set.
+
+    Multiple comparisons with the best (Hsu 1984, "Constrained simultaneous confidence intervals for multiple
+    comparisons with the best", Annals of Statistics 12), with anytime-valid intervals of differences within blocks in
+    place of Dunnett's: a configuration is left out once another one is better beyond doubt. The truly best one is left
+    out only if one of its k − 1 intervals against the others is wrong, so each of these has the k-1st part of the error
+    rate.
+    """
     toward = -1.0 if direction == "higher" else 1.0
     ranked = np.argsort(toward * blocks.levels, kind="stable")
     rivals = ranked[:MOST_RIVALS]
@@ -50,48 +49,45 @@ def best_set(blocks: Blocks, direction: Direction, alpha: float) -> BestSet:
     half = _half_widths_apart(blocks, rivals, n, alpha / max(1, len(ranked) - 1))
     beaten = toward * apart > half
     if blocks.order is not None:
-        beaten &= ~_one_order(blocks, blocks.order, rivals)
+        beaten &= ~_same_order(blocks, blocks.order, rivals)
     out = np.any(beaten, axis=1)
     out[ranked[0]] = False
     return BestSet(int(ranked[0]), tuple(int(place) for place in ranked if not out[place]))
 
 
 def _apart(blocks: Blocks, rivals: NDArray[np.intp]) -> tuple[Array, Array]:
-    """The mean difference of each row (down) from each of ``rivals`` (across), over the blocks that have both, and the
-    number of these.
-    """
+    """Return the mean difference of each row (down) from each of ``rivals`` (across), and its number of blocks."""
     have = np.isfinite(blocks.values).astype(np.float64)
-    left = np.where(have > 0, blocks.deviations, 0.0)
+    deviations = np.where(have > 0, blocks.deviations, 0.0)
     n = have @ have[rivals].T
-    means = (left @ have[rivals].T - have @ left[rivals].T) / np.maximum(n, 1)
-    return blocks.levels[:, None] - blocks.levels[rivals][None, :] + means, n
+    differences = (deviations @ have[rivals].T - have @ deviations[rivals].T) / np.maximum(n, 1)
+    return blocks.levels[:, None] - blocks.levels[rivals][None, :] + differences, n
 
 
 def _half_widths_apart(blocks: Blocks, rivals: NDArray[np.intp], n: Array, alpha: float) -> Array:
-    """Of the anytime-valid intervals of the differences; degrees of freedom are Satterthwaite's."""
-    own, freedom = believed(blocks)
-    variances = own[:, None] + own[rivals][None, :]
-    parts = own**2 / freedom
+    row_variances, freedom = believed(blocks)
+    variances = row_variances[:, None] + row_variances[rivals][None, :]
+    parts = row_variances**2 / freedom
     degrees = variances**2 / np.maximum(parts[:, None] + parts[rivals][None, :], _TINY)
     half = mixture_half_width(n, variances, np.maximum(degrees, _TINY), alpha)
     return np.where(n >= FEWEST_BLOCKS, half, np.inf)
 
 
-def _one_order(blocks: Blocks, order: Array, rivals: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Where the same of the two ran first in every block, so that a drift would look like an effect."""
+def _same_order(blocks: Blocks, order: Array, rivals: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Return where the same of the two ran first in every block, so that a drift would look like an effect."""
     have = np.isfinite(blocks.values)
-    found = np.zeros((len(have), len(rivals)), dtype=np.bool_)
+    same = np.zeros((len(have), len(rivals)), dtype=np.bool_)
     for column, rival in enumerate(rivals):
         missing = ~(have & have[rival])
         first = order < order[rival]
-        found[:, column] = np.all(first | missing, axis=1) | np.all(~first | missing, axis=1)
-    return found
+        same[:, column] = np.all(first | missing, axis=1) | np.all(~first | missing, axis=1)
+    return same
 
 
 EXPLAINING: Final = ("voluntary-switches", "involuntary-switches")
 """Metrics that are shown beside a deciding one, because they say why."""
 MOST_SLICES: Final = 4
-"""So many combinations of the other factors' levels have surfaces of their own."""
+"""Combinations of the other factors' levels that have their own surfaces."""
 
 _SMALLEST_ERROR: Final = 1e-9
 
@@ -123,40 +119,37 @@ def surfaces(
     verdicts: Sequence[Verdict],
     promise: Promise,
 ) -> tuple[Surface, ...]:
-    """A surface of each metric for each combination of the levels of the factors that are no axis; nothing where the
-    factors span none. Only means have surfaces.
-    """
-    axes = axes_of(factors)
+    """Return a surface of each mean for each combination of the levels of factors that are no axis."""
+    axes = surface_axes(factors)
     slices = list(_slices(axes, configurations)) if axes else []
     if not 0 < len(slices) <= MOST_SLICES:
         return ()
     shares = max(1, len(deciding)) * len(slices)
-    found = []
+    drawn = []
     for metric in (*deciding, *(m for m in described if m.name in EXPLAINING)):
-        own = [v for v in verdicts if v.metric == metric.name] if metric in deciding else None
-        made = (_surface(part, clean, metric, own, promise, (1 - promise.confidence) / shares) for part in slices)
-        found += [surface for surface in made if surface is not None]
-    return tuple(found)
+        judged = [v for v in verdicts if v.metric == metric.name] if metric in deciding else None
+        made = (_surface(part, clean, metric, judged, promise, (1 - promise.confidence) / shares) for part in slices)
+        drawn += [surface for surface in made if surface is not None]
+    return tuple(drawn)
 
 
 def _slices(axes: Sequence[SurfaceAxis], configurations: Sequence[Configuration]) -> Iterator[_Slice]:
-    """That of the baseline first; those with too few configurations for a curve are left out."""
+    """Yield that of the baseline first; those with too few configurations for a curve are left out."""
     along = {axis.factor for axis in axes}
     groups: dict[tuple[tuple[str, str], ...], list[Configuration]] = {}
-    for one in sorted(configurations, key=lambda c: not c.baseline):
-        key = tuple((name, level) for name, level in one.levels.items() if name not in along)
-        groups.setdefault(key, []).append(one)
+    for configuration in sorted(configurations, key=lambda c: not c.baseline):
+        key = tuple((name, level) for name, level in configuration.levels.items() if name not in along)
+        groups.setdefault(key, []).append(configuration)
     varied = {name for key in groups for name, level in key if any((name, level) not in other for other in groups)}
-    for key, own in groups.items():
-        if len(own) >= FEWEST_POINTS:
-            yield _Slice(tuple(axes), {name: level for name, level in key if name in varied}, tuple(own))
+    for key, group in groups.items():
+        if len(group) >= FEWEST_POINTS:
+            yield _Slice(tuple(axes), {name: level for name, level in key if name in varied}, tuple(group))
 
 
 def _surface(
     part: _Slice, clean: Clean, metric: Metric, verdicts: Sequence[Verdict] | None, promise: Promise, alpha: float
 ) -> Surface | None:
-    """``verdicts`` are those on ``metric``, if it decides."""
-    blocks = blocks_of(clean, [c.name for c in part.configurations], metric, order_matters=promise.order_matters)
+    blocks = tabulate_blocks(clean, [c.name for c in part.configurations], metric, order_matters=promise.order_matters)
     if blocks is None:
         return None
     by_name = {c.name: c for c in part.configurations}
@@ -172,7 +165,7 @@ def _surface(
         axes=part.axes,
         fixed=part.fixed,
         points=measured_points(blocks, place, reference, alpha),
-        curves=tuple(_curves(part.axes, measured, blocks, margin_of(blocks, reference, promise), promise)),
+        curves=tuple(_curves(part.axes, measured, blocks, surface_margin(blocks, reference, promise), promise)),
         best=blocks.names[best.best] if best else None,
         best_set=tuple(blocks.names[member] for member in best.members) if best else (),
         flat=flat,
@@ -182,14 +175,14 @@ def _surface(
     )
 
 
-def margin_of(blocks: Blocks, reference: float, promise: Promise) -> float:
-    """The smallest effect that matters, on the scale of ``blocks``."""
+def surface_margin(blocks: Blocks, reference: float, promise: Promise) -> float:
+    """Return the smallest effect that matters, on the scale of ``blocks``."""
     share = promise.smallest_effect
     return math.log1p(share) if blocks.scale == "ratio" else share * abs(reference)
 
 
 def measured_points(blocks: Blocks, place: int, reference: float, alpha: float) -> tuple[SurfacePoint, ...]:
-    """Values relative to the figure at ``place``, whose mean is ``reference``, as the verdicts' estimates are."""
+    """Return values relative to the figure at ``place`` with the mean ``reference``, as in the verdicts."""
     levels = blocks.levels + (math.log(reference) - blocks.levels[place] if blocks.scale == "ratio" else 0.0)
     natural = np.exp if blocks.scale == "ratio" else np.asarray
     halves = _half_widths(blocks, alpha / len(levels))
@@ -212,11 +205,11 @@ def _half_widths(blocks: Blocks, alpha: float) -> Array:
 
 
 def _flat(verdicts: Sequence[Verdict], names: set[str], reference: float) -> tuple[bool, float | None]:
-    """Whether all are equivalent to the baseline, and how far from it they can be."""
-    own = [v for v in verdicts if v.configuration in names]
-    if not own or any(v.verdict != "equivalent" for v in own):
+    """Return whether all are equivalent to the baseline, and how far from it they can be."""
+    relevant = [v for v in verdicts if v.configuration in names]
+    if not relevant or any(v.verdict != "equivalent" for v in relevant):
         return False, None
-    bounds = [(v.low, v.high, v.scale) for v in own]
+    bounds = [(v.low, v.high, v.scale) for v in relevant]
     far = [
         max(1 - low, high - 1) if scale == "ratio" else max(-low, high) / abs(reference or math.nan)
         for low, high, scale in bounds
@@ -229,7 +222,6 @@ def _flat(verdicts: Sequence[Verdict], names: set[str], reference: float) -> tup
 def _curves(
     axes: Sequence[SurfaceAxis], measured: Sequence[Configuration], blocks: Blocks, margin: float, promise: Promise
 ) -> Iterator[Curve]:
-    """Along each axis for each level of the other one."""
     variances, freedom = moderated(blocks.variances, (blocks.counts - 1).astype(np.float64))
     errors = np.sqrt(variances / np.maximum(1, blocks.counts))
     errors = np.maximum(errors, _SMALLEST_ERROR * max(float(np.ptp(blocks.levels)), _SMALLEST_ERROR))
@@ -243,19 +235,20 @@ def _curves(
             error=errors[places],
             freedom=_freedom(freedom[places], (blocks.counts[places] - 1).astype(np.float64)),
         )
-        found = regions(line, alpha=(1 - promise.confidence) / len(lines), margin=margin)
+        stretches = regions(line, alpha=(1 - promise.confidence) / len(lines), margin=margin)
         levels = [measured[place].levels[axis.factor] for place in places]
         yield Curve(
-            along=axis.factor, fixed=fixed, regions=tuple(_region(one, levels, line.y, blocks) for one in found)
+            along=axis.factor,
+            fixed=fixed,
+            regions=tuple(_region(stretch, levels, line.y, blocks) for stretch in stretches),
         )
 
 
 def _lines(
     axis: SurfaceAxis, axes: Sequence[SurfaceAxis], measured: Sequence[Configuration]
 ) -> Iterator[tuple[dict[str, str], list[int]]]:
-    """The places of the configurations along ``axis``, in order, for each level of the other axis."""
     order = {level: place for place, level in enumerate(axis.levels)}
-    other = next((one for one in axes if one.factor != axis.factor), None)
+    other = next((candidate for candidate in axes if candidate.factor != axis.factor), None)
     for level in other.levels if other else ("",):
         on = [place for place, c in enumerate(measured) if other is None or c.levels[other.factor] == level]
         on.sort(key=lambda place: order[measured[place].levels[axis.factor]])
@@ -263,9 +256,9 @@ def _lines(
             yield ({other.factor: level} if other else {}), on
 
 
-def _freedom(moderate: Array, own: Array) -> float:
-    """Of the noise along a line: that of its own points, and what each has from all others."""
-    return float(np.sum(own) + np.min(moderate - own))
+def _freedom(moderate: Array, alone: Array) -> float:
+    """Return the degrees of freedom along a line: those of its points alone, and what each has from all others."""
+    return float(np.sum(alone) + np.min(moderate - alone))
 
 
 def _region(stretch: Stretch, levels: Sequence[str], y: Array, blocks: Blocks) -> Region:
@@ -282,11 +275,11 @@ def _region(stretch: Stretch, levels: Sequence[str], y: Array, blocks: Blocks) -
 
 
 def contenders(resolved: ResolvedStudy, trials: Trials) -> tuple[str, ...]:
-    """The configurations that may have the best mean of the first deciding metric; all while nothing can be said."""
+    """Return the configurations that may have the best mean of the first deciding metric; all while unknown."""
     metric, analysis = resolved.deciding[0], resolved.study.analysis
     order_matters = resolved.study.target.clock == "wall"
-    blocks = blocks_of(clean_trials(trials), resolved.names, metric, order_matters=order_matters)
+    blocks = tabulate_blocks(clean_trials(trials), resolved.names, metric, order_matters=order_matters)
     if blocks is None:
         return resolved.names
-    found = best_set(blocks, metric.direction, (1 - analysis.confidence) / len(resolved.deciding))
-    return tuple(blocks.names[place] for place in found.members)
+    best = best_set(blocks, metric.direction, (1 - analysis.confidence) / len(resolved.deciding))
+    return tuple(blocks.names[place] for place in best.members)

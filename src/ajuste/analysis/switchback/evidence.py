@@ -19,11 +19,12 @@ from ajuste.model.metric import Metric, Scale
 
 @dataclass(frozen=True)
 class BlockDifferences:
-    """``values`` block by block: the mean under the other configuration minus that under the baseline, of logarithms
-    where ``scale`` is ``ratio``. ``control`` has the same of the control figure, ``None`` where it is not known of
-    every block. ``floor`` is the least standard deviation that is believed, from the resolution of the figures.
+    """Differences between a configuration and the baseline, one per block, in ``values``.
+
+    They are of logarithms where ``scale`` is *ratio*. ``control`` has the same of the control figure, ``None`` where
+    any is unknown. ``floor`` is the least standard deviation that is believed, from the resolution of the figures.
     ``follows`` is how much more often slices of the other configuration follow one of their own than slices of the
-    baseline do; NaN where what came before is not known.
+    baseline do; NaN where the slice before is unknown.
     """
 
     scale: Scale
@@ -37,64 +38,67 @@ class BlockDifferences:
 
 
 def block_differences(slices: Sequence[Slice], metric: Metric, baseline: str, other: str) -> BlockDifferences | None:
-    """The differences of all blocks that have slices of both that count; ``None`` without any."""
+    """Return the differences of all blocks with clean slices of both; ``None`` without any."""
     by_block: dict[int, tuple[list[Slice], list[Slice]]] = {}
-    for one in sorted(slices, key=lambda one: one.number):
-        if one.counts and one.configuration in (baseline, other):
-            by_block.setdefault(one.block, ([], []))[one.configuration == other].append(one)
-    blocks = [own for own in by_block.values() if all(own)]
-    running = {one.number: one.configuration for one in slices}
+    for time_slice in sorted(slices, key=lambda s: s.number):
+        if time_slice.counts and time_slice.configuration in (baseline, other):
+            by_block.setdefault(time_slice.block, ([], []))[time_slice.configuration == other].append(time_slice)
+    blocks = [pair for pair in by_block.values() if all(pair)]
+    running = {time_slice.number: time_slice.configuration for time_slice in slices}
     if not blocks:
         return None
-    sides = [np.array([_value(one) for own in blocks for one in own[side]]) for side in (0, 1)]
-    means = [float(np.mean(side)) for side in sides]
+    sides = [np.array([_value(time_slice) for pair in blocks for time_slice in pair[side]]) for side in (0, 1)]
+    averages = [float(np.mean(side)) for side in sides]
     positive = all(bool(np.all(side > 0)) for side in sides)
     as_ratio = metric.scale == "ratio" and positive
-    step = metric.resolution or SMALLEST_RELATIVE_STEP * max(map(abs, means))
-    relative = [1 / mean if as_ratio else 1.0 for mean in means]
-    controls = [one.control for own in blocks for side in own for one in side]
+    step = metric.resolution or SMALLEST_RELATIVE_STEP * max(map(abs, averages))
+    relative = [1 / mean if as_ratio else 1.0 for mean in averages]
+    controls = [time_slice.control for pair in blocks for side in pair for time_slice in side]
     known = all(control is not None and np.isfinite(control) for control in controls)
     log_load = known and all(control is not None and control > 0 for control in controls)
     return BlockDifferences(
         scale="ratio" if as_ratio else "difference",
         values=_differences(blocks, _value, logarithm=as_ratio),
         control=_differences(blocks, _control, logarithm=log_load) if known else None,
-        baseline_mean=means[0],
+        baseline_mean=averages[0],
         floor=step * math.hypot(*relative) / math.sqrt(12),
         same=bool(np.all(_differences(blocks, _value, logarithm=False) == 0)),
         fell_back=metric.scale == "ratio" and not as_ratio,
-        follows=_differences(blocks, lambda one: _follows(running.get(one.number - 1), other), logarithm=False),
+        follows=_differences(
+            blocks, lambda time_slice: _follows(running.get(time_slice.number - 1), other), logarithm=False
+        ),
     )
 
 
 def _follows(before: str | None, other: str) -> float:
-    return float("nan") if before is None else float(before == other)
+    return math.nan if before is None else float(before == other)
 
 
 def _differences(
     blocks: Sequence[tuple[list[Slice], list[Slice]]], value: Callable[[Slice], float], *, logarithm: bool
 ) -> Floats:
     def mean(side: Sequence[Slice]) -> float:
-        values = np.array([value(one) for one in side])
+        values = np.array([value(time_slice) for time_slice in side])
         return float(np.mean(np.log(values) if logarithm else values))
 
-    return np.array([mean(others) - mean(ones) for ones, others in blocks])
+    return np.array([mean(others) - mean(baselines) for baselines, others in blocks])
 
 
-def _value(one: Slice) -> float:
-    return one.value if one.value is not None else float("nan")
+def _value(time_slice: Slice) -> float:
+    return math.nan if time_slice.value is None else time_slice.value
 
 
-def _control(one: Slice) -> float:
-    return one.control if one.control is not None else float("nan")
+def _control(time_slice: Slice) -> float:
+    return math.nan if time_slice.control is None else time_slice.control
 
 
 @dataclass(frozen=True)
 class CarryOver:
-    """How much a slice differs after one of the other configuration from one after the baseline, on the scale of the
-    differences, with its standard error and degrees of freedom. ``known`` is False where too few blocks follow each.
-    ``settled`` is the effect of slices that follow their own configuration, with its standard error and its variance as
-    a multiple of that of the mean of differences.
+    """How a slice after one of the other configuration differs from one after the baseline.
+
+    ``size`` is on the scale of the differences, with its standard error and degrees of freedom. ``known`` is False
+    where too few blocks follow each. ``settled`` is the effect of slices that follow their own configuration, with its
+    standard error and its variance as a multiple of that of the mean of differences.
     """
 
     size: float
@@ -110,7 +114,7 @@ class CarryOver:
 
     @property
     def p_value(self) -> float:
-        """Of no carry-over, two-sided; 1 where it is not known."""
+        """Return the two-sided p-value of no carry-over; 1 where unknown."""
         if not self.known:
             return 1.0
         if self.error == 0:
@@ -118,31 +122,31 @@ class CarryOver:
         return float(2 * stdtr(self.freedom, -abs(self.size) / self.error))
 
     def settles(self, effect: float) -> bool:
-        """Whether it has the sign of ``effect`` with what it does to the next slice, at an error rate of ``TURNS``."""
+        """Return whether the settled effect has the sign of ``effect`` at an error rate of ``TURNS``."""
         return math.copysign(1.0, effect) * self.settled > float(stdtrit(self.freedom, 1 - TURNS)) * self.settled_error
 
     @property
     def shows_settled(self) -> bool:
-        """Whether the order can show that: squares and mirrored blocks hardly vary what a slice follows."""
+        """Return whether the order can show that: squares and mirrored blocks hardly vary what a slice follows."""
         return self.settled_variance <= MOST_VARIANCE
 
     @property
     def times_as_many(self) -> float:
-        """About how many times as many blocks show that."""
+        """Return about how many times as many blocks show that."""
         return (float(stdtrit(self.freedom, 1 - TURNS)) * self.settled_error / self.settled) ** 2
 
 
 TURNS: Final = 0.1
-"""The error rate, at each look, of an effect that turns round when its configuration stays."""
+"""The error rate, at each look, of an effect that changes sign when its configuration stays."""
 MOST_VARIANCE: Final = 20.0
 
 
 _EACH: Final = 2
-"""Blocks after the same and after the other configuration, with fewer of which nothing is known of a carry-over."""
+"""Fewer blocks after the same or after the other configuration tell nothing of a carry-over."""
 
 
 def carry_over(differences: BlockDifferences, control: Floats | None = None) -> CarryOver:
-    """What the configuration of a slice does to the next one; at equal load, by the differences of a ``control``.
+    """Estimate what the configuration of a slice does to the next; with a ``control``, at equal load.
 
     Which of the two came before is drawn at random, too: differences of blocks are regressed on it (two-period
     crossover designs; Grizzle 1965, "The two-period change-over design and its use in clinical trials", Biometrics 21).
@@ -174,15 +178,16 @@ def carry_over(differences: BlockDifferences, control: Floats | None = None) -> 
 
 
 EXPLAINS: Final = 0.9
-"""Below this share of the variance that is left, the estimate is that at equal load."""
+"""Below this share of the remaining variance the estimate is that at equal load."""
 
 
 def adjusted(values: Floats, control: Floats) -> Floats:
-    """``values`` without what differences of a ``control`` explain, along the last axis: recursive residuals (Brown,
-    Durbin and Evans 1975, "Techniques for testing the constancy of regression relationships over time", JRSS B 37).
+    """Return ``values`` without what differences of a ``control`` explain, along the last axis.
 
-    The slope of each is from the ones before it alone, and each is divided by how much the error of that slope widens
-    it. Neither depends on signs, so these stay independent. The first has no slope yet and says nothing.
+    They are recursive residuals (Brown, Durbin and Evans 1975, "Techniques for testing the constancy of regression
+    relationships over time", JRSS B 37). The slope of each is from those before it alone, and each is divided by how
+    much the error of that slope widens it. Neither depends on signs, so these stay independent. The first has no slope
+    yet and says nothing.
     """
     both, squares = _before(values * control), _before(control**2)
     known = squares > 0
@@ -193,14 +198,13 @@ def adjusted(values: Floats, control: Floats) -> Floats:
 
 
 def _before(terms: Floats) -> Floats:
-    """The sum of all before each, along the last axis."""
     return np.asarray(np.cumsum(terms, axis=-1) - terms)
 
 
 def sequence_interval(
     differences: Floats, *, alpha: float, floor: float = 0.0, control: Floats | None = None
 ) -> Interval:
-    """The effects that ``differences`` (at least one) do not refute; it holds at all numbers of blocks together.
+    """Return the effects that ``differences`` (at least one) do not refute; valid at all numbers of blocks together.
 
     With a ``control`` the evidence is the mean of that with and without the adjustment for it.
     """
@@ -217,7 +221,6 @@ def sequence_interval(
 
 
 def _estimate(differences: Floats, control: Floats | None) -> float:
-    """The mean, at equal load if there is a control that explains much."""
     mean = float(np.mean(differences))
     if control is not None and len(differences) > 2 and float(np.sum(control**2)) > 0:
         away, load = differences - mean, control - np.mean(control)
@@ -230,15 +233,15 @@ def _estimate(differences: Floats, control: Floats | None) -> float:
 MOST: Final = 20_000
 """Beyond this many blocks a prediction is not worth giving."""
 FEWEST: Final = 4
-"""With fewer differences than this nothing is said of their spread."""
+"""Fewer differences say nothing of their spread."""
 
 
 def blocks_needed(noise: Floats, effect: float, alpha: float, *, shortfall: float = 0.0) -> int | None:
-    """About how many blocks refute no effect, if differences within blocks are ``effect`` plus one of ``noise`` with
-    either sign; ``None`` beyond ``MOST``.
+    """Return about how many blocks refute no effect; ``None`` beyond ``MOST``.
 
-    The evidence of n blocks is taken as normal. ``shortfall`` says how many standard deviations below its mean it may
-    be: 0 for half of all experiments, 1.645 for 95 of 100.
+    Differences within blocks are taken as ``effect`` plus one of ``noise`` with either sign, the evidence of n blocks
+    as normal. ``shortfall`` says how many standard deviations below its mean it may be: 0 for half of all experiments,
+    1.645 for 95 of 100.
     """
     if len(noise) < FEWEST or effect == 0:
         return None

@@ -1,5 +1,6 @@
-"""How many slices an experiment on a live system will take, from what is known of the metric's noise: its values before
-the experiment began, or the blocks of an earlier one, or the first blocks of this one.
+"""Slices that an experiment on a live system will take, planned from the noise of its metric.
+
+The noise is known from values before the experiment, the blocks of an earlier one, or the first blocks of this one.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from ajuste.model.live import Slice, SwitchbackOrder
 from ajuste.model.metric import Metric, Scale
 
 FEWEST_SLICES: Final = 8
-FOUND: Final = 0.95
-"""In so many of all experiments the effect is found within the slices that are planned."""
+POWER: Final = 0.95
+"""The share of experiments that detect the effect within the planned slices."""
 FEWEST_BLOCKS: Final = 6
 """Fewer say too little of the noise for a prediction."""
 SURE: Final = 0.9
-"""How sure it is that the noise is between the two that the bounds of a prediction rest on."""
+"""The confidence of the bounds on the noise."""
 LUCKY: Final = 0.7
-"""What is looked at after each block passes before its mean would: so much of a shortfall is left (measured in
-``benchmarks.switchback``)."""
+"""Looking after each block stops before the mean evidence would: this much of a shortfall is left (measured in
+``benchmarks.switchback``).
+"""
 _DRAWS: Final = 4
 _ORDERS: Final = 1000
 
@@ -37,8 +39,8 @@ _ORDERS: Final = 1000
 class BlockNoise:
     """By how much two equal configurations differ within a block.
 
-    ``values`` are such differences, around 0, of logarithms where ``scale`` is ``ratio``; they tell as much as
-    ``blocks`` that have no slice in common. ``mean`` is the metric's.
+    ``values`` are such differences, around 0, of logarithms where ``scale`` is *ratio*; they tell as much as
+    ``blocks`` without a common slice. ``mean`` is the metric's.
     """
 
     scale: Scale
@@ -49,10 +51,9 @@ class BlockNoise:
 
 @dataclass(frozen=True)
 class SwitchbackPlan:
-    """``slices`` in all in which an effect as large as asked for is found in 95 of 100 experiments, ``typical`` in half
-    of them; both ``None`` where it would take beyond all measure.
+    """The ``slices`` that detect the effect asked for in 95 of 100 experiments, ``typical`` in half of them.
 
-    ``low`` and ``high`` bound ``slices`` as far as so few blocks tell the noise (``None``: beyond all measure).
+    ``low`` and ``high`` bound ``slices`` as far as so few blocks tell the noise. ``None`` is beyond all measure.
     """
 
     slices: int | None
@@ -61,25 +62,23 @@ class SwitchbackPlan:
     high: int | None
 
 
-def plan_of_noise(
+def plan_slices(
     noise: BlockNoise, effect: float, alpha: float, configurations: int, order: SwitchbackOrder
 ) -> SwitchbackPlan:
-    """How many slices tell an ``effect`` (on the scale of the noise) from none, also when its configuration stays.
-    ``alpha`` is the error rate of one comparison.
-    """
+    """Return how many slices tell an ``effect`` from none at error rate ``alpha``, also if it stays."""
     block_slices = slices_a_block(configurations, order)
     settled = settled_variance(configurations, order)
 
     def slices(shortfall: float, times: float = 1.0) -> int | None:
-        found = blocks_needed(times * noise.values, effect, alpha, shortfall=shortfall)
-        if found is None:
+        needed = blocks_needed(times * noise.values, effect, alpha, shortfall=shortfall)
+        if needed is None:
             return None
         if settled > MOST_VARIANCE:
-            return found * block_slices
+            return needed * block_slices
         apart = (float(ndtri(1 - TURNS)) + LUCKY * shortfall) * times * float(np.std(noise.values)) / effect
-        return max(found, math.ceil(settled * apart**2)) * block_slices
+        return max(needed, math.ceil(settled * apart**2)) * block_slices
 
-    most = ndtri(FOUND)
+    most = ndtri(POWER)
     freedom = max(1, noise.blocks - 1)
     low, high = (
         slices(most, math.sqrt(freedom / chdtri(freedom, 1 - share))) for share in ((1 + SURE) / 2, (1 - SURE) / 2)
@@ -90,7 +89,7 @@ def plan_of_noise(
 def noise_of_pilot(
     pilot: NDArray[np.float64], configurations: int, order: SwitchbackOrder, *, ratio: bool
 ) -> BlockNoise | None:
-    """From the values of slices in a row under one configuration; ``None`` where they are too few, or have no ratio."""
+    """Return the noise of consecutive slices under one configuration; ``None`` if too few, or without a ratio."""
     length = slices_a_block(configurations, order)
     if len(pilot) < max(FEWEST_SLICES, length) or (ratio and np.any(pilot <= 0)):
         return None
@@ -99,20 +98,23 @@ def noise_of_pilot(
 
 
 def noise_of_blocks(slices: Sequence[Slice], metric: Metric, baseline: str, others: Sequence[str]) -> BlockNoise | None:
-    """From the blocks of an experiment, without the mean effect of each of ``others``; ``None`` where no
-    blocks have two of the same scale.
-    """
-    found = [one for name in others if (one := block_differences(slices, metric, baseline, name)) is not None]
-    own = [one for one in found if len(one.values) > 1 and one.scale == found[0].scale]
-    if not own:
+    """Return the noise of an experiment's blocks; ``None`` where no blocks have two of the same scale."""
+    compared = (block_differences(slices, metric, baseline, name) for name in others)
+    known = [differences for differences in compared if differences is not None]
+    alike = [
+        differences for differences in known if len(differences.values) > 1 and differences.scale == known[0].scale
+    ]
+    if not alike:
         return None
-    left = [(one.values - np.mean(one.values)) * math.sqrt(len(one.values) / (len(one.values) - 1)) for one in own]
-    return BlockNoise(own[0].scale, np.concatenate(left), max(map(len, left)), own[0].baseline_mean)
+    values = [differences.values for differences in alike]
+    residuals = [(block - np.mean(block)) * math.sqrt(len(block) / (len(block) - 1)) for block in values]
+    return BlockNoise(alike[0].scale, np.concatenate(residuals), max(map(len, residuals)), alike[0].baseline_mean)
 
 
 def pilot_differences(pilot: NDArray[np.float64], configurations: int, order: SwitchbackOrder) -> NDArray[np.float64]:
-    """The differences of two of so many equal configurations within every stretch of ``pilot`` that is as long as a
-    block; in several orders each, where there are several.
+    """Return the differences of two of so many equal configurations within every block-long stretch of ``pilot``.
+
+    Several orders are drawn for each stretch where there are several.
     """
     length = slices_a_block(configurations, order)
     windows = np.lib.stride_tricks.sliding_window_view(pilot, length)
@@ -123,25 +125,25 @@ def pilot_differences(pilot: NDArray[np.float64], configurations: int, order: Sw
 
 @lru_cache(maxsize=32)
 def settled_variance(configurations: int, order: SwitchbackOrder) -> float:
-    """The variance of the effect of slices that follow their own configuration, as a multiple of that of the mean of
-    differences (see ``evidence.carry_over``).
+    """Return the variance of the effect of slices that follow their own configuration.
+
+    As a multiple of that of the mean of differences (see ``evidence.carry_over``).
     """
     names = [str(place) for place in range(configurations)]
     drawn = [order_of_block(number, names, 0, order) for number in range(_ORDERS)]
-    before = [None, *(name for own in drawn for name in own)]
+    before = [None, *(name for block in drawn for name in block)]
     follows, place = [], 0
-    for own in drawn:
-        after = [float(before[place + index] == "1") for index in range(len(own))]
-        sides = [[one for name, one in zip(own, after, strict=True) if name == side] for side in ("0", "1")]
+    for block in drawn:
+        after = [float(before[place + index] == "1") for index in range(len(block))]
+        sides = [[followed for name, followed in zip(block, after, strict=True) if name == side] for side in ("0", "1")]
         follows.append(float(np.mean(sides[1]) - np.mean(sides[0])))
-        place += len(own)
+        place += len(block)
     return 1 + (1 - float(np.mean(follows))) ** 2 / float(np.var(follows))
 
 
 @lru_cache(maxsize=8)
 def _weights(configurations: int, order: SwitchbackOrder, blocks: int) -> NDArray[np.float64]:
-    """With what weight each slice of so many blocks is in the difference of the first two configurations."""
     names = [str(place) for place in range(configurations)]
     drawn = [order_of_block(number, names, 0, order) for number in range(blocks)]
-    signs = np.array([[(name == "1") * 1.0 - (name == "0") for name in own] for own in drawn])
+    signs = np.array([[(name == "1") * 1.0 - (name == "0") for name in block] for block in drawn])
     return np.asarray(signs * configurations / signs.shape[1])

@@ -65,7 +65,7 @@ class Goal:
 
 
 def split_objective(text: str) -> tuple[str, Literal["lower", "higher"] | None]:
-    """``context-switches=lower`` as name and direction; ``None`` where there is none. Raises RequestError."""
+    """Split ``context-switches=lower`` into name and direction, ``None`` without one. Raises RequestError."""
     name, mark, direction = text.partition("=")
     if not mark:
         return name, None
@@ -77,11 +77,11 @@ def split_objective(text: str) -> tuple[str, Literal["lower", "higher"] | None]:
 
 
 def constrained_metric(text: str) -> str:
-    """The name of the metric that a constraint is on. Raises RequestError for what is no constraint."""
+    """Return the name of the metric that a constraint is on. Raises RequestError for what is no constraint."""
     return _split(text)[0]
 
 
-def goal_of(search: Search, metrics: Sequence[Metric]) -> Goal:
+def resolve_goal(search: Search, metrics: Sequence[Metric]) -> Goal:
     """Return the goal of ``search`` in terms of ``metrics``, which have all that it names. Raises RequestError."""
     known = {metric.name: metric for metric in metrics}
     objectives = []

@@ -41,7 +41,7 @@ class SearchAxis:
         """Return the number of columns that the axis takes in a row."""
         return len(self.levels) if self.scale == "none" else 1
 
-    def columns_of(self, level: str) -> tuple[float, ...]:
+    def coordinates(self, level: str) -> tuple[float, ...]:
         """Return where ``level`` lies; a kernel may have made it of another, between two of ``levels`` or beyond."""
         if self.scale == "none":
             return tuple(float(level == choice) for choice in self.levels)
@@ -69,12 +69,12 @@ class Space:
         """Return the number of points."""
         return math.prod(len(axis.levels) for axis in self.axes)
 
-    def levels_of(self, point: Point) -> dict[str, str]:
-        """The level of each factor that varies."""
+    def point_levels(self, point: Point) -> dict[str, str]:
+        """Return the level of each factor that varies."""
         return {axis.name: axis.levels[place] for axis, place in zip(self.axes, point, strict=True)}
 
-    def point_of(self, levels: Mapping[str, str]) -> Point | None:
-        """The point with these levels, however they are written; ``None`` where there is none."""
+    def find_point(self, levels: Mapping[str, str]) -> Point | None:
+        """Return the point with these levels, however they are written; ``None`` where there is none."""
         places = []
         for axis in self.axes:
             alike = [place for place, level in enumerate(axis.levels) if same_value(level, levels[axis.name])]
@@ -85,11 +85,11 @@ class Space:
 
     def row(self, levels: dict[str, str]) -> Row:
         """Return the row of a configuration with these levels (as they were read back)."""
-        return tuple(number for axis in self.axes for number in axis.columns_of(levels[axis.name]))
+        return tuple(number for axis in self.axes for number in axis.coordinates(levels[axis.name]))
 
     def rows(self, points: Iterable[Point]) -> NDArray[np.float64]:
-        """A line for each point."""
-        tables = [np.array([axis.columns_of(level) for level in axis.levels]) for axis in self.axes]
+        """Return a line for each point."""
+        tables = [np.array([axis.coordinates(level) for level in axis.levels]) for axis in self.axes]
         places = np.array(list(points), np.int64).reshape(-1, len(self.axes))
         return np.hstack([table[places[:, column]] for column, table in enumerate(tables)])
 
@@ -106,7 +106,7 @@ class Space:
         return sorted(drawn | {neighbour for point in near for neighbour in self.neighbours(point)})
 
     def neighbours(self, point: Point) -> list[Point]:
-        """The points one step away on one axis, or on two at once; any other level of an axis without order is."""
+        """Return the points one step away on one axis or on two; without order any other level is."""
         singles = [
             (place, level)
             for place, axis in enumerate(self.axes)
@@ -125,8 +125,8 @@ class Space:
         return sorted(points)
 
 
-def space_of(factors: Sequence[Factor]) -> Space:
-    """The space of those of ``factors`` that have several levels."""
+def build_space(factors: Sequence[Factor]) -> Space:
+    """Return the space of those of ``factors`` that have several levels."""
     varied = [factor for factor in factors if len(factor.levels) > 1]
     return Space(
         axes=tuple(SearchAxis(factor.name, factor.levels, _scale(factor)) for factor in varied),
@@ -179,8 +179,9 @@ class SearchSampler(Protocol):
     """
 
     def suggest(self, tried: Sequence[Tried], count: int, taken: Collection[Point] = ()) -> list[Point]:
-        """The next points, ``count`` or fewer where no more are left; each is new. ``tried`` is everything so far, and
-        ``taken`` are points that are known to become something that was tried.
+        """Return the next points, up to ``count``; each is new.
+
+        ``tried`` is everything so far, and ``taken`` are points that are known to become something that was tried.
         """
         ...
 
@@ -228,9 +229,9 @@ def _dominates(trial: Tried, other: Tried) -> bool:
 
 
 def filling(space: Space, count: int, seed: int, taken: Collection[Point] = ()) -> list[Point]:
-    """``count`` points of a scrambled Sobol sequence, moved to the lattice; each once and none of ``taken``.
+    """Return ``count`` new points of a scrambled Sobol sequence, moved to the lattice; fewer if the space is full.
 
-    Fewer only where the space has no more. Source: Owen (1998), "Scrambling Sobol' and Niederreiter-Xing points".
+    Source: Owen (1998), "Scrambling Sobol' and Niederreiter-Xing points".
     """
     from scipy.stats import qmc  # slow to load, and few commands search
 
@@ -249,7 +250,7 @@ def filling(space: Space, count: int, seed: int, taken: Collection[Point] = ()) 
 
 
 def unused(space: Space, count: int, seed: int, taken: Collection[Point]) -> list[Point]:
-    """``count`` points at random that are not among ``taken``; fewer only where the space has no more."""
+    """Return ``count`` random points that are not among ``taken``; fewer only where the space has no more."""
     generator = np.random.default_rng([seed, 2, len(taken)])
     if space.size <= 4 * (len(taken) + count):
         free = [point for point in space.all_points() if point not in taken]

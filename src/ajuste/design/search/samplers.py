@@ -23,8 +23,8 @@ MOST_ASKED: Final = 30
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
-def sampler_of(name: str, task: SamplerTask) -> optuna.samplers.BaseSampler:
-    """Optuna's sampler of that name, for a few dozen trials."""
+def build_sampler(name: str, task: SamplerTask) -> optuna.samplers.BaseSampler:
+    """Return Optuna's sampler of that name, for a few dozen trials."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # What is experimental is said in our documentation.
         if name == "tpe":
@@ -41,7 +41,7 @@ class ReplayedSampler:
 
     def __init__(self, name: str, task: SamplerTask) -> None:
         self._task = task
-        self._study = optuna.create_study(directions=["minimize"] * task.objectives, sampler=sampler_of(name, task))
+        self._study = optuna.create_study(directions=["minimize"] * task.objectives, sampler=build_sampler(name, task))
         self._asked: list[tuple[optuna.trial.Trial, Point]] = []
         self._distributions: dict[str, BaseDistribution] = {
             axis.name: CategoricalDistribution(tuple(range(len(axis.levels))))
@@ -51,7 +51,7 @@ class ReplayedSampler:
         }
 
     def suggest(self, tried: Sequence[Tried], count: int, taken: Collection[Point] = ()) -> list[Point]:
-        losses = {trial.point: _told(trial, tried) for trial in tried}
+        losses = {trial.point: _penalised_values(trial, tried) for trial in tried}
         for trial, point in self._asked:
             if point in losses:
                 self._study.tell(trial, losses[point])
@@ -78,7 +78,7 @@ class ReplayedSampler:
         return trial, tuple(int(trial.params[axis.name]) for axis in self._task.space.axes)
 
 
-def _told(outcome: Tried, tried: Sequence[Tried]) -> list[float]:
+def _penalised_values(outcome: Tried, tried: Sequence[Tried]) -> list[float]:
     if outcome.allowed:
         return list(outcome.values)
     worst = [max(other.values[place] for other in tried) for place in range(len(outcome.values))]
@@ -147,7 +147,7 @@ TITLES: Final[dict[SamplerName, str]] = {
 
 
 def make_sampler(name: SamplerName, task: SamplerTask) -> SearchSampler:
-    """The sampler of that name."""
+    """Return the sampler of that name."""
     if name == "gp":
         return GaussianSampler(task)
     if name == "random":

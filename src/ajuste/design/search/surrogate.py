@@ -49,13 +49,13 @@ class Surrogate:
         self._process = self._fitted()
 
     def predict(self, rows: Table) -> tuple[Table, Table]:
-        """Mean and standard deviation of the surface itself, without the noise of a trial."""
+        """Return mean and standard deviation of the surface itself, without the noise of a trial."""
         mean, deviation = self._process.predict(rows, return_std=True)
         bare = np.sqrt(np.maximum(deviation**2 - self._white, 1e-12))
         return self._middle + self._spread * mean, self._spread * bare
 
     def draws(self, rows: Table, count: int, seed: int) -> Table:
-        """``count`` surfaces that may be the true one, a line each."""
+        """Return ``count`` surfaces that may be the true one, a line each."""
         mean, covariance = self._process.predict(rows, return_cov=True)
         bare = covariance - self._white * np.eye(len(mean))
         values, vectors = np.linalg.eigh((bare + bare.T) / 2)

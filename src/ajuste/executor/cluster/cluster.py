@@ -18,9 +18,9 @@ from pydantic import ValidationError
 
 from ajuste.design.stopping import Pace, StoppingLimits, on_each
 from ajuste.executor.cluster.connection import LOOK_SECONDS, Absence, Connection, Ended
-from ajuste.executor.cluster.messages import Answer, HostJob, PackedGuest, Said, read_observations, run_plan
+from ajuste.executor.cluster.messages import Answer, HostJob, PackedGuest, Transcript, read_observations, run_plan
 from ajuste.executor.executor import LEFT_OUT, Begun, Executor, TrialDone, TrialRequest, Untrusted, now, side_by_side
-from ajuste.machine.inventory.inventory import Inventory, summary_of
+from ajuste.machine.inventory.inventory import Inventory, summarise
 from ajuste.model.base import first_problem
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.event import Hello
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 AHEAD: Final = 2
 """For each thread of a worker so many trials are under way or wait, so that none waits for the store."""
-ONE_IN: Final = 10
+CHECKED_IN: Final = 10
 """One of so many trials is measured twice, and the first of each worker."""
 MOST_TRIES: Final = 4
 
 
 class _First(NamedTuple):
-    said: Said
+    transcript: Transcript
     done: TrialDone
 
 
@@ -189,7 +189,7 @@ class ClusterExecutor(Executor):
                 trial = TrialDone(flight.request, flight.plan, started, observation, by=answer.worker)
                 is_new = answer.worker not in self._checked
                 self._checked.add(answer.worker)
-                if is_new or next(self._numbers) % ONE_IN == 0:
+                if is_new or next(self._numbers) % CHECKED_IN == 0:
                     flight.first = _First(answer.done[0], trial)
                     again.append(flight)
                 else:
@@ -313,7 +313,7 @@ class ClusterExecutor(Executor):
             return  # The cluster is gone, and its workers with it or soon.
 
 
-def _same(first: Said, other: Said) -> bool:
+def _same(first: Transcript, other: Transcript) -> bool:
     return (first.lines, first.problem) == (other.lines, other.problem)
 
 
@@ -529,11 +529,11 @@ class BenchExecutor(Executor):
                 names = visible_line(", ".join(resolved.names)[:1000])
                 self._refuse(worker, answer, f"the study has different configurations there: {names}")
             else:
-                name = self._name_of(answer)
-                self._known[name] = {**summary_of(inventory), "inventory": inventory.model_dump(mode="json")}
+                name = self._machine_name(answer)
+                self._known[name] = {**summarise(inventory), "inventory": inventory.model_dump(mode="json")}
                 self._there[worker] = _Machine(name, worker, answer.identity, resolved)
 
-    def _name_of(self, answer: Answer) -> str:
+    def _machine_name(self, answer: Answer) -> str:
         # Two machines can have the same name.
         names = [answer.where, *(f"{answer.where} ({number})" for number in range(2, len(self._names) + 3))]
         return next(name for name in names if self._names.setdefault(name, answer.identity) == answer.identity)

@@ -115,7 +115,7 @@ def pack_guest(image: KernelImage, files: GuestFiles, guest: GuestOptions, direc
     return PackedGuest(job, {image.sha256: image.vmlinuz, archive.sha256: archive.path})
 
 
-class Said(ClosedModel):
+class Transcript(ClosedModel):
     """What was observed of a plan; its lines are read by the receiver."""
 
     lines: str = Field(default="", max_length=LONGEST_STREAM_BYTES)
@@ -144,7 +144,7 @@ class Answer(ClosedModel):
     identity: Line = ""
     resolved: str = Field(default="", max_length=16 << 20)
     inventory: str = Field(default="", max_length=16 << 20)
-    done: tuple[Said, ...] | None = None
+    done: tuple[Transcript, ...] | None = None
 
     def require(self) -> None:
         """Raise the error that it tells of."""
@@ -164,10 +164,10 @@ def failure(error: AjusteError) -> Answer:
     return answer(error=str(error)[:2000], hint=error.hint and error.hint[:2000], wrong=isinstance(error, RequestError))
 
 
-def run_plan(executor: Executor, plan: Plan) -> Said:
+def run_plan(executor: Executor, plan: Plan) -> Transcript:
     """Run ``plan`` and return what was observed."""
     observed = executor.run(plan)
-    return Said(
+    return Transcript(
         lines=observed.lines,
         problem=observed.problem[:2000],
         console=observed.console,
@@ -177,7 +177,7 @@ def run_plan(executor: Executor, plan: Plan) -> Said:
 
 
 def read_observations(
-    plans: Sequence[Plan], done: Sequence[Said], *, restores: bool = False
+    plans: Sequence[Plan], done: Sequence[Transcript], *, restores: bool = False
 ) -> list[tuple[str, Observation]]:
     """Return when each plan began, if they have just ended one after the other, and what came of it."""
     began = datetime.now(UTC)

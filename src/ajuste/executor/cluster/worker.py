@@ -26,7 +26,17 @@ from pydantic import ValidationError
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.executor.cluster.keys import Cluster
-from ajuste.executor.cluster.messages import PLANS, Answer, Ask, GuestJob, HostJob, Said, answer, failure, run_plan
+from ajuste.executor.cluster.messages import (
+    PLANS,
+    Answer,
+    Ask,
+    GuestJob,
+    HostJob,
+    Transcript,
+    answer,
+    failure,
+    run_plan,
+)
 from ajuste.executor.executor import Executor
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import Initramfs
@@ -37,7 +47,7 @@ from ajuste.executor.host.prepared import prepared_for, require_possible
 from ajuste.kernel.cache import keeping_in, require_space
 from ajuste.kernel.spec import kernel_kind
 from ajuste.machine.cache import CLUSTER, make_room
-from ajuste.machine.files import make_directory, replace_file, sha256_of
+from ajuste.machine.files import file_sha256, make_directory, replace_file
 from ajuste.machine.home import AGENT, Home, find_program, home, native_program
 from ajuste.machine.installation import ajuste_version
 from ajuste.machine.inventory.inventory import take_inventory
@@ -110,7 +120,7 @@ class Station(WorkerPlugin):
             case "bench-renew":
                 return self._bench.renew(job)
             case "bench-close":
-                return self._bench.close_of(job)
+                return self._bench.close_job(job)
 
 
 def work(ask: Ask, job: str, body: bytes = b"") -> bytes:
@@ -231,7 +241,7 @@ class BlobCache:
         """Return the file, or None; remove one that was damaged."""
         path = self._root / digest
         try:
-            if sha256_of(path) == digest:
+            if file_sha256(path) == digest:
                 path.touch()
                 return path
         except FileNotFoundError:
@@ -429,7 +439,7 @@ class Bench:
             job = HostJob.model_validate_json(text)
             if job.ajuste != ajuste_version():
                 return answer(refusal=f"it has Ajuste {ajuste_version()} instead of {job.ajuste}")
-            if job.agent != sha256_of(native_program(AGENT)):
+            if job.agent != file_sha256(native_program(AGENT)):
                 return answer(refusal="its agent was built from other sources than the coordinator's")
             resolved = self._resolved(job)
         except ValidationError:
@@ -455,7 +465,7 @@ class Bench:
                 job = HostJob.model_validate_json(text)
                 resolved = self._resolved(job)
                 _require_of_study(plans, resolved)
-                stay, done = self._entered(job, resolved), list[Said]()
+                stay, done = self._entered(job, resolved), list[Transcript]()
                 for plan in plans:
                     if stay.ended.is_set() or stay.executor is None:
                         return answer()
@@ -477,7 +487,7 @@ class Bench:
                 self._stay.lease = self._new_lease()
         return answer()
 
-    def close_of(self, text: str) -> Answer:
+    def close_job(self, text: str) -> Answer:
         """Close, if the machine was made ready for that job."""
         with self._lock:
             matches = self._stay is not None and self._stay.job.model_dump_json() == text

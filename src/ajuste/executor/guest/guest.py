@@ -368,14 +368,14 @@ class GuestExecutor(Executor):
         # A machine that comes to the same is booted once, and then read from the cache by its name.
         if not self._snapshot or self._clock == "wall":
             return *self._boot(session, machine, initramfs, saved=self._snapshot), ""
-        name = booted.name_of(machine, self._image.sha256, initramfs.sha256)
+        name = booted.snapshot_name(machine, self._image.sha256, initramfs.sha256)
         try:
-            snapshot_found = booted.find(self._home, name)
+            stored = booted.find(self._home, name)
         except Damaged as damage:
             self._note_dropped(str(damage))
-            snapshot_found = None
-        if snapshot_found is not None:
-            return *snapshot_found, name
+            stored = None
+        if stored is not None:
+            return *stored, name
         at_gate, snapshot = self._boot(session, machine, initramfs, saved=True)
         assert snapshot is not None, "it was to be saved"
         booted.keep(self._home, name, at_gate, snapshot)

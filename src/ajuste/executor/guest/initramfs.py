@@ -17,12 +17,12 @@ from ajuste.executor.guest.tree import (
     FindThere,
     Regular,
     check_self_contained,
-    interpreters_of,
+    find_interpreters,
     is_script,
     write_archive,
 )
 from ajuste.kernel.spec import BUILT
-from ajuste.machine.files import sha256_of
+from ajuste.machine.files import file_sha256
 from ajuste.machine.home import AGENT, SERVICE, WORKLOADS, is_library, native_program
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError
@@ -46,7 +46,7 @@ class Initramfs(BaseModel):
 
     @property
     def least_memory_mib(self) -> int:
-        """The memory that a guest needs: for the archive, its unpacked copy and a kernel."""
+        """Return the memory that a guest needs: for the archive, its unpacked copy and a kernel."""
         return 2 * (self.size_bytes >> 20) + 128
 
 
@@ -69,13 +69,15 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
         _add_program(tree, program, files.packages, find)
     _add_study_files(tree, files.study_files, find)
     for scheduler in files.schedulers:
-        _add_scheduler(tree, scheduler, kernel)
+        program = scheduler_file(kernel, scheduler)
+        tree.add(f"/ajuste/schedulers/{scheduler}", Regular(program, 0o755))
+        _add_needs(tree, program, _nowhere, wanted_by=str(program), depth=0)
     from ajuste.executor.guest.module import modules_for  # Reads ELF files: slow to load, and hosts need it not.
 
     modules = modules_for(files.modules, kernel)
     for module in modules:
         tree.add(str(module.path), Regular(module.content))
-    bundled = {f"/lib/modules/ajuste/{file.name}": file for file in files.own_modules}
+    bundled = {f"/lib/modules/ajuste/{file.name}": file for file in files.bundled_modules}
     for place, file in bundled.items():
         tree.add(place, Regular(file))
     lines = (*(module.line for module in modules), *bundled)
@@ -87,7 +89,7 @@ def build_initramfs(files: GuestFiles, kernel: KernelImage, out: Path, *, quiet_
             # Linux unpacks one archive after the other.
             with root.path.open("rb") as content:
                 shutil.copyfileobj(content, archive, 1 << 20)
-    return Initramfs(path=out, sha256=sha256_of(out), size_bytes=out.stat().st_size)
+    return Initramfs(path=out, sha256=file_sha256(out), size_bytes=out.stat().st_size)
 
 
 def _nowhere(_: str) -> None:
@@ -108,12 +110,6 @@ def _add_program(tree: FileTree, program: Path, packages: dict[str, str], find: 
     _add_loadable(tree, program, find, wanted_by=str(program), depth=0)
 
 
-def _add_scheduler(tree: FileTree, name: str, kernel: KernelImage) -> None:
-    program = scheduler_of(kernel, name)
-    tree.add(f"/ajuste/schedulers/{name}", Regular(program, 0o755))
-    _add_needs(tree, program, _nowhere, wanted_by=str(program), depth=0)
-
-
 def _add_loadable(tree: FileTree, program: Path, find: FindThere, *, wanted_by: str, depth: int) -> None:
     check_self_contained(program, wanted_by)
     tree.add_from_host(program)
@@ -125,7 +121,7 @@ def _add_needs(tree: FileTree, program: Path, find: FindThere, *, wanted_by: str
         raise RequestError(
             f"{wanted_by}: too many scripts interpret each other; Linux supports at most {_DEEPEST_SCRIPT}"
         )
-    interpreters = interpreters_of(program, find)
+    interpreters = find_interpreters(program, find)
     for interpreter in interpreters:
         _add_loadable(tree, interpreter, find, wanted_by=wanted_by, depth=depth + 1)
     if interpreters or is_script(program):
@@ -185,7 +181,7 @@ class GuestFiles(BaseModel):
     """``programs`` are absolute paths on this machine; the guest has them, with the libraries they need, at the same
     paths. ``study_files`` (name relative to ``/study`` → file of this machine) keep their execute permission.
     ``modules`` are names of kernel modules that are loaded, with those they need, before anything else is done; a name
-    may be followed by parameters: ``null_blk memory_backed=1 gb=1``. ``own_modules`` are modules of Ajuste's own, built
+    may be followed by parameters: ``null_blk memory_backed=1 gb=1``. ``bundled_modules`` are Ajuste's modules, built
     for the very kernel, as files ``NAME.ko`` of this machine; they are loaded after those.
     ``schedulers`` are names of BPF schedulers (sched_ext) that were built with the kernel. With ``services`` the guest
     has the program that starts and stops them.
@@ -197,7 +193,7 @@ class GuestFiles(BaseModel):
     programs: tuple[Path, ...] = ()
     study_files: dict[str, Path] = Field(default_factory=dict)
     modules: tuple[str, ...] = ()
-    own_modules: tuple[Path, ...] = ()
+    bundled_modules: tuple[Path, ...] = ()
     schedulers: tuple[str, ...] = ()
     services: bool = False
     packages: dict[str, str] = Field(default_factory=dict)
@@ -213,7 +209,7 @@ def how_to_build(spec: str) -> str:
     return f"ajuste kernel build --source debian:6.12 --config lab-ext --name {name if kind == BUILT else 'ext'}"
 
 
-def scheduler_of(kernel: KernelImage, name: str) -> Path:
+def scheduler_file(kernel: KernelImage, name: str) -> Path:
     """Return the file of ``name``. Raises RequestError, with those that it has, for a kernel built without it."""
     if kernel.schedulers is None:
         raise RequestError(

@@ -23,7 +23,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 from pydantic import ValidationError
 
-from ajuste.analysis.costs import Namer, costs_of_functions, named_costs
+from ajuste.analysis.costs import Namer, function_costs, named_costs
 from ajuste.executor.guest.machine import RunningMachine
 from ajuste.executor.guest.qemu import Emulator, GuestLayout, Lens
 from ajuste.executor.guest.tree import read_archive
@@ -37,7 +37,7 @@ from ajuste.model.decision import KINDS, Decisions, NamedDecisions
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelImage
 from ajuste.model.modelled import ModelledCache, ModelledMachine, OuterCache, Translations
-from ajuste.model.plan import distances_of
+from ajuste.model.plan import node_distances
 
 LARGEST_BYTES: Final = 64 << 20
 """As much is read of what the lens has written."""
@@ -111,7 +111,7 @@ def machine_text(machine: ModelledMachine, layout: GuestLayout) -> str:
             "l2_tlb": pages(machine.l2_tlb),
             "history_bits": machine.branches.history_bits if machine.branches else None,
             "nodes": [{"cpus": node.cpus, "memory_bytes": node.memory_mib << 20} for node in layout.nodes],
-            "distances": distances_of(layout.nodes),
+            "distances": node_distances(layout.nodes),
         }
     )
 
@@ -264,15 +264,15 @@ class Program:
     parts: tuple[_Part, ...]
     is_fixed: bool
     debug: Path = _DEBUG
-    own: tuple[Path, ...] = ()
+    function_lists: tuple[Path, ...] = ()
     """Lists of functions of Ajuste's own programs."""
 
     @cached_property
     def _functions(self) -> dict[int, _Function]:
-        functions = dict(_functions_of(self.content))
+        functions = dict(_read_functions(self.content))
         if (with_all := _debug_file(self.content, self.debug)) is not None:
-            functions |= dict(_functions_of(with_all))
-        functions |= dict(_functions_listed(self.content, self.own))
+            functions |= dict(_read_functions(with_all))
+        functions |= dict(_functions_listed(self.content, self.function_lists))
         return dict(sorted(functions.items()))
 
     @cached_property
@@ -314,7 +314,7 @@ class Mapped:
         )
 
 
-def programs_of(files: Iterable[tuple[str, bytes]], lists: tuple[Path, ...] = ()) -> tuple[Program, ...]:
+def read_programs(files: Iterable[tuple[str, bytes]], lists: tuple[Path, ...] = ()) -> tuple[Program, ...]:
     """Return those of ``files`` (path, content) that are ELF files with code. ``lists`` are lists of the functions of
     Ajuste's own programs.
     """
@@ -330,10 +330,10 @@ def _program(path: str, content: bytes, lists: tuple[Path, ...]) -> Program | No
     except NO_ELF:
         return None
     parts = tuple(_Part(segment["p_offset"], segment["p_vaddr"], segment["p_filesz"]) for segment in loaded)
-    return Program(f"/{path.lstrip('/')}", content, parts, is_fixed, own=lists) if parts else None
+    return Program(f"/{path.lstrip('/')}", content, parts, is_fixed, function_lists=lists) if parts else None
 
 
-def _functions_of(content: bytes) -> Iterator[tuple[int, _Function]]:
+def _read_functions(content: bytes) -> Iterator[tuple[int, _Function]]:
     # Of all symbol tables; of several names at one address the plainest comes last.
     functions: list[tuple[int, _Function]] = []
     try:
@@ -403,25 +403,28 @@ def _overlap(first: range, other: range) -> bool:
 def name_costs(costs: Costs, image: KernelImage, home: Home, initramfs: Path) -> NamedCosts:
     """Return ``costs`` of a guest with the names of their functions. Raises RequestError where its kernel has none."""
     lists = tuple(native_program(name).with_name(f"{name}.symbols") for name in (AGENT, WORKLOADS, SERVICE))
-    programs = programs_of(read_archive(initramfs.read_bytes()), lists)
+    programs = read_programs(read_archive(initramfs.read_bytes()), lists)
     return costs_by_name(costs, function_names(kernel_symbols(image, home)), programs)
 
 
 def costs_by_name(
-    costs: Costs, kernel: Mapping[int, str], programs: Sequence[Program], package_of: Callable[[str], str] | None = None
+    costs: Costs,
+    kernel: Mapping[int, str],
+    programs: Sequence[Program],
+    find_package: Callable[[str], str] | None = None,
 ) -> NamedCosts:
     """Return ``costs`` with the names of their functions: of the ``kernel`` by address, and of the ``programs`` of the
-    guest. ``package_of`` tells which package of this machine has a file ("" if none does); by default dpkg is asked.
+    guest. ``find_package`` tells which package of this machine has a file ("" if none does); by default dpkg is asked.
     """
     namers: dict[tuple[CostCode, ...], Namer] = {}
 
-    def namer_of(task: CostTask) -> Namer:
+    def find_namer(task: CostTask) -> Namer:
         if task.code not in namers:
             namers[task.code] = _namer(kernel, locate(task.code, programs))
         return namers[task.code]
 
-    named = named_costs(costs, namer_of)
-    return named.model_copy(update={"notes": tuple(_notes(named, package_of or _package_of))})
+    named = named_costs(costs, find_namer)
+    return named.model_copy(update={"notes": tuple(_notes(named, find_package or _find_package))})
 
 
 def name_decisions(
@@ -430,7 +433,7 @@ def name_decisions(
     """Return ``decisions`` of a guest with the names of functions and tasks; ``costs`` are of the same trial. Raises
     RequestError where its kernel has none.
     """
-    programs = programs_of(read_archive(initramfs.read_bytes()))
+    programs = read_programs(read_archive(initramfs.read_bytes()))
     names = function_names(kernel_symbols(image, home))
     called = programs_by_task(costs, programs) | kernel_tasks(decisions, names)
     calls = decisions.calls
@@ -490,36 +493,36 @@ def _namer(kernel: Mapping[int, str], located: Sequence[Mapped]) -> Namer:
     return name
 
 
-def _notes(costs: NamedCosts, package_of: Callable[[str], str]) -> Iterator[str]:
+def _notes(costs: NamedCosts, find_package: Callable[[str], str]) -> Iterator[str]:
     nameless: Counter[tuple[Space, str]] = Counter()
-    for function, cost in costs_of_functions(costs).items():
+    for function, cost in function_costs(costs).items():
         if function.name.startswith("0x"):
             nameless[function.space, function.file] += cost.itself
     for (space, file), instructions in nameless.most_common():
         if instructions < _LEAST_SHARE * costs.instructions:
             return
-        yield _nameless_words(space, file, package_of)
+        yield _nameless_words(space, file, find_package)
 
 
 _LEAST_SHARE: Final = 0.001
-_OWN: Final = ("/init", f"/ajuste/bin/{WORKLOADS}", f"/ajuste/bin/{SERVICE}")
+_BUNDLED: Final = ("/init", f"/ajuste/bin/{WORKLOADS}", f"/ajuste/bin/{SERVICE}")
 """Where a guest has programs of Ajuste's, which are built without symbols: a list beside them has their names."""
 
 
-def _nameless_words(space: Space, file: str, package_of: Callable[[str], str]) -> str:
+def _nameless_words(space: Space, file: str, find_package: Callable[[str], str]) -> str:
     if space == "kernel":
         return "Functions of the kernel's modules, and of code that it made itself, are shown by address."
     if not file:
         return "Functions of no file, such as the vDSO's, are shown by address."
-    if file in _OWN:
+    if file in _BUNDLED:
         name = file.rpartition("/")[2]
         return f"Functions of Ajuste's own {name} are shown by address. Build it again to see their names."
-    package = package_of(file)
+    package = find_package(file)
     advice = f"Install {package} to see their names." if package else "Do not strip its symbols to see their names."
     return f"Functions of {file} without a name are shown by address. {advice}"
 
 
-def _package_of(file: str) -> str:
+def _find_package(file: str) -> str:
     merged = (file, file.removeprefix("/usr") if file.startswith("/usr/") else f"/usr{file}")
     for path in merged:
         try:

@@ -26,7 +26,7 @@ from qemu.qmp.protocol import Runstate
 
 from ajuste.catalogue.programs import install_hint
 from ajuste.executor.guest.qemu import Channels, GuestMachine, Lens, command_line
-from ajuste.machine.files import holding, sha256_of
+from ajuste.machine.files import file_sha256, holding
 from ajuste.machine.home import Home
 from ajuste.machine.session import MachineSession
 from ajuste.model.error import RequestError, RunError
@@ -53,7 +53,7 @@ def require_intact(checksums: Mapping[Path, str]) -> None:
     """Raise RunError where QEMU would read something else than what the run began with."""
     for file, sha256 in checksums.items():
         try:
-            intact = sha256_of(file) == sha256
+            intact = file_sha256(file) == sha256
         except OSError as error:
             raise RunError(f"cannot read {file}: {error.strerror}", hint=_AGAIN) from error
         if not intact:
@@ -175,7 +175,7 @@ class RunningMachine:
 
     @property
     def costs(self) -> Path:
-        """Where a lens writes what it has counted."""
+        """Return where a lens writes what it has counted."""
         return self._directory / "costs.json"
 
     @property
@@ -185,7 +185,7 @@ class RunningMachine:
 
     @property
     def exit_code(self) -> int | None:
-        """QEMU's; negative: the signal that killed it. ``None`` while it runs."""
+        """Return QEMU's exit code; negative: the signal that killed it. ``None`` while it runs."""
         return None if self._process is None else self._process.poll()
 
     def resume(self) -> None:
@@ -215,7 +215,9 @@ class RunningMachine:
         vigil = _Vigil(self, limit)
         while (rest_s := limit.host_s - (time.monotonic() - began)) > 0:
             try:
-                stop = self.monitor.wait_for(_is_stop, min(rest_s, _LOOK_EVERY_SECONDS))
+                stop = self.monitor.wait_for(
+                    lambda event: event.get("event") == "STOP", min(rest_s, _LOOK_EVERY_SECONDS)
+                )
                 if stop is not None:
                     return Outcome.STOPPED
                 if self.is_loud():
@@ -228,12 +230,12 @@ class RunningMachine:
         return Outcome.LATE
 
     def is_loud(self) -> bool:
-        """Whether the guest has printed or said all that it may."""
+        """Return whether the guest has printed or said all that it may."""
         files = (self._directory / name for name in ("console.log", "events.jsonl"))
         return any(file.exists() and file.stat().st_size >= LARGEST_OUTPUT_BYTES for file in files)
 
     def cpu_seconds(self) -> float:
-        """How much time QEMU has spent on this machine's CPUs."""
+        """Return how much time QEMU has spent on this machine's CPUs."""
         assert self._process is not None
         try:
             times = psutil.Process(self._process.pid).cpu_times()
@@ -242,7 +244,7 @@ class RunningMachine:
         return float(times.user + times.system)
 
     def guest_seconds(self) -> float:
-        """The time of the guest's real-time clock, which runs with its virtual clock, in seconds since 1970."""
+        """Return the time of the guest's real-time clock, which runs with its virtual clock, in seconds since 1970."""
         now = self.monitor.execute("qom-get", {"path": "/machine", "property": "rtc-time"})
         fields = [int(now[f"tm_{name}"]) for name in ("year", "mon", "mday", "hour", "min", "sec")]
         return float(timegm((fields[0] + 1900, fields[1] + 1, *fields[2:])))
@@ -254,16 +256,16 @@ class RunningMachine:
             resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
     def events(self) -> bytes:
-        """All that the agent has said, or anybody else through its port."""
+        """Return all that the agent has said, or anybody else through its port."""
         return self._read("events.jsonl")
 
     def console(self) -> str:
-        """The end of the console, without control characters."""
+        """Return the end of the console, without control characters."""
         raw = self._read("console.log", tail_bytes=_CONSOLE_TAIL_BYTES)
         return "".join(c for c in raw.decode(errors="replace").replace("\r\n", "\n") if c.isprintable() or c in "\n\t")
 
     def complaint(self) -> str:
-        """What QEMU itself said on standard error."""
+        """Return what QEMU itself said on standard error."""
         return self._read("qemu.log", tail_bytes=_CONSOLE_TAIL_BYTES).decode(errors="replace").strip()
 
     def _read(self, name: str, tail_bytes: int = LARGEST_OUTPUT_BYTES) -> bytes:
@@ -350,10 +352,6 @@ class _Vigil:
         return self._still >= _LOOKS_UNTIL_HALTED or guest_s - self._machine.resumed_at_s > self._limit_s
 
 
-def _is_stop(event: dict[str, Any]) -> bool:
-    return event.get("event") == "STOP"
-
-
 # The QEMU machine protocol over an inherited socket: commands, events, and the end of QEMU.
 #
 # ``qemu.qmp``'s asynchronous client on an event loop of its own: its synchronous wrapper keeps one loop a thread,
@@ -398,7 +396,7 @@ class Monitor:
         self._close()
 
     def execute(self, command: str, arguments: dict[str, object] | None = None) -> Any:
-        """What QEMU answers. Raises MonitorClosed if it has ended, RunError if it refuses or does not answer."""
+        """Return what QEMU answers. Raises MonitorClosed if it has ended, RunError if it refuses or does not answer."""
 
         async def _execute() -> object:
             return await asyncio.wait_for(self._client.execute(command, arguments), _ANSWER_SECONDS)
@@ -422,7 +420,9 @@ class Monitor:
         self.execute("getfd", {"fdname": name})
 
     def wait_for(self, wanted: Callable[[dict[str, Any]], bool], timeout_s: float) -> dict[str, Any] | None:
-        """The next event that is ``wanted``, or ``None`` after ``timeout_s``. Raises MonitorClosed when QEMU ends."""
+        """Return the next event that is ``wanted``, or ``None`` after ``timeout_s``. Raises MonitorClosed at QEMU's
+        end.
+        """
         return self._run(self._wait_for(wanted, timeout_s))
 
     async def _wait_for(self, wanted: Callable[[dict[str, Any]], bool], timeout_s: float) -> dict[str, Any] | None:

@@ -49,12 +49,12 @@ class Module:
 
     @property
     def line(self) -> str:
-        """The path and, after a space, the parameters: how ``/ajuste/boot.json`` has it."""
+        """Return the path and, after a space, the parameters: how ``/ajuste/boot.json`` has it."""
         return f"{self.path} {self.parameters}".rstrip()
 
 
 def modules_for(names: tuple[str, ...], kernel: KernelImage) -> tuple[Module, ...]:
-    """The modules to load for ``names``, each after those it depends on; what is built in is left out.
+    """Return the modules to load for ``names``, each after those it depends on; what is built in is left out.
 
     A name may be followed by parameters: ``null_blk memory_backed=1 gb=1``. Raises RequestError for a name that the
     kernel does not have, with the nearest ones, and for parameters of a module that is built in; RunError for a file of

@@ -21,7 +21,7 @@ from ajuste.machine.home import Home
 from ajuste.machine.session import boot_id
 from ajuste.model.base import BaseModel
 from ajuste.model.error import AjusteError, RequestError, RunError
-from ajuste.model.plan import MemoryNode, nodes_in_words, problem_of
+from ajuste.model.plan import MemoryNode, find_problem, nodes_in_words
 from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, TurnUs
 from ajuste.model.topology import Topology
 from ajuste.model.wording import Say
@@ -46,13 +46,13 @@ class Emulator(BaseModel):
 
     @property
     def release(self) -> tuple[int, int]:
-        """Major and minor version."""
+        """Return the major and minor version."""
         major, minor = self.version.split(".")[:2]
         return int(major), int(minor)
 
     @property
     def environment(self) -> dict[str, str]:
-        """The whole environment that it is started with."""
+        """Return the whole environment that it is started with."""
         return {"LD_LIBRARY_PATH": str(self.libraries)} if self.libraries else {}
 
 
@@ -75,8 +75,7 @@ def choose_emulator(
     *,
     topology: Topology | None = None,
 ) -> Emulator:
-    """The QEMU for such a machine: ``AJUSTE_QEMU`` if that is set, else the installed one if it is new enough, else a
-    fetched one.
+    """Return the QEMU for such a machine: ``AJUSTE_QEMU``, the installed one if new enough, else a fetched one.
 
     Several CPUs under the virtual clock need QEMU 10: older ones never get to user space. By the wall clock they need
     8.1: where one CPU changes code while another one's is translated, older ones keep the old translation, and a guest
@@ -91,9 +90,9 @@ def choose_emulator(
     if chosen:
         emulator = installed_emulator(Path(chosen).expanduser().absolute())
         if emulator.release < oldest:
+            what = "a topology requires" if topology else f"{cpus} CPUs under the {clock} clock require"
             raise RequestError(
-                f"AJUSTE_QEMU is QEMU {emulator.version}; {_said(clock, cpus, topology)} "
-                f"{oldest[0]}.{oldest[1]} or later",
+                f"AJUSTE_QEMU is QEMU {emulator.version}; {what} {oldest[0]}.{oldest[1]} or later",
                 hint="unset AJUSTE_QEMU to fetch one that fits",
             )
         return emulator
@@ -112,12 +111,8 @@ def choose_emulator(
     )
 
 
-def _said(clock: Clock, cpus: int, topology: Topology | None) -> str:
-    return f"{cpus} CPUs under the {clock} clock require" if topology is None else "a topology requires"
-
-
 def installed_emulator(binary: Path) -> Emulator:
-    """The QEMU at ``binary``. Raises RequestError if that is none."""
+    """Return the QEMU at ``binary``. Raises RequestError if that is none."""
     try:
         output = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False, timeout=60).stdout
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -159,10 +154,10 @@ def choose_accelerator(
     boots: Callable[[], str],
     environment: Mapping[str, str] = os.environ,
 ) -> Accelerator:
-    """KVM if ``boots`` says that a trial boot with it succeeded, else emulation (TCG).
+    """Return KVM if ``boots`` says that a trial boot with it succeeded, else emulation (TCG).
 
-    ``boots`` boots a machine with KVM within a time limit and returns an empty text, or what went wrong. Its answer
-    is kept until the next boot of this machine, for this version of QEMU (``emulator``) and this ``kernel`` (SHA-256).
+    ``boots`` boots a machine with KVM within a time limit and returns an empty text, or what went wrong. Its answer is
+    kept until the next boot of this machine, for this version of QEMU (``emulator``) and this ``kernel`` (SHA-256).
     ``AJUSTE_ACCELERATOR=tcg`` skips all that. Raises RequestError for any other value of it.
     """
     asked = environment.get("AJUSTE_ACCELERATOR", "")
@@ -242,7 +237,7 @@ class GuestMachine(BaseModel):
 
     @property
     def in_words(self) -> dict[str, str]:
-        """What a report says of it."""
+        """Return what a report says of it."""
         virtual = f"virtual, {self.instruction_ns} ns for each instruction"
         return {
             "clock": virtual if self.clock == "virtual" else self.clock,
@@ -290,7 +285,7 @@ class Channels:
 
 
 def command_line(machine: GuestMachine, channels: Channels, *, restored: bool) -> list[str]:
-    """The arguments, program first. With ``restored`` QEMU waits for a snapshot instead of booting."""
+    """Return the arguments, program first. With ``restored`` QEMU waits for a snapshot instead of booting."""
     firmware = machine.emulator.firmware
     return [
         str(machine.emulator.binary),
@@ -327,7 +322,7 @@ def _plugin(machine: GuestMachine, channels: Channels) -> tuple[str, ...]:
 
 
 def kernel_line(machine: GuestMachine) -> str:
-    """The kernel's command line. Raises RequestError for an argument that cannot be passed, or too many."""
+    """Return the kernel's command line. Raises RequestError for an argument that cannot be passed, or too many."""
     for argument in machine.kernel_arguments:
         if not argument or not argument.isascii() or not argument.isprintable() or " " in argument:
             raise RequestError(f"kernel argument {argument!r}: expected one word such as isolcpus=1")
@@ -373,7 +368,7 @@ def _escaped(path: Path) -> str:
 
 
 def node_options(nodes: Sequence[MemoryNode]) -> Iterator[str]:
-    """Arguments for ``nodes``, whose CPUs are numbered in their order; none for a machine without."""
+    """Return arguments for ``nodes``, whose CPUs are numbered in their order; none for a machine without."""
     first_cpu = 0
     for number, node in enumerate(nodes):
         yield from ("-object", f"memory-backend-ram,id=node{number},size={node.memory_mib}M")
@@ -396,9 +391,9 @@ class GuestLayout:
 
 
 def checked_layout(layout: GuestLayout, cpus: int) -> GuestLayout:
-    """``layout``, if it is one of a machine with so many CPUs. Raises RequestError."""
+    """Return ``layout``, if it is one of a machine with so many CPUs. Raises RequestError."""
     problem = layout.topology.problem_with(cpus, layout.nodes) if layout.topology else ""
-    if problem := problem or problem_of(layout.nodes, cpus, layout.memory_mib):
+    if problem := problem or find_problem(layout.nodes, cpus, layout.memory_mib):
         raise RequestError(problem)
     return layout
 

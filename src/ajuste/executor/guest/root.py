@@ -47,7 +47,7 @@ from ajuste.kernel.packages import (
     read_request,
 )
 from ajuste.machine.cache import PACKAGES, make_room
-from ajuste.machine.files import hold, holding, locked, read_kept, sha256_of
+from ajuste.machine.files import file_sha256, hold, holding, locked, read_kept
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RunError
@@ -76,16 +76,16 @@ class GuestRoot(BaseModel):
 
     @property
     def about(self) -> dict[str, str]:
-        """What a run keeps of it."""
+        """Return what a run keeps of it."""
         versions = {package.name: f"{package.version} sha256:{package.sha256}" for package in self.packages}
         return {"release": f"Debian {self.release}", **versions}
 
     def has(self, path: str) -> bool:
-        """Whether something is at that absolute path."""
+        """Return whether something is at that absolute path."""
         return place_in_tree(path) in self.entries or _resolved(place_in_tree(path), self.entries) in self.entries
 
     def find(self, program: str) -> str | None:
-        """The absolute path of a program of the packages, by its name or path, as ``shutil.which``."""
+        """Return the absolute path of a program of the packages, by its name or path, as ``shutil.which``."""
         if "/" in program:
             return program if program.startswith("/") and self._is_program(program) else None
         places = (f"{directory}/{program}" for directory in (*SEARCH_PATH.split(":"), _GAMES))
@@ -96,8 +96,10 @@ class GuestRoot(BaseModel):
 
 
 def root_arguments(root: GuestRoot | None) -> tuple[str, ...]:
-    """Words for the command line of a kernel that has ``root``, if any. A file system of the kind tmpfs would take half
-    of the memory at most (Documentation/filesystems/ramfs-rootfs-initramfs.rst).
+    """Return words for the command line of a kernel that has ``root``, if any.
+
+    A file system of the kind tmpfs would take half of the memory at most
+    (Documentation/filesystems/ramfs-rootfs-initramfs.rst).
     """
     return ("rootfstype=ramfs",) if root else ()
 
@@ -108,10 +110,10 @@ def build_root(files: Sequence[Path], packages: tuple[PackageVersion, ...], rele
     """
     made = _Root()
     with out.open("wb") as archive:
-        write_in_order(made.entries_of(files), archive)
+        write_in_order(made.entries(files), archive)
     return GuestRoot(
         path=out,
-        sha256=sha256_of(out),
+        sha256=file_sha256(out),
         size_bytes=out.stat().st_size,
         release=release,
         packages=packages,
@@ -127,7 +129,7 @@ class _Root:
     texts: dict[str, str] = field(default_factory=dict)
     alternatives: list[Alternative] = field(default_factory=list)
 
-    def entries_of(self, files: Sequence[Path]) -> Iterator[tuple[str, Entry]]:
+    def entries(self, files: Sequence[Path]) -> Iterator[tuple[str, Entry]]:
         for package in files:
             for packed in read_package(package, _is_wanted):
                 yield from self._entry(packed)
@@ -177,7 +179,7 @@ class _Root:
         if above and self.places.get(above, _DIRECTORY) != _DIRECTORY:
             raise RunError(f"a package has {name[:100]!a} below something that is not a directory")
         target = f"{above}/{last}" if above else last
-        return None if _is_own(target) else target
+        return None if _is_reserved(target) else target
 
     def _made(self) -> Iterator[tuple[str, Entry]]:
         for link in sorted(
@@ -215,10 +217,10 @@ def _kind(entry: Entry) -> str:
 
 def _is_wanted(path: PurePosixPath) -> bool:
     name = place_in_tree(str(path))
-    return not (_is_own(name) or any(name == out or name.startswith(f"{out}/") for out in LEFT_OUT))
+    return not (_is_reserved(name) or any(name == out or name.startswith(f"{out}/") for out in LEFT_OUT))
 
 
-def _is_own(place: str) -> bool:
+def _is_reserved(place: str) -> bool:
     # Whether the guest's own files are there: the directories that it mounts, the agent, the links into /usr.
     first, slash, _ = place.partition("/")
     return (
@@ -274,7 +276,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_./+-]+")
 
 
 def read_alternatives(script: str) -> list[Alternative]:
-    """Those that a maintainer script installs in plain words; what has to be run to be known is left out."""
+    """Return those that a maintainer script installs in plain words; what has to be run to be known is left out."""
     alternatives: list[Alternative] = []
     for line in script.replace("\\\n", " ").splitlines():
         if "update-alternatives" in line and "--install" in line:
@@ -319,7 +321,7 @@ def _of_java(text: str) -> Iterator[Alternative]:
 
 
 def with_users(master: str, guest_users: str) -> str:
-    """The users (or groups) of a new system, with those of every guest, whose lines count."""
+    """Return the users (or groups) of a new system, with those of every guest, whose lines count."""
     names = {line.partition(":")[0] for line in guest_users.splitlines()}
     others = [line for line in master.splitlines() if line and line.partition(":")[0] not in names]
     return guest_users + "".join(f"{line}\n" for line in others)
@@ -335,7 +337,7 @@ _ARCHIVE: Final = "root.cpio"
 
 
 def fetch_root(asked: Sequence[str], home: Home, say: Say) -> GuestRoot:
-    """The packages ``asked`` for, as a guest has them: from the cache, which needs no network, or else from the
+    """Return the packages ``asked`` for, as a guest has them: from the cache, which needs no network, or else from the
     distribution's archive.
 
     Raises RequestError for packages that there are not and for a disk that is too full, RunError where fetching fails.
@@ -364,7 +366,7 @@ class PlannedPackages:
 
 
 def plan_packages(asked: Sequence[str], home: Home, say: Say) -> PlannedPackages:
-    """What ``fetch_root`` would give, without fetching a package. Raises as that does."""
+    """Return what ``fetch_root`` would give, without fetching a package. Raises as that does."""
     request = read_request(asked)
     with keeping_in(packages_directory(home), "packages"):
         if root := _kept(request, home, say):

@@ -25,7 +25,7 @@ from ajuste.executor.guest.qemu import Channels, GuestMachine, command_line
 from ajuste.executor.stream import read_boot
 from ajuste.kernel.kconfig import read_config
 from ajuste.machine.cache import SNAPSHOTS, make_room
-from ajuste.machine.files import holding, make_directory, open_kept, replaced, sealed, sha256_of, unsealed
+from ajuste.machine.files import file_sha256, holding, make_directory, open_kept, replaced, sealed, unsealed
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
 from ajuste.model.error import RequestError, RunError
@@ -54,7 +54,7 @@ class BootFailure(Exception):
 
     @property
     def last_lines(self) -> str:
-        """The last lines of the console."""
+        """Return the last lines of the console."""
         return "\n".join(self.console.rstrip().splitlines()[-_LAST_LINES:])
 
 
@@ -107,7 +107,7 @@ _SIGNS: Final = {
 
 
 def likely_causes(config: Path | None, console: str) -> str | None:
-    """Why a kernel with that ``.config`` (if it is known) may not have come up, or ``None``."""
+    """Say why a kernel with that ``.config`` (if it is known) may not have come up, or ``None``."""
     seen = [meaning for sign, meaning in _SIGNS.items() if sign in console]
     seen += [f"{meaning} ({name} is off)" for name, meaning in _NEEDS.items() if name in _off(config)]
     return f"likely cause: {'; '.join(dict.fromkeys(seen))}" if seen else None
@@ -127,7 +127,7 @@ def _off(config: Path | None) -> frozenset[str]:
 
 
 def what_went_wrong(running: RunningMachine, outcome: Outcome, console: str) -> str:
-    """What went wrong with the machine itself, or an empty text."""
+    """Return what went wrong with the machine itself, or an empty text."""
     if outcome is Outcome.LATE:
         return "the guest hung: it did not end within its time limit"
     if outcome is Outcome.LOUD:
@@ -170,7 +170,7 @@ class Snapshot:
 
     @classmethod
     def of_file(cls, file: BufferedReader) -> Self:
-        """A copy of the rest of ``file``. Raises OSError, also where there is too little memory."""
+        """Return a copy of the rest of ``file``. Raises OSError, also where there is too little memory."""
         snapshot = cls()
         try:
             digest = hashlib.sha256()
@@ -285,9 +285,10 @@ class Damaged(Exception):
     """What was kept of a machine is not what it was; it was dropped. The message says what is wrong with it."""
 
 
-def name_of(machine: GuestMachine, kernel_sha256: str, initramfs_sha256: str) -> str:
-    """Of all that a boot depends on: QEMU's arguments, with files by their content; QEMU by its file's size and
-    time. One that was fetched is known by the version of its package: the time of its file is when it was last used.
+def snapshot_name(machine: GuestMachine, kernel_sha256: str, initramfs_sha256: str) -> str:
+    """Return the SHA-256 of all that a boot depends on: QEMU's arguments, files by content, QEMU by size and time.
+
+    A fetched QEMU is known by its package's version: the time of its file is when it was last used.
     """
     binary = machine.emulator.binary.stat()
     made = 0 if machine.emulator.firmware else binary.st_mtime_ns
@@ -295,16 +296,14 @@ def name_of(machine: GuestMachine, kernel_sha256: str, initramfs_sha256: str) ->
     depends_on = [
         *command_line(by_content, _ANY_CHANNELS, restored=False),
         *(machine.emulator.version, binary.st_size, made),
-        *((sha256_of(machine.lens),) if machine.lens and machine.quantum_us else ()),
+        *((file_sha256(machine.lens),) if machine.lens and machine.quantum_us else ()),
         _FORMAT,
     ]
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()
 
 
 def find(home: Home, name: str) -> tuple[Booted, Snapshot] | None:
-    """The machine of that name with its snapshot, compared with its checksum; ``None`` if there is none. Raises Damaged
-    for one that is not whole, which is there no longer then.
-    """
+    """Return the intact machine of that name with its snapshot, or ``None``. Raises Damaged after removing another."""
     kept = _file(home, name)
     try:
         with open_kept(kept) as file:
@@ -330,7 +329,7 @@ def find(home: Home, name: str) -> tuple[Booted, Snapshot] | None:
 
 
 def keep(home: Home, name: str, booted: Booted, snapshot: Snapshot) -> None:
-    """Have it for next time, if there is room; nothing depends on that."""
+    """Keep it for next time, if there is room; nothing depends on that."""
     kept = _file(home, name)
     with contextlib.suppress(OSError):
         make_directory(kept.parent)
@@ -343,7 +342,7 @@ def keep(home: Home, name: str, booted: Booted, snapshot: Snapshot) -> None:
 
 
 def drop(home: Home, name: str) -> None:
-    """Whatever is there of that name, as far as it can be removed."""
+    """Remove whatever is there of that name, as far as possible."""
     kept = _file(home, name)
     _LOG.warning("snapshot dropped", extra={"file": str(kept)})
     try:

@@ -137,7 +137,7 @@ _KINDS: Final = 0o170000
 
 
 def read_archive(archive: bytes) -> Iterator[tuple[str, bytes]]:
-    """The path and the content of each regular file, in archives that follow too. Raises ValueError for other bytes."""
+    """Yield path and content of each regular file, in archives that follow too. Raises ValueError for other bytes."""
     at = 0
     while True:
         fields = archive[at : at + _HEAD]
@@ -238,7 +238,7 @@ class FileTree:
 
 
 def place_in_tree(path: str) -> str:
-    """The path in the archive: without leading slash, and through the links into /usr."""
+    """Return the path in the archive: without leading slash, and through the links into /usr."""
     normal = os.path.normpath(path).lstrip("/")
     return f"usr/{normal}" if normal.partition("/")[0] in MERGED else normal
 
@@ -262,16 +262,15 @@ _NEEDS_A_TREE = re.compile(
 
 
 def is_script(program: Path) -> bool:
-    """Whether its first line names an interpreter."""
+    """Return whether its first line names an interpreter."""
     with program.open("rb") as file:
         return file.read(2) == b"#!"
 
 
-def interpreters_of(script: Path, find_there: FindThere = lambda _: None) -> tuple[Path, ...]:
-    """The programs that the first line of ``script`` names (two with ``env``); none if it has no ``#!``. Those that
-    are there already (``find_there``) are left out.
+def find_interpreters(script: Path, find_there: FindThere = lambda _: None) -> tuple[Path, ...]:
+    """Return the missing programs that the first line of ``script`` names (two with ``env``); none without ``#!``.
 
-    Raises RequestError where one does not exist.
+    Those that ``find_there`` finds are not missing. Raises RequestError where one does not exist.
     """
     with script.open("rb") as file:
         line = file.read(_LONGEST_LINE).split(b"\n", 1)[0]
@@ -351,7 +350,7 @@ class _Object:
 
 
 def needed_by(program: Path, known: Mapping[str, Path] | None = None) -> NeededFiles:
-    """The files that loading ``program`` needs besides itself; none for a static one.
+    """Return the files that loading ``program`` needs besides itself; none for a static one.
 
     ``known`` is the linker's cache (library name → path), by default this machine's. Raises RequestError for a file
     that is no x86-64 ELF program, and for a library that is not found.
@@ -392,7 +391,7 @@ def _names(current: _Object) -> Iterator[str]:
 
 @cache
 def linker_cache() -> Mapping[str, Path]:
-    """The libraries (name → path) that this machine's linker knows: ``ldconfig -p``, x86-64 only."""
+    """Return the libraries (name → path) that this machine's linker knows: ``ldconfig -p``, x86-64 only."""
     for program in ("/sbin/ldconfig", "/usr/sbin/ldconfig"):
         if Path(program).exists():
             listing = subprocess.run([program, "-p"], capture_output=True, text=True, check=False).stdout

@@ -84,7 +84,7 @@ class AgentProcess:
 
     @property
     def complaint(self) -> str:
-        """What it wrote to its standard error."""
+        """Return what it wrote to its standard error."""
         if self._last_words is not None:
             return self._last_words
         return os.pread(self._complaints, _COMPLAINT_BYTES, 0).decode(errors="replace").strip()
@@ -201,7 +201,7 @@ class AgentProcess:
 
     @property
     def was_killed(self) -> bool:
-        """Whether it did not end in good order."""
+        """Return whether it did not end in good order."""
         return (self._process.returncode or 0) < 0
 
     def _has_ended(self, limit_s: float) -> bool:

@@ -7,7 +7,7 @@ import os
 import platform
 import re
 import resource
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from functools import cached_property
@@ -22,7 +22,7 @@ from ajuste.machine.inventory.source import natural
 from ajuste.model.error import RequestError
 from ajuste.model.event import Failed, ReadBack
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.plan import REAL_TIME, Attributes, Command, Plan, Read, location_words
+from ajuste.model.plan import REAL_TIME, Attributes, Plan, Read, location_words
 from ajuste.model.tunable import DEVICE_KINDS, PATH_KINDS, Marker, Tunable, Where, marker_words
 
 if TYPE_CHECKING:
@@ -188,7 +188,8 @@ def require_rights(plan: Plan) -> None:
         raise _refusal(f"changing {', '.join(write.tunable for write in plan.writes)}")
     if plan.scratch is not None:
         raise _refusal("making a file system for the trial")
-    for command in _commands(plan):
+    workload = () if plan.workload is None else (plan.workload,)
+    for command in (*plan.before, *plan.background, *plan.after, *workload):
         if reason := _beyond_rights(command.attributes):
             raise _refusal(reason)
 
@@ -197,24 +198,15 @@ def _refusal(what: str) -> RequestError:
     return RequestError(f"{what} needs root on this machine", hint=f"run {as_root()}\n{WITHOUT_ROOT}")
 
 
-def _commands(plan: Plan) -> Iterable[Command]:
-    yield from (*plan.before, *plan.background, *plan.after)
-    if plan.workload is not None:
-        yield plan.workload
-
-
 def _beyond_rights(attributes: Attributes) -> str:
-    if attributes.nice is not None and attributes.nice < _least_nice():
+    least_nice = min(os.getpriority(os.PRIO_PROCESS, 0), 20 - _limit(resource.RLIMIT_NICE))
+    if attributes.nice is not None and attributes.nice < least_nice:
         return f"nice {attributes.nice}"
     if attributes.policy in REAL_TIME and (attributes.priority or 1) > _limit(resource.RLIMIT_RTPRIO):
         return f"the policy {attributes.policy}"
     if attributes.cgroup_weight is not None or attributes.cgroup_limits:
         return "a control group of its own"
     return ""
-
-
-def _least_nice() -> int:
-    return min(os.getpriority(os.PRIO_PROCESS, 0), 20 - _limit(resource.RLIMIT_NICE))
 
 
 def _limit(which: int) -> int:
@@ -397,14 +389,14 @@ class HostMachine:
             return ()
 
     def has_write_permission(self, path: str) -> bool:
-        """Whether the file lets anybody write at all: not even root can write a file that does not."""
+        """Return whether the file lets anybody write at all: not even root can write a file that does not."""
         try:
             return bool(self.path(path).stat().st_mode & 0o222)
         except OSError:
             return False
 
     def is_writable(self, path: str) -> bool:
-        """Whether this process may open the file for writing."""
+        """Return whether this process may open the file for writing."""
         return os.access(self.path(path), os.W_OK)
 
     def is_mounted_read_only(self, path: str) -> bool:
@@ -414,13 +406,13 @@ class HostMachine:
             return False
 
     def can(self, capability: int) -> bool:
-        """Whether this process has the capability of that number in force."""
+        """Return whether this process has the capability of that number in force."""
         match = re.search(r"^CapEff:\s*([0-9a-f]+)$", self._text("/proc/self/status"), re.MULTILINE)
         return bool(match and int(match[1], 16) >> capability & 1)
 
     @cached_property
     def options(self) -> frozenset[str] | None:
-        """The build options that are on, built in or as modules; ``None`` where nothing says them."""
+        """Return the build options that are on, built in or as modules; ``None`` where nothing says them."""
         places = ("/proc/config.gz", f"/boot/config-{self._release}", f"/lib/modules/{self._release}/config")
         for place in places:
             text = self._text(place)
@@ -430,19 +422,19 @@ class HostMachine:
 
     @cached_property
     def lockdown(self) -> str:
-        """``integrity`` or ``confidentiality``; empty where the kernel is not locked down."""
+        """Return ``integrity`` or ``confidentiality``; empty where the kernel is not locked down."""
         match = re.search(r"\[(\w+)\]", self._text("/sys/kernel/security/lockdown"))
         return match[1] if match and match[1] != "none" else ""
 
     @cached_property
     def has_debugfs(self) -> bool | None:
-        """Whether debugfs is mounted where it belongs; ``None`` if the mounts cannot be read."""
+        """Return whether debugfs is mounted where it belongs; ``None`` if the mounts cannot be read."""
         mounts = self._text("/proc/self/mounts")
         return "/sys/kernel/debug debugfs" in mounts if mounts else None
 
     @cached_property
     def controllers(self) -> frozenset[str] | None:
-        """The controllers of cgroup v2 at /sys/fs/cgroup; ``None`` where that is not cgroup v2."""
+        """Return the controllers of cgroup v2 at /sys/fs/cgroup; ``None`` where that is not cgroup v2."""
         if not self.exists("/sys/fs/cgroup/cgroup.controllers"):
             return None
         return frozenset(self._text("/sys/fs/cgroup/cgroup.controllers").split())

@@ -33,7 +33,7 @@ from ajuste.model.tunable import Tunable
 from ajuste.study.site import Site
 
 SERVICES: Final = Path("/var/tmp/ajuste-services")  # noqa: S108 - each user has a directory there, with the UID appended
-_OWN = (b"AJUSTE_", b"SUDO_")
+_INTERNAL = (b"AJUSTE_", b"SUDO_")
 _LAST_PORT = 32768
 """Where those of clients begin (net.ipv4.ip_local_port_range)."""
 _BYTES = 0x10FF00
@@ -60,7 +60,7 @@ def host_site() -> Site:
 
 
 def invoking_user(environment: Mapping[str, str] = os.environ) -> User | None:
-    """Whose commands are, if not ours: under sudo, the user who called it (``SUDO_UID``, ``SUDO_GID``; sudo(8)).
+    """Return whose commands are, if not ours: under sudo, the user who called it (``SUDO_UID``, ``SUDO_GID``; sudo(8)).
 
     ``None`` without root, without sudo, and where root called it. Commands of an agent are nobody's. Raises
     RequestError for anything else than two numbers of a user that the machine knows: a command that is not root's must
@@ -86,7 +86,7 @@ def invoking_user(environment: Mapping[str, str] = os.environ) -> User | None:
 
 
 def works_for_agent(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether this process carries out what an agent asked for."""
+    """Return whether this process carries out what an agent asked for."""
     return asked_here(environment=environment).asker == "agent"
 
 
@@ -102,7 +102,7 @@ def agents_directory(place: Path = AGENTS) -> Iterator[None]:
         return
     try:
         if place.lstat().st_uid in (0, user.uid):
-            _removed(place) if _is_directory_of(place, place.lstat().st_uid) else place.unlink()
+            _removed(place) if _is_user_directory(place, place.lstat().st_uid) else place.unlink()
         place.mkdir(mode=0o700)
     except FileNotFoundError:
         place.mkdir(mode=0o700)
@@ -157,10 +157,10 @@ def user_here() -> str:
 
 
 def callers_environment(user: User | None, block: bytes | None = None) -> dict[str, str]:
-    """What commands of ``user`` find, as a plan has it: the environment that Ajuste was started with (``block``, as the
-    kernel keeps it), in its order, without Ajuste's own variables and those of sudo.
+    """Return the environment of commands of ``user``, as a plan has it: that of Ajuste's start, in its order.
 
-    ``os.environ`` is not asked: the interpreter and the libraries that Ajuste imports set variables there.
+    Without Ajuste's own variables and those of sudo; ``block`` is as the kernel keeps it. ``os.environ`` is not asked:
+    the interpreter and the libraries that Ajuste imports set variables there.
     """
     return {plan_text(name): plan_text(value) for name, value in callers_variables(user, block).items()}
 
@@ -168,7 +168,7 @@ def callers_environment(user: User | None, block: bytes | None = None) -> dict[s
 def callers_variables(user: User | None, block: bytes | None = None) -> dict[bytes, bytes]:
     """Return ``callers_environment`` as the system has it, for programs that Ajuste itself starts."""
     variables = _variables(_started_with() if block is None else block)
-    kept = {name: value for name, value in variables.items() if not name.startswith(_OWN)}
+    kept = {name: value for name, value in variables.items() if not name.startswith(_INTERNAL)}
     if works_for_agent():
         path = kept.get(b"PATH", os.fsencode(os.defpath))
         return {b"HOME": os.fsencode(AGENTS), b"LANG": b"C.UTF-8", b"PATH": path}
@@ -249,13 +249,13 @@ class Completion:
         return command.model_copy(update={"environment": self._environments[user] | command.environment})
 
     def completed(self, write: Write) -> Write:
-        """With everything that the kernel changes along."""
+        """Return ``write`` with everything that the kernel changes along."""
         if write.tunable not in self._companions:
-            self._companions[write.tunable] = self._found(write)
+            self._companions[write.tunable] = self._find_companions(write)
         more = self._companions[write.tunable]
         return write.model_copy(update={"companions": tuple(dict.fromkeys((*write.companions, *more)))})
 
-    def _found(self, write: Write) -> tuple[Location, ...]:
+    def _find_companions(self, write: Write) -> tuple[Location, ...]:
         try:
             tunable = self._catalogue.find_tunable(write.tunable)
         except RequestError:
@@ -276,7 +276,7 @@ def remove_left_services(services: Path = SERVICES) -> tuple[Path, ...]:
         for directory in services.parent.glob(f"{services.name}-*")
         if (uid := re.fullmatch(r"\d{1,10}", directory.name.removeprefix(f"{services.name}-")))
         and mine in (0, int(uid[0]))
-        and _is_directory_of(directory, int(uid[0]))
+        and _is_user_directory(directory, int(uid[0]))
         and _removed(directory)
     )
 
@@ -332,7 +332,7 @@ def _end_members(group: Path) -> None:
         time.sleep(0.01)
 
 
-def _is_directory_of(directory: Path, uid: int) -> bool:
+def _is_user_directory(directory: Path, uid: int) -> bool:
     try:
         status = directory.lstat()
     except OSError:
@@ -385,7 +385,7 @@ class Caller:
 
     @property
     def environment(self) -> dict[str, str]:
-        """That of the caller, without what is Ajuste's, sudo's and of another repository."""
+        """Return the caller's environment, without what is Ajuste's, sudo's and of another repository."""
         kept = {
             name: value
             for name, value in os.environ.items()
@@ -398,7 +398,7 @@ class Caller:
 
     @property
     def options(self) -> dict[str, Any]:
-        """For ``subprocess``."""
+        """Return the options for ``subprocess``."""
         if self.user is None:
             return {}
         return {"user": self.user.uid, "group": self.user.gid, "extra_groups": self.user.groups}
@@ -412,7 +412,7 @@ class Caller:
 def finished(
     command: Sequence[str], there: Path, out: int, environment: Mapping[str, str], options: Mapping[str, Any]
 ) -> int:
-    """The exit code of ``command``. What it started ends with it, also what has left its session."""
+    """Return the exit code of ``command``. What it started ends with it, also what has left its session."""
     with all_ended():
         return _code(command, there, out, environment, options)
 
@@ -444,11 +444,11 @@ _ENDS_WITHIN_S: Final = 10.0
 
 def _children() -> set[int]:
     """Of this process, whichever thread started them (proc_pid_task_tid_children(5))."""
-    found: set[int] = set()
+    pids: set[int] = set()
     for children in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):
-            found |= {int(pid) for pid in children.read_text().split()}
-    return found
+            pids |= {int(pid) for pid in children.read_text().split()}
+    return pids
 
 
 def _is_elsewhere(pid: int) -> bool:

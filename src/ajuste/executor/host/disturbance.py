@@ -27,7 +27,7 @@ from typing import Final
 
 
 _SHARED_FILES: Final = "dev/shm"
-_OWN: Final = "ajuste-"
+_AGENT_FILES: Final = "ajuste-"
 """Those of agents, which remove them (see ``safety/roll.rs``)."""
 
 _SYSTEM_V: Final = {
@@ -54,7 +54,7 @@ def remains(root: Path = Path("/")) -> frozenset[Remain]:
     with suppress(OSError):
         for path in (root / _SHARED_FILES).iterdir():
             place = _safe(f"/{_SHARED_FILES}/{path.name}")
-            if not path.name.startswith(_OWN):
+            if not path.name.startswith(_AGENT_FILES):
                 left.add(Remain(place, f"rm {place}"))
     for name, (words, option) in _SYSTEM_V.items():
         with suppress(OSError):
@@ -69,7 +69,7 @@ def _safe(path: str) -> str:
     return shlex.quote(path) if path.isprintable() else f"${path!a}"
 
 
-def note_of(before: frozenset[Remain], after: frozenset[Remain]) -> str:
+def remains_note(before: frozenset[Remain], after: frozenset[Remain]) -> str:
     """Return what is new, for the person whose run it was, or empty."""
     new = sorted(after - before, key=lambda remain: remain.words)
     if not new:
@@ -137,9 +137,9 @@ def throttle_counters() -> tuple[Path, ...]:
     return tuple(chain.from_iterable(sorted(cpus.glob(f"cpu[0-9]*/thermal_throttle/{name}")) for name in names))
 
 
-def between(before: DisturbanceReading, after: DisturbanceReading, *, wall_s: float, own_s: float) -> Surroundings:
-    """Return what happened beside a trial that took ``wall_s`` and whose processes used ``own_s`` of CPU time."""
-    other_s = max(0.0, after.busy_s - before.busy_s - own_s)
+def between(before: DisturbanceReading, after: DisturbanceReading, *, wall_s: float, cpu_s: float) -> Surroundings:
+    """Return what happened beside a trial that took ``wall_s`` and whose processes used ``cpu_s`` of CPU time."""
+    other_s = max(0.0, after.busy_s - before.busy_s - cpu_s)
     return Surroundings(
         other_cpus=other_s / wall_s,
         stolen_cpus=max(0.0, after.stolen_s - before.stolen_s) / wall_s,

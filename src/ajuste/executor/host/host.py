@@ -31,9 +31,9 @@ from ajuste.executor.host.disturbance import (
     DisturbanceWatch,
     Remain,
     between,
-    note_of,
     reading,
     remains,
+    remains_note,
     throttle_counters,
 )
 from ajuste.executor.host.journals import Scope, journals_in, require_none_left, restore_all
@@ -50,7 +50,7 @@ from ajuste.model.plan import Plan
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
 from ajuste.outputs.services import cpu_seconds
-from ajuste.study.answerable import round_of
+from ajuste.study.answerable import boot_round
 
 if TYPE_CHECKING:
     from ajuste.machine.boot.session import BootSession
@@ -58,9 +58,9 @@ if TYPE_CHECKING:
 HELLO_SECONDS: Final = 30.0
 _STAT = Path("/proc/stat")
 
-Said = TypeVar("Said")
+ResultT = TypeVar("ResultT")
 _SLACK_SECONDS = 60
-_SHOWN = 300
+_LONGEST_COMPLAINT = 300
 
 
 class HostExecutor(Executor):
@@ -163,8 +163,8 @@ class HostExecutor(Executor):
         """Carry out trials; several blocks that take but a moment are given back together: nothing
         comes between them.
         """
-        one_block = len({request.slot.block for request in requests}) == 1
-        if one_block or any(root_services(request.plan(), self._daemons) for request in requests):
+        single_block = len({request.slot.block for request in requests}) == 1
+        if single_block or any(root_services(request.plan(), self._daemons) for request in requests):
             yield from super().carry_out(requests, begun)
             return
         begun(requests[0])
@@ -207,7 +207,7 @@ class HostExecutor(Executor):
         return Observation(lines=stream.lines, events=stream.events, problem=stream.problem, host_seconds=wall_s)
 
     def _say_remains(self, before: frozenset[Remain]) -> None:
-        if note := note_of(before, remains()):
+        if note := remains_note(before, remains()):
             self._say(note)
 
     def _keep_settings(self, services: tuple[str, ...], plan: Plan) -> None:
@@ -253,8 +253,8 @@ class HostExecutor(Executor):
             hello = parse_event(line)
         except (AgentLostError, ValueError) as error:
             self._end(at_once=True)
-            said_of_it = agent.complaint[:_SHOWN] or str(error).splitlines()[0]
-            raise RunError(f"the agent does not work on this machine: {said_of_it}") from error
+            complaint = agent.complaint[:_LONGEST_COMPLAINT] or str(error).splitlines()[0]
+            raise RunError(f"the agent does not work on this machine: {complaint}") from error
         if not isinstance(hello, Hello):
             self._end(at_once=True)
             raise RunError(f"the agent does not work on this machine: it said {hello.event} instead of hello")
@@ -272,7 +272,7 @@ class HostExecutor(Executor):
             self._in_plan = False
             agent.close()
 
-    def _with_agent(self, carry_out: Callable[[AgentProcess], Said]) -> Said:
+    def _with_agent(self, carry_out: Callable[[AgentProcess], ResultT]) -> ResultT:
         agent = self._agent
         if agent is None:
             raise RunError("the agent was ended")
@@ -282,7 +282,7 @@ class HostExecutor(Executor):
             if self._agent is None:
                 raise RunError("the agent was ended") from error
             agent.end(at_once=True)
-            complaint = f", saying: {agent.complaint[-_SHOWN:]}" if agent.complaint else ""
+            complaint = f", saying: {agent.complaint[-_LONGEST_COMPLAINT:]}" if agent.complaint else ""
             raise RunError(f"the agent was lost: {error}{complaint}; {self._what_is_left()}") from error
 
     def _what_is_left(self) -> str:
@@ -326,9 +326,9 @@ class HostExecutor(Executor):
     ) -> tuple[str, tuple[str, ...]]:
         if plan.workload is None or wall_s < SHORTEST_SECONDS:
             return "", ()
-        own_s = sum(event.user_ns + event.system_ns for event in events if isinstance(event, Exited)) / 1e9
-        own_s += cpu_seconds(events)
-        difference = between(before, after, wall_s=wall_s, own_s=own_s)
+        cpu_s = sum(event.user_ns + event.system_ns for event in events if isinstance(event, Exited)) / 1e9
+        cpu_s += cpu_seconds(events)
+        difference = between(before, after, wall_s=wall_s, cpu_s=cpu_s)
         configuration = (plan.writes, plan.workload.model_dump_json(), plan.before)
         return str(difference), self._watch.judge(repr(configuration), difference)
 
@@ -379,8 +379,8 @@ class RebootingExecutor(Executor):
 
     def carry_out(self, requests: Sequence[TrialRequest], begun: Begun) -> Iterator[list[TrialDone]]:
         """Carry out those of the first boot asked for: in it, or else raise RebootWanted for it."""
-        wanted = _boot_of(requests[0])
-        ready = [request for request in requests if _boot_of(request) == wanted]
+        wanted = _boot_of_request(requests[0])
+        ready = [request for request in requests if _boot_of_request(request) == wanted]
         current = self._session.current
         if current is None or (current.round, current.state) != (wanted[0], wanted[1].name):
             _LOG.info("reboot asked for", extra={"state": wanted[1].name, "round": wanted[0]})
@@ -391,10 +391,10 @@ class RebootingExecutor(Executor):
         self._session.begin_trials([(trial.slot.block, trial.slot.position, trial.attempt) for trial in ready])
         for request in ready:  # One at a time: a trial is kept before the next one begins.
             yield from super().carry_out([request], begun)
-        if rest := [request for request in requests if _boot_of(request) != wanted]:
+        if rest := [request for request in requests if _boot_of_request(request) != wanted]:
             yield from self.carry_out(rest, begun)
 
 
-def _boot_of(request: TrialRequest) -> tuple[int, BootState]:
+def _boot_of_request(request: TrialRequest) -> tuple[int, BootState]:
     state = request.study.find(request.slot.configuration).boot
-    return round_of(request.study.study, request.slot.block), state or BootState()
+    return boot_round(request.study.study, request.slot.block), state or BootState()

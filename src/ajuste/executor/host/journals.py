@@ -83,7 +83,7 @@ class JournalLeft(ClosedModel):
 
     @property
     def stands_in_the_way(self) -> bool:
-        """Whether values of this machine may still be changed because of it."""
+        """Return whether values of this machine may still be changed because of it."""
         return self.state not in ("void", "gone", "foreign")
 
 
@@ -102,7 +102,7 @@ class Scope:
         return ["--registry", self.registry, *(["--all"] if self.registered else []), *self.places]
 
 
-def scope_of(directory: Path, registry: Path = REGISTRY) -> Scope:
+def journal_scope(directory: Path, registry: Path = REGISTRY) -> Scope:
     """Return the ``directory`` of journals, if it exists, and those that the registry names."""
     try:
         directory.lstat()
@@ -147,7 +147,7 @@ def require_none_left(directory: Path, registry: Path = REGISTRY) -> tuple[str, 
 
     Journals of an earlier boot are removed; returns a note on each. Raises RequestError.
     """
-    journals = journals_in(scope_of(directory, registry))
+    journals = journals_in(journal_scope(directory, registry))
     if standing := [journal for journal in journals if journal.stands_in_the_way]:
         first = standing[0]
         about = f" ({first.message})" if first.message else ""

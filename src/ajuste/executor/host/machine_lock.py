@@ -87,7 +87,7 @@ def write_status(path: Path, use: Use) -> None:
         ) from error
 
 
-def own_holder(path: Path) -> Holder | None:
+def user_holder(path: Path) -> Holder | None:
     """Return the holder that a file of this very user names, in this boot; the process may have ended."""
     holder = _read(path)
     return holder if holder is not None and holder.uid == os.geteuid() else None
@@ -248,7 +248,7 @@ class MachineLock:
             try:
                 fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                holder = own_holder(self._status) or Holder(_locker(opened), os.geteuid())
+                holder = user_holder(self._status) or Holder(_locker(opened), os.geteuid())
                 os.close(opened)
                 self._wait_for(holder, deadline)
                 continue
@@ -272,7 +272,7 @@ class MachineLock:
     def _say(self) -> None:
         if self._descriptor is None:
             return
-        holder = own_holder(self._status)
+        holder = user_holder(self._status)
         # Whose lock was removed while they had it says so all the same.
         if holder is not None and holder.alive and holder.pid != os.getpid():
             self._refuse_or_pass_by(holder)
@@ -340,12 +340,12 @@ def _opened(path: Path, notes: list[str]) -> int:
                     return os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
                 except FileExistsError:
                     continue
-            if _is_own(there):
+            if _is_private(there):
                 try:
                     descriptor = os.open(path, flags)
                 except FileNotFoundError:
                     continue
-                if _is_own(os.fstat(descriptor)):
+                if _is_private(os.fstat(descriptor)):
                     return descriptor
                 os.close(descriptor)
             elif os.geteuid() != 0:
@@ -364,7 +364,7 @@ def _opened(path: Path, notes: list[str]) -> int:
     raise _unfit(path, "it keeps changing")
 
 
-def _is_own(status: os.stat_result) -> bool:
+def _is_private(status: os.stat_result) -> bool:
     mine = status.st_uid == os.geteuid() and status.st_nlink == 1
     return stat.S_ISREG(status.st_mode) and mine and not stat.S_IMODE(status.st_mode) & 0o077
 

@@ -246,7 +246,7 @@ _MIB: Final = 1 << 20
 
 @contextmanager
 def disk_for_run(chosen: str | None, size_mib: int, *, accept_risk: bool) -> Iterator[str]:
-    """The kernel's name of a disk of at least ``size_mib`` that may be overwritten: ``chosen``, or a loop device.
+    """Yield the kernel's name of a disk of at least ``size_mib`` that may be overwritten: ``chosen``, or a loop device.
 
     The loop device and its file are gone when the context or the process ends. Raises RequestError for a disk that is
     none, too small or in use, or that nobody allowed to overwrite; RunError where no loop device is available.

@@ -112,8 +112,8 @@ class SettingsJournal:
                 f"not all that services changed was restored: {restored.complaint}",
                 hint="run `ajuste restore` to try again; the journal is kept until then",
             )
-        found = {event["tunable"]: event["found"] for event in restored.events if event.get("event") == "restored"}
-        return {name: (self._before[name], value) for name, value in found.items() if value != self._before[name]}
+        values = {event["tunable"]: event["found"] for event in restored.events if event.get("event") == "restored"}
+        return {name: (self._before[name], value) for name, value in values.items() if value != self._before[name]}
 
 
 def changes_notes(changed: Mapping[tuple[str, ...], Mapping[str, tuple[str, str]]]) -> list[str]:

@@ -32,7 +32,7 @@ from ajuste.kernel.archive.download import (
     Transfer,
     UnknownIssuer,
     Unreachable,
-    shown,
+    redact_password,
 )
 from ajuste.kernel.archive.lists import (
     LAYOUT,
@@ -78,7 +78,7 @@ class Addresses(BaseModel):
     expires: bool
 
 
-def suites_of(source: KernelSource) -> tuple[str, ...]:
+def all_suites(source: KernelSource) -> tuple[str, ...]:
     """Return all suites that the source's repositories have, each once."""
     return tuple(dict.fromkeys(suite for repository in source.repositories for suite in repository.suites))
 
@@ -114,7 +114,7 @@ def chosen_mirrors(source: KernelSource, environment: Mapping[str, str]) -> dict
             scheme, _, place = mirror.partition("://")
             if scheme not in SCHEMES or not place.strip("/"):
                 raise RequestError(
-                    f"{repository.setting} = {shown(mirror)!r} is not a mirror; expected an address such as "
+                    f"{repository.setting} = {redact_password(mirror)!r} is not a mirror; expected an address such as "
                     f"{repository.uri}",
                     hint=f"set {repository.setting} to an address that begins with https://, http:// or file:///",
                 )
@@ -139,7 +139,7 @@ def _targets(*options: str) -> list[tuple[str, str, str]]:
     # Suite, origin and address of the package lists that apt fetches. Source: apt-get(8), "indextargets".
     layout = "$(IDENTIFIER)|$(COMPONENT)|$(RELEASE)|$(ORIGIN)|$(REPO_URI)"
     targets = []
-    for line in _said("apt-get", "indextargets", *options, "--format", layout).splitlines():
+    for line in _output("apt-get", "indextargets", *options, "--format", layout).splitlines():
         match line.split("|", 4):
             case ["Packages", "main", suite, origin, uri]:
                 uri = uri.rstrip("/").replace("copy:", "file:", 1) if uri.startswith("copy:") else uri.rstrip("/")
@@ -152,11 +152,11 @@ def _apt_settings() -> dict[str, str]:
     # Only settings of how files are fetched. Source: apt-config(8), "shell".
     names = [*_PROXIES.values(), _CHECKED]
     asked = [part for number, name in enumerate(names) for part in (f"v{number}", name)]
-    lines = (line.partition("=") for line in _said("apt-config", "shell", *asked).splitlines())
+    lines = (line.partition("=") for line in _output("apt-config", "shell", *asked).splitlines())
     return {names[int(variable[1:])]: "".join(shlex.split(value)) for variable, _, value in lines if variable}
 
 
-def _said(*command: str) -> str:
+def _output(*command: str) -> str:
     done = subprocess.run(
         command,
         capture_output=True,
@@ -202,7 +202,7 @@ class Archive:
 
     def __init__(self, directory: Path, source: KernelSource, say: Say) -> None:
         self.directory = directory
-        self.suites = suites_of(source)
+        self.suites = all_suites(source)
         self._source = source
         self._say = say
         self._stamp = directory / "refreshed.json"

@@ -134,7 +134,7 @@ class Downloader:
             del content[start:]
             content += chunk
             if len(content) > most_bytes:
-                raise Differs(f"{shown(url)} has more than {most_bytes} bytes")
+                raise Differs(f"{redact_password(url)} has more than {most_bytes} bytes")
         return bytes(content)
 
     def save(self, url: str, into: Path, expected: Expected, arrived: Callable[[int], None] = lambda _: None) -> None:
@@ -154,9 +154,11 @@ class Downloader:
                 size_bytes = file.tell()
             if size_bytes != expected.size_bytes:
                 more = "or more " if size_bytes > expected.size_bytes else ""
-                raise Differs(f"{shown(url)} has {size_bytes} {more}bytes; expected {expected.size_bytes}, as listed")
+                raise Differs(
+                    f"{redact_password(url)} has {size_bytes} {more}bytes; expected {expected.size_bytes}, as listed"
+                )
             if digest.hexdigest() != expected.sha256:
-                raise Differs(f"{shown(url)} is not the listed file (its SHA-256 differs)")
+                raise Differs(f"{redact_password(url)} is not the listed file (its SHA-256 differs)")
         except BaseException:
             into.unlink(missing_ok=True)
             raise
@@ -178,14 +180,18 @@ class Downloader:
                         at += len(chunk)
                         took_s = self._clock() - began_s
                         if took_s > _PATIENCE_S and at - first < took_s * _LEAST_PACE:
-                            raise Unreachable(f"{shown(url)}: the mirror gave {at - first} bytes in {took_s:.0f} s")
+                            raise Unreachable(
+                                f"{redact_password(url)}: the mirror gave {at - first} bytes in {took_s:.0f} s"
+                            )
                 except (OSError, HTTPException) as error:
                     broken = error
                 else:
                     # What is still to come, where the mirror has said how much there is.
                     if at > most_bytes or not getattr(answer, "length", 0):
                         return
-        raise Unreachable(f"{shown(url)}: the mirror broke off after {at} bytes" + (f" ({broken})" if broken else ""))
+        raise Unreachable(
+            f"{redact_password(url)}: the mirror broke off after {at} bytes" + (f" ({broken})" if broken else "")
+        )
 
     def _answer(self, url: str, at: int) -> BufferedReader:
         from http.client import HTTPException
@@ -199,18 +205,18 @@ class Downloader:
             answer: BufferedReader = self._opener.open(asked, timeout=_TIMEOUT_S)
         except HTTPError as error:
             error.close()
-            text = f"{shown(url)}: the mirror answers {error.code} {error.reason}"
+            text = f"{redact_password(url)}: the mirror answers {error.code} {error.reason}"
             if error.code in _GONE:
                 raise Gone(text) from None
             raise DownloadError(text) from None
         except URLError as error:
             if isinstance(error.reason, FileNotFoundError):
-                raise Gone(f"{shown(url)} not found") from None
+                raise Gone(f"{redact_password(url)} not found") from None
             known = not isinstance(error.reason, SSLCertVerificationError)
             why = getattr(error.reason, "strerror", None) or error.reason
-            raise (Unreachable if known else UnknownIssuer)(f"{shown(url)}: {why}") from None
+            raise (Unreachable if known else UnknownIssuer)(f"{redact_password(url)}: {why}") from None
         except (OSError, HTTPException, ValueError) as error:
-            raise Unreachable(f"{shown(url)}: {error or type(error).__name__}") from None
+            raise Unreachable(f"{redact_password(url)}: {error or type(error).__name__}") from None
         return answer
 
 
@@ -225,13 +231,13 @@ def _redirects() -> request.HTTPRedirectHandler:
         ) -> request.Request | None:
             scheme = urlsplit(newurl).scheme
             if scheme != "https" and (req.type == "https" or scheme != "http"):
-                raise URLError(f"the mirror redirects to {shown(newurl)}, which is not {req.type.upper()}")
+                raise URLError(f"the mirror redirects to {redact_password(newurl)}, which is not {req.type.upper()}")
             return super().redirect_request(req, fp, code, msg, headers, newurl)
 
     return Redirects()
 
 
-def shown(url: str) -> str:
+def redact_password(url: str) -> str:
     """Return an address without user and password."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
@@ -241,7 +247,7 @@ def _request(url: str) -> request.Request:
     # User and password are for the mirror alone, and not for where it redirects to.
     from urllib import request
 
-    asked = request.Request(shown(url), headers={"User-Agent": "ajuste"})  # noqa: S310 - the caller knows its scheme
+    asked = request.Request(redact_password(url), headers={"User-Agent": "ajuste"})  # noqa: S310 - the caller knows its scheme
     login = urlsplit(url).netloc.rpartition("@")[0]
     if login:
         asked.add_unredirected_header("Authorization", f"Basic {b64encode(unquote(login).encode()).decode()}")

@@ -18,12 +18,12 @@ from ajuste.kernel.building.built import (
     Provenance,
     SourceOrigin,
     UsedFile,
-    digest_of,
+    digest_texts,
     give_name,
     kept_by,
     patch_file,
     read_built,
-    version_of,
+    read_version,
 )
 from ajuste.kernel.building.configuration import (
     OptionChange,
@@ -33,9 +33,9 @@ from ajuste.kernel.building.configuration import (
     configure,
     fallen,
     missed,
+    read_start,
+    read_symbols,
     require_known,
-    start_of,
-    symbols_of,
     turn_to,
     written,
 )
@@ -49,7 +49,7 @@ from ajuste.kernel.building.schedulers import (
     read_schedulers,
     require_llvm,
     require_loadable,
-    schedulers_of,
+    source_schedulers,
 )
 from ajuste.kernel.building.sources import cached_source, open_source
 from ajuste.kernel.building.workspace import Edits, Workspace, workspace
@@ -69,7 +69,7 @@ from ajuste.kernel.spec import (
 )
 from ajuste.machine.cache import BUILT as BUILT_HERE
 from ajuste.machine.cache import OBJECTS, make_room
-from ajuste.machine.files import locked, make_directory, read_kept, sha256_of
+from ajuste.machine.files import file_sha256, locked, make_directory, read_kept
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.kernel import KernelImage, KernelVersion
@@ -122,7 +122,7 @@ class _Recipe:
     edits: Edits
     notes: tuple[str, ...]
     compiler: str
-    own_schedulers: tuple[OwnScheduler, ...] = ()
+    given_schedulers: tuple[OwnScheduler, ...] = ()
     schedulers: tuple[str, ...] = ()
     llvm: Llvm | None = None
 
@@ -131,20 +131,22 @@ class _Recipe:
         marks = [
             f"{path} {edit.mark if edit.content is not None else '-'}" for path, edit in sorted(self.edits.items())
         ]
-        return digest_of([self.origin.digest, *marks])
+        return digest_texts([self.origin.digest, *marks])
 
     @property
     def key(self) -> str:
         settings = [f"{name}={value}" for name, value in sorted(self.settings.items())]
-        return digest_of([self.sources, self.compiler, self.start.kind, self.start.text, *settings, *self._own])
+        return digest_texts(
+            [self.sources, self.compiler, self.start.kind, self.start.text, *settings, *self._given_names]
+        )
 
     def content_key(self, tree: Workspace) -> str:
         config = (tree.objects / ".config").read_text(encoding="utf-8")
-        return digest_of([self.sources, self.compiler, config, *self._own])
+        return digest_texts([self.sources, self.compiler, config, *self._given_names])
 
     @property
-    def _own(self) -> list[str]:
-        return sorted(f"{scheduler.name} {scheduler.sha256}" for scheduler in self.own_schedulers)
+    def _given_names(self) -> list[str]:
+        return sorted(f"{scheduler.name} {scheduler.sha256}" for scheduler in self.given_schedulers)
 
 
 def build_kernel(request: BuildRequest, home: Home, watcher: BuildWatcher) -> BuiltKernel:
@@ -178,10 +180,10 @@ def check_request(request: BuildRequest, home: Home) -> str:
     if isinstance(source, PackagedKernel) and cached_source(source, home) is None:
         return source.version
     origin = open_source(request.source, home, lambda _: None)
-    version = version_of(origin)
+    version = read_version(origin)
     edits, _ = try_patches(patches, origin)
     if settings:
-        require_known(settings, symbols_of(origin, edits), origin)
+        require_known(settings, read_symbols(origin, edits), origin)
     return version
 
 
@@ -189,18 +191,18 @@ def _recipe(request: BuildRequest, home: Home, say: Say) -> _Recipe:
     settings = dict(read_options(request.settings, "--set"))
     patches = read_patches(request.patches)
     origin = open_source(request.source, home, say, refresh=request.refresh)
-    version = version_of(origin)
+    version = read_version(origin)
     edits, notes = try_patches(patches, origin)
-    start = start_of(request.config, version, home, say)
-    own_schedulers = read_schedulers(request.schedulers)
+    start = read_start(request.config, version, home, say)
+    given_schedulers = read_schedulers(request.schedulers)
     recipe = _Recipe(
-        origin, version, request.config, start, settings, patches, edits, tuple(notes), compiler(), own_schedulers
+        origin, version, request.config, start, settings, patches, edits, tuple(notes), compiler(), given_schedulers
     )
     if settings and not _asked_before(recipe, home):
-        require_known(settings, symbols_of(origin, edits), origin)
-    if not (schedulers := schedulers_of(request.config, origin)):
+        require_known(settings, read_symbols(origin, edits), origin)
+    if not (schedulers := source_schedulers(request.config, origin)):
         return recipe
-    if twice := next((scheduler for scheduler in own_schedulers if scheduler.name in schedulers), None):
+    if twice := next((scheduler for scheduler in given_schedulers if scheduler.name in schedulers), None):
         raise RequestError(
             f"--scheduler {twice.file}: the sources already have {twice.name}; expected another name",
             hint="rename the file",
@@ -213,19 +215,17 @@ def _names(requests: Sequence[BuildRequest], recipes: Sequence[_Recipe]) -> list
     owners: dict[str, str] = {}
     names = []
     for request, recipe in zip(requests, recipes, strict=True):
-        name = request.name or _name(recipe)
+        name = request.name or default_name(
+            recipe.version, recipe.config, recipe.settings, [patch.path.name for patch in recipe.patches]
+        )
         if owners.setdefault(name, recipe.key) != recipe.key:
             name = f"{name[: _LONGEST_NAME - 9]}-{recipe.key[:8]}"
         names.append(name)
     return names
 
 
-def _name(recipe: _Recipe) -> str:
-    return default_name(recipe.version, recipe.config, recipe.settings, [patch.path.name for patch in recipe.patches])
-
-
 def default_name(version: str, config: str, settings: Options, patches: Sequence[str]) -> str:
-    """What a kernel is called that nobody gave a name, such as ``6.1.192-lab-no-numa-my-patch``."""
+    """Return what a kernel is called that nobody gave a name, such as ``6.1.192-lab-no-numa-my-patch``."""
     words = [version, (Path(config).name.lstrip(".") or "config").removesuffix(".config")]
     for option, value in settings.items():
         plain = option.lower().replace("_", "-")
@@ -263,7 +263,7 @@ def _build(recipe: _Recipe, home: Home, watcher: BuildWatcher) -> BuiltKernel:
         with tree.making(watcher.say):
             watcher.say("configuring")
             options, notes = _configured(recipe, tree, home)
-            require_loadable(recipe.own_schedulers, options)
+            require_loadable(recipe.given_schedulers, options)
             key = recipe.content_key(tree)
             if kernel := read_built(key, home):
                 return _remember(recipe, kernel, home)
@@ -280,7 +280,7 @@ def _configured(recipe: _Recipe, tree: Workspace, home: Home) -> tuple[dict[str,
     if lost := missed(recipe.settings, options):
         raise _not_so(lost, recipe.settings, options, tree)
     require_tools_for(options)
-    fell = fallen(recipe.start, recipe.settings, options, symbols_of(recipe.origin, recipe.edits))
+    fell = fallen(recipe.start, recipe.settings, options, read_symbols(recipe.origin, recipe.edits))
     return options, [f"{name} is {value}, unlike in {recipe.config}" for name, value in fell.items()]
 
 
@@ -322,7 +322,7 @@ def _expected(tree: Workspace, options: Options, change: OptionChange) -> int | 
 def _schedulers(
     recipe: _Recipe, tree: Workspace, home: Home, options: Options, watcher: BuildWatcher
 ) -> dict[Path, str]:
-    copied = {scheduler.file: "strip" for scheduler in recipe.own_schedulers}
+    copied = {scheduler.file: "strip" for scheduler in recipe.given_schedulers}
     if recipe.llvm is None:
         return copied
     watcher.say("building schedulers")
@@ -342,7 +342,9 @@ def _provenance(recipe: _Recipe, tree: Workspace, notes: list[str], seconds: flo
         patches=tuple(
             UsedFile(name=patch.path.name, sha256=hashlib.sha256(patch.content).hexdigest()) for patch in recipe.patches
         ),
-        schedulers=tuple(UsedFile(name=scheduler.name, sha256=scheduler.sha256) for scheduler in recipe.own_schedulers),
+        schedulers=tuple(
+            UsedFile(name=scheduler.name, sha256=scheduler.sha256) for scheduler in recipe.given_schedulers
+        ),
         notes=(*recipe.notes, *notes),
         compiler=recipe.compiler,
         workspace=tree.directory.name,
@@ -385,7 +387,7 @@ def _collect(
             modules=modules,
             config=Path("config"),
             schedulers=Path("schedulers") if schedulers else None,
-            sha256=sha256_of(entry / "vmlinuz"),
+            sha256=file_sha256(entry / "vmlinuz"),
         )
         (entry / PROVENANCE).write_text(provenance.model_dump_json(indent=2) + "\n", encoding="utf-8")
         write_record(entry, image)

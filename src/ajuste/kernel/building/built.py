@@ -62,7 +62,7 @@ class SourceOrigin(Protocol):
         """Write files of the manifest below ``into``, where their directories exist and they do not."""
 
 
-def version_of(origin: SourceOrigin) -> str:
+def read_version(origin: SourceOrigin) -> str:
     """Return the kernel's version, such as ``6.1.192``. Raises RequestError for what is no kernel source."""
     for part in _PARTS:
         if part not in origin.manifest:
@@ -79,7 +79,7 @@ def version_of(origin: SourceOrigin) -> str:
     return ".".join(numbers[name] for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL") if name in numbers)
 
 
-def digest_of(parts: Iterable[str]) -> str:
+def digest_texts(parts: Iterable[str]) -> str:
     """Return the SHA-256 of several texts, different for each way to split them."""
     total = hashlib.sha256()
     for part in parts:
@@ -90,7 +90,7 @@ def digest_of(parts: Iterable[str]) -> str:
 
 def manifest_digest(manifest: Manifest) -> str:
     """Return the SHA-256 of the names and digests of all files."""
-    return digest_of(text for item in sorted(manifest.items()) for text in item)
+    return digest_texts(text for item in sorted(manifest.items()) for text in item)
 
 
 PROVENANCE: Final = "provenance.json"
@@ -135,8 +135,8 @@ class BuiltKernel(BaseModel):
 
     @property
     def patches(self) -> tuple[bytes, ...]:
-        """The contents of its patches, in their order. Raises RequestError where one was not kept."""
-        found = []
+        """Return the contents of its patches, in their order. Raises RequestError where one was not kept."""
+        contents = []
         for number, patch in enumerate(self.provenance.patches):
             try:
                 content = read_kept(patch_file(self.directory, number))
@@ -147,8 +147,8 @@ class BuiltKernel(BaseModel):
                     f"the patch {patch.name} of {BUILT}:{self.name} was not stored with the kernel",
                     hint=f"build it again: ajuste kernel remove {self.name}, then ajuste kernel build",
                 )
-            found.append(content)
-        return tuple(found)
+            contents.append(content)
+        return tuple(contents)
 
     @property
     def size_bytes(self) -> int:
@@ -156,7 +156,7 @@ class BuiltKernel(BaseModel):
 
 
 def patch_file(directory: Path, number: int) -> Path:
-    """Where a kernel in ``directory`` has that patch of it."""
+    """Return where a kernel in ``directory`` has that patch of it."""
     return directory / "patches" / str(number)
 
 
@@ -167,7 +167,7 @@ def kept_by(home: Home) -> Path:
 
 def find_built(name: str, home: Home) -> BuiltKernel:
     """Return the kernel of that name. Raises RequestError, with the nearest names, if it is missing or damaged."""
-    key = _key_of(name, home)
+    key = _read_key(name, home)
     if key is None:
         names = built_names(home)
         near = nearest_names(name, names, most=3)
@@ -192,7 +192,7 @@ def built_names(home: Home) -> list[str]:
 
 def built_kernels(home: Home) -> list[BuiltKernel]:
     """Return all intact kernels, by their names."""
-    entries = ((name, key) for name in built_names(home) if (key := _key_of(name, home)))
+    entries = ((name, key) for name in built_names(home) if (key := _read_key(name, home)))
     return [_named(kernel, name) for name, key in entries if (kernel := read_built(key, home))]
 
 
@@ -226,11 +226,11 @@ def give_name(kernel: BuiltKernel, name: str, home: Home) -> BuiltKernel:
 def remove_built(name: str, home: Home) -> None:
     """Forget a name, and with the last one the kernel. Raises RequestError for an unknown name."""
     with locked(kept_by(home) / ".lock"):
-        key = _key_of(name, home)
+        key = _read_key(name, home)
         if key is None:
             find_built(name, home)
         (kept_by(home) / "names" / name).unlink()
-        if key is None or key in {_key_of(other, home) for other in built_names(home)}:
+        if key is None or key in {_read_key(other, home) for other in built_names(home)}:
             return
         for request in (kept_by(home) / "requests").glob("*"):
             with suppress(OSError):
@@ -244,7 +244,7 @@ def _named(kernel: BuiltKernel, name: str) -> BuiltKernel:
     return kernel.model_copy(update={"name": name, "image": image})
 
 
-def _key_of(name: str, home: Home) -> str | None:
+def _read_key(name: str, home: Home) -> str | None:
     try:
         key = read_kept(kept_by(home) / "names" / check_name(name)).decode("ascii").strip()
     except (OSError, ValueError):

@@ -16,9 +16,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, Literal
 
-from ajuste.kernel.building.built import SourceOrigin, digest_of
+from ajuste.kernel.building.built import SourceOrigin, digest_texts
 from ajuste.kernel.building.make import jobs_here, run_make
-from ajuste.kernel.building.workspace import Edits, Workspace, damage_of, unsettle
+from ajuste.kernel.building.workspace import Edits, Workspace, find_damage, unsettle
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.kconfig import option_line, split_line
 from ajuste.machine.home import Home
@@ -60,7 +60,7 @@ def bundled_fragment(name: str) -> str:
     return (files("ajuste.catalogue") / "kernels" / "options" / f"{name}.config").read_text(encoding="utf-8")
 
 
-def symbols_of(origin: SourceOrigin, edits: Edits) -> dict[str, str]:
+def read_symbols(origin: SourceOrigin, edits: Edits) -> dict[str, str]:
     """Return all options that the Kconfig files of ``origin`` with ``edits`` define for any machine, with their types
     (``bool``, ``tristate``, ``int``, ``hex``, ``string``), empty where they differ.
     """
@@ -132,7 +132,7 @@ class Start:
     text: str
 
 
-def start_of(config: str, version: str, home: Home, say: Say) -> Start:
+def read_start(config: str, version: str, home: Home, say: Say) -> Start:
     """Return the start that ``config`` names, for a kernel of ``version``. Raises RequestError, RunError."""
     if config in _FRAGMENTS:
         return Start("fragment", "\n".join(bundled_fragment(name) for name in _FRAGMENTS[config]))
@@ -199,7 +199,7 @@ class OptionChange:
 
     @property
     def wide(self) -> bool:
-        """Whether most must be compiled again."""
+        """Return whether most must be compiled again."""
         return self.affected > _WIDE * self.objects
 
     @property
@@ -218,7 +218,7 @@ def turn_to(tree: Workspace, options: Options) -> OptionChange:
     for nearest in sorted(aside, key=lambda objects: aside[objects].kept, reverse=True):
         if aside[nearest].kept <= change.kept:
             break
-        if damage_of(nearest):
+        if find_damage(nearest):
             shutil.rmtree(nearest)
             continue
         _exchange(tree, nearest)
@@ -304,4 +304,4 @@ def _place_aside(tree: Workspace) -> Path | None:
     options = _made_with(tree.objects)
     if options is None:
         return None
-    return tree.aside / digest_of([f"{name}={value}" for name, value in sorted(options.items())])[:16]
+    return tree.aside / digest_texts([f"{name}={value}" for name, value in sorted(options.items())])[:16]

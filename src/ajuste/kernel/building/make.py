@@ -29,7 +29,7 @@ REPRODUCIBLE: Final = {
 }
 _CACHE_SIZE: Final = "10G"
 _END_SECONDS: Final = 20
-_SHOWN_LINES: Final = 4
+_ERROR_LINES: Final = 4
 
 _COMPILED: Final = re.compile(r"^ {2}(?:CC|AS)(?: \[M\])? +\S")
 _FULL: Final = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
@@ -159,7 +159,7 @@ def first_error(lines: Sequence[str]) -> list[str]:
     for pattern in _ERRORS:
         for number, line in enumerate(lines):
             if pattern.match(line):
-                below = [text for text in lines[number + 1 : number + 1 + _SHOWN_LINES] if text.startswith((" ", "\t"))]
+                below = [text for text in lines[number + 1 : number + 1 + _ERROR_LINES] if text.startswith((" ", "\t"))]
                 return [line, *(text for text in below if not _COMPILED.match(text))]
     return []
 

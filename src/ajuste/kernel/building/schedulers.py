@@ -21,7 +21,7 @@ from ajuste.kernel.building.configuration import Options
 from ajuste.kernel.building.make import jobs_here, run_make_in
 from ajuste.kernel.building.workspace import Workspace
 from ajuste.kernel.spec import WITH_SCHEDULERS
-from ajuste.machine.files import sha256_of
+from ajuste.machine.files import file_sha256
 from ajuste.machine.home import Home
 from ajuste.model.error import Place, RequestError, RunError
 
@@ -83,7 +83,7 @@ def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:
             )
         try:
             is_elf = is_program(file)
-            schedulers[file.name] = OwnScheduler(file, sha256_of(file))
+            schedulers[file.name] = OwnScheduler(file, file_sha256(file))
         except OSError as error:
             raise RequestError(str(error.strerror), place=place) from None
         if not is_elf:
@@ -101,7 +101,7 @@ def require_loadable(schedulers: Sequence[OwnScheduler], options: Options, kerne
         )
 
 
-def schedulers_of(config: str, origin: SourceOrigin) -> tuple[str, ...]:
+def source_schedulers(config: str, origin: SourceOrigin) -> tuple[str, ...]:
     """Return the names of the schedulers to build with ``config``: all that the sources have."""
     if config != WITH_SCHEDULERS:
         return ()

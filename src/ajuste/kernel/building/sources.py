@@ -26,7 +26,7 @@ from ajuste.kernel.building.built import (
     PROGRAM,
     Manifest,
     SourceOrigin,
-    digest_of,
+    digest_texts,
     list_files,
     manifest_digest,
     put_file,
@@ -40,7 +40,7 @@ from ajuste.kernel.cache import (
     read_checksums,
     write_inventory,
 )
-from ajuste.kernel.candidate import TREE, unpacked, upstream_of
+from ajuste.kernel.candidate import TREE, unpacked, upstream_version
 from ajuste.kernel.fetch import package_lists
 from ajuste.kernel.spec import SOURCE_FORMS, PackagedKernel, kernel_sources, parse_source
 from ajuste.machine.cache import SOURCES, make_room
@@ -181,7 +181,7 @@ class DirectorySource:
 
     @cached_property
     def manifest(self) -> Manifest:
-        """Files without those that building made: those that ``.gitignore`` names, if it was built there."""
+        """Return the files without those that building made: those of ``.gitignore``, if it was built there."""
         remembered = _remembered(self.known)
         now: dict[str, list[str]] = {}
         marks = {}
@@ -273,7 +273,7 @@ def open_source(text: str, home: Home, say: Say, *, refresh: bool = False) -> So
     if colon and kind == "git":
         directory, _, revision = (rest, "", "") if Path(rest).expanduser().is_dir() else rest.partition("@")
         return revision_source(Path(directory), revision or "HEAD")
-    known = home.cache / "build" / f"known-{digest_of([str(Path(wanted.text).expanduser().absolute())])[:16]}.json"
+    known = home.cache / "build" / f"known-{digest_texts([str(Path(wanted.text).expanduser().absolute())])[:16]}.json"
     return directory_source(Path(wanted.text), known, say)
 
 
@@ -281,10 +281,10 @@ _PACKAGED: Final = re.compile(r"linux-source-\S+ (\S+)")
 _AT_REVISION: Final = re.compile(r"(/.+) at (\S+)")
 
 
-def source_of(title: str) -> str:
-    """What ``--source`` takes for the sources that a kernel's record calls ``title``."""
+def source_option(title: str) -> str:
+    """Return what ``--source`` takes for the sources that a kernel's record calls ``title``."""
     if match := _PACKAGED.fullmatch(title):
-        return f"debian:{upstream_of(match[1])}"
+        return f"debian:{upstream_version(match[1])}"
     if match := _AT_REVISION.fullmatch(title):
         return f"git:{Path(match[1]).parent if match[1].endswith('/.git') else match[1]}@{match[2]}"
     return title
@@ -324,7 +324,7 @@ class PackagedSource(BaseModel):
     @property
     def digest(self) -> str:
         """Packages are checked against their signed list, and a version of one never changes."""
-        return digest_of([self.package])
+        return digest_texts([self.package])
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -379,18 +379,18 @@ def packaged_source(wanted: PackagedKernel, home: Home, say: Say, *, refresh: bo
 
 
 def _is_meant(wanted: PackagedKernel, version: str) -> bool:
-    return (upstream_of(version) + ".").startswith(wanted.version + ".")
+    return (upstream_version(version) + ".").startswith(wanted.version + ".")
 
 
 def cached_sources(home: Home) -> list[PackagedSource]:
-    """All that are here, newest first."""
+    """Return all that are here, newest first."""
     folders = (home.cache / "sources").glob(f"{PREFIX}*")
     sources = [source for folder in folders if (source := _read(folder))]
     return sorted(sources, key=lambda source: Version(source.version), reverse=True)
 
 
 def cached_source(wanted: PackagedKernel, home: Home) -> PackagedSource | None:
-    """The newest that is meant and is here."""
+    """Return the newest that is meant and is here."""
     return next((source for source in cached_sources(home) if _is_meant(wanted, source.version)), None)
 
 
@@ -400,11 +400,8 @@ def _read(folder: Path) -> PackagedSource | None:
         record = PackagedSource.model_validate_json(read_kept(folder / _RECORD))
     except (OSError, ValidationError):
         return None
-    return record.model_copy(update={"directory": folder}) if _is_complete(folder) else None
-
-
-def _is_complete(folder: Path) -> bool:
-    return (folder / "tree/Makefile").is_file() and (folder / CHECKSUMS).is_file()
+    is_complete = (folder / "tree/Makefile").is_file() and (folder / CHECKSUMS).is_file()
+    return record.model_copy(update={"directory": folder}) if is_complete else None
 
 
 def _fetch(root: Path, wanted: PackagedKernel, archive: Archive, say: Say, *, refresh: bool) -> PackagedSource:
@@ -413,7 +410,7 @@ def _fetch(root: Path, wanted: PackagedKernel, archive: Archive, say: Say, *, re
     packages = archive.packages(names)
     meant = sorted((p for p in packages if _is_meant(wanted, p.version)), key=lambda p: Version(p.version))
     if not meant:
-        there = sorted({upstream_of(p.version).rpartition(".")[0] for p in packages}, key=Version)
+        there = sorted({upstream_version(p.version).rpartition(".")[0] for p in packages}, key=Version)
         raise RequestError(
             f"no source of kernel {wanted.version} in the package lists",
             hint=f"use one of {', '.join(f'{wanted.source}:{version}' for version in there)}" if there else None,

@@ -13,8 +13,8 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from ajuste.kernel.building.built import LINK, PROGRAM, Manifest, SourceOrigin, digest_of, list_files
-from ajuste.machine.files import locked, read_kept, replace_file, sealed, sha256_of, unsealed
+from ajuste.kernel.building.built import LINK, PROGRAM, Manifest, SourceOrigin, digest_texts, list_files
+from ajuste.machine.files import file_sha256, locked, read_kept, replace_file, sealed, unsealed
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError
 from ajuste.model.wording import Say
@@ -42,7 +42,7 @@ class Edit:
     def mark(self) -> str:
         """As an entry of a manifest."""
         assert self.content is not None
-        return f"{PROGRAM if self.program else 'f'}:patched:{digest_of([self.content.decode('latin-1')])}"
+        return f"{PROGRAM if self.program else 'f'}:patched:{digest_texts([self.content.decode('latin-1')])}"
 
 
 Edits = Mapping[str, Edit]
@@ -74,7 +74,7 @@ class Workspace:
 
     @property
     def log(self) -> Path:
-        """What the last make said."""
+        """Return what the last make said."""
         return self.directory / "make.log"
 
     @property
@@ -117,12 +117,12 @@ class Workspace:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was ever made of the sources."""
+        """Return whether nothing was ever made of the sources."""
         return not any(self.objects.iterdir()) and not self.objects_aside()
 
     @property
     def complete(self) -> bool:
-        """Whether the objects became a whole kernel, and most of them still are what they were then."""
+        """Return whether the objects became a whole kernel, and most of them still are what they were then."""
         return (self.objects / _COMPLETE).exists()
 
     def set_complete(self, complete: bool) -> None:
@@ -143,7 +143,7 @@ class Workspace:
         if marker.exists():
             _remove_unfinished(self.objects)
             unsettle(self.objects)
-        if damage := damage_of(self.objects):
+        if damage := find_damage(self.objects):
             say(f"the objects of an earlier build are damaged ({damage}): building all again")
             shutil.rmtree(self.objects)
             self.objects.mkdir()
@@ -173,9 +173,9 @@ def unsettle(objects: Path) -> None:
     (objects / _UNSETTLED).touch()
 
 
-def damage_of(objects: Path) -> str | None:
-    """What of ``objects`` is not as it was when they were recorded, in words, or None. Where they are unsettled, only
-    files of the same size and time are compared.
+def find_damage(objects: Path) -> str | None:
+    """Say what of ``objects`` changed since they were recorded, or None; unsettled ones only of unchanged size and
+    time.
     """
     try:
         record = _RECORD.validate_json(unsealed(read_kept(objects / _CHECKSUMS)))
@@ -189,7 +189,7 @@ def damage_of(objects: Path) -> str | None:
             status = (objects / name).lstat()
             if unsettled and (status.st_size, status.st_mtime_ns) != (size_bytes, time_ns):
                 continue
-            if sha256_of(objects / name) != digest:
+            if file_sha256(objects / name) != digest:
                 return f"{name} changed after the build (its SHA-256 differs)"
         except OSError as error:
             if not unsettled:
@@ -201,7 +201,7 @@ def _record(objects: Path) -> None:
     record = {}
     for name, kind, status in list_files(objects):
         if kind != LINK and not name.startswith(".ajuste-"):
-            record[name] = (status.st_size, status.st_mtime_ns, sha256_of(objects / name))
+            record[name] = (status.st_size, status.st_mtime_ns, file_sha256(objects / name))
     temporary = objects / f"{_CHECKSUMS}.new"
     temporary.write_text(sealed(json.dumps(record)), encoding="utf-8")
     temporary.replace(objects / _CHECKSUMS)
@@ -249,8 +249,8 @@ def _refuse_detours(manifest: Manifest) -> None:
 
 @contextmanager
 def workspace(origin: SourceOrigin, home: Home, say: Say) -> Iterator[Workspace]:
-    """The tree for all versions and variants of an origin, to be used by nobody else meanwhile."""
-    directory = home.cache / "build" / digest_of([origin.place])[:16]
+    """Yield the tree for all versions and variants of an origin, to be used by nobody else meanwhile."""
+    directory = home.cache / "build" / digest_texts([origin.place])[:16]
     with locked(directory / "lock", waiting=lambda: say(f"waiting for another ajuste that is building {origin.title}")):
         for part in ("source", "objects"):
             (directory / part).mkdir(exist_ok=True)

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from ajuste.lab.rendering import Form, document_page, handled, page, request_lab
 from ajuste.lab.watch import Laboratory, QuietCheck
-from ajuste.machine.inventory.inventory import summary_of, take_inventory
+from ajuste.machine.inventory.inventory import summarise, take_inventory
 from ajuste.model.error import AjusteError
 from ajuste.model.wording import count_of
 from ajuste.report.diagnosis import diagnosis_report
@@ -41,7 +41,7 @@ def machine(request: Request) -> Response:
 
 def _machine_report(checks: list[QuietCheck]) -> Report:
     inventory = take_inventory()
-    summary = tuple(Fact(name, text) for name, text in summary_of(inventory).items())
+    summary = tuple(Fact(name, text) for name, text in summarise(inventory).items())
     areas = tuple(Folded(area.title, (Facts(area.facts),)) for area in inventory_page(inventory))
     about = "Everything that can decide how fast a program runs here. Each run keeps it, for comparisons."
     hardware = Section("What this machine is", (Facts(summary), *areas), "inventory", "Inventory", about)

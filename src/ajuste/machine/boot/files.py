@@ -37,7 +37,7 @@ def remove_durably(path: Path) -> None:
         sync_to_disk(path.parent)
 
 
-def content_of(path: Path) -> bytes | None:
+def read_content(path: Path) -> bytes | None:
     """Return the content, ``None`` where the file is missing. Raises OSError for anything else."""
     try:
         return path.read_bytes()
@@ -62,7 +62,7 @@ class MountPoint(NamedTuple):
     options: tuple[str, ...]
 
 
-def mount_of(path: Path, root: Path = Path("/")) -> MountPoint | None:
+def find_mount(path: Path, root: Path = Path("/")) -> MountPoint | None:
     """Return the file system that ``path`` is on, as the machine below ``root`` sees it."""
     try:
         lines = (root / "proc/mounts").read_text().splitlines()
@@ -85,7 +85,7 @@ def why_not_written_by_grub(directory: Path, root: Path = Path("/")) -> str:
     """Return why GRUB cannot write to a file of ``directory``, empty if it can. Source: GRUB manual 2.06, 15.2 "The
     GRUB environment block": no diskfilter (LVM, RAID), no ZFS or btrfs.
     """
-    mount = mount_of(directory, root)
+    mount = find_mount(directory, root)
     if mount is None:
         return ""
     if mount.kind in _READ_BY_GRUB_ONLY:
@@ -98,7 +98,7 @@ def why_not_written_by_grub(directory: Path, root: Path = Path("/")) -> str:
 def require_lasting(directory: Path, what: str, root: Path = Path("/")) -> None:
     """Raise RequestError if what is written to ``directory`` is gone after a reboot."""
     there = next(parent for parent in (directory, *directory.parents) if parent.exists())
-    mount = mount_of(there, root)
+    mount = find_mount(there, root)
     if mount is not None and mount.kind in _IN_MEMORY:
         raise RequestError(
             f"{what} is in {directory}, on {mount.kind}, which a reboot may lose",
@@ -109,7 +109,7 @@ def require_lasting(directory: Path, what: str, root: Path = Path("/")) -> None:
 
 def require_room(directory: Path, what: str, root: Path = Path("/")) -> None:
     """Raise RequestError if no file can be added to ``directory``."""
-    _require_writable(directory, what, mount_of(directory, root))
+    _require_writable(directory, what, find_mount(directory, root))
     free = os.statvfs(directory)
     if free.f_bavail * free.f_frsize < LEAST_FREE or (free.f_files and not free.f_favail):
         raise RequestError(
@@ -156,7 +156,7 @@ def install_units(root: Path, kept: Path, command: Sequence[str], environment: M
     """
     directory, changed = root / DIRECTORY, False
     for name, text in _texts(kept, command, environment).items():
-        if content_of(directory / name) != text.encode():
+        if read_content(directory / name) != text.encode():
             write_durably(directory / name, text.encode(), 0o644)
             changed = True
     for name, target in _WANTED.items():

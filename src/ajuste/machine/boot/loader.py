@@ -18,7 +18,7 @@ from typing import ClassVar, Final
 
 from ajuste.machine.boot.files import (
     MARK,
-    content_of,
+    read_content,
     remove_durably,
     require_room,
     why_not_written_by_grub,
@@ -51,7 +51,7 @@ class BootEntry:
 
     @property
     def mark(self) -> str:
-        """The word that identifies a boot of it."""
+        """Return the word that identifies a boot of it."""
         return f"{MARK}={self.experiment}.{self.index}"
 
     def command_line(self, words: Sequence[str], *, watchdog: bool) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ class BootLoader(ABC):
     @property
     @abstractmethod
     def files(self) -> tuple[Path, ...]:
-        """All files that it changes. They are as before at the end, or gone again."""
+        """Return all files that it changes. They are as before at the end, or gone again."""
 
     @abstractmethod
     def check(self, entries: Sequence[BootEntry]) -> None:
@@ -104,7 +104,7 @@ class BootLoader(ABC):
 
     @property
     def has_watchdog(self) -> bool:
-        """Whether the machine has a watchdog that reboots it when its kernel hangs."""
+        """Return whether the machine has a watchdog that reboots it when its kernel hangs."""
         return (self.root / "dev/watchdog0").exists()
 
 
@@ -151,7 +151,7 @@ def run_tool(words: Sequence[str]) -> str:
     return done.stdout
 
 
-def program_of(*names: str) -> str | None:
+def find_program(*names: str) -> str | None:
     """Return the first of these programs that this machine has."""
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/bin:/bin"
     return next((name for name in names if shutil.which(name, path=path)), None)
@@ -168,7 +168,7 @@ class Kexec(BootLoader):
         return ()
 
     def why_not(self) -> str:
-        if program_of("kexec") is None:
+        if find_program("kexec") is None:
             return "kexec: program kexec not found (package kexec-tools)"
         disabled = self.root / "proc/sys/kernel/kexec_load_disabled"
         if not disabled.exists():
@@ -189,7 +189,7 @@ class Kexec(BootLoader):
         self.run(("kexec", "--load", str(self.kernel_file(entry.kernel)), *loaded, f"--command-line={line}"))
 
     def restore(self, originals: dict[str, bytes | None]) -> tuple[str, ...]:
-        if program_of("kexec") is not None and (self.root / "sys/kernel/kexec_loaded").exists():
+        if find_program("kexec") is not None and (self.root / "sys/kernel/kexec_loaded").exists():
             self.run(("kexec", "--unload"))
         return ()
 
@@ -235,21 +235,21 @@ class Grub(BootLoader):
 
     @property
     def _environment(self) -> Path:
-        return self._found / "grubenv"
+        return self._required_directory / "grubenv"
 
     @property
     def _custom(self) -> Path:
-        return self._found / "custom.cfg"
+        return self._required_directory / "custom.cfg"
 
     @property
-    def _found(self) -> Path:
+    def _required_directory(self) -> Path:
         if (directory := self._directory) is None:
             raise RunError("GRUB's configuration is not there any more")
         return directory
 
     @property
     def _editor(self) -> str:
-        return program_of("grub-editenv", "grub2-editenv") or "grub-editenv"
+        return find_program("grub-editenv", "grub2-editenv") or "grub-editenv"
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -259,7 +259,7 @@ class Grub(BootLoader):
         directory = self._directory
         if directory is None:
             return "GRUB: no /boot/grub/grub.cfg"
-        if program_of("grub-editenv", "grub2-editenv") is None:
+        if find_program("grub-editenv", "grub2-editenv") is None:
             return "GRUB: program grub-editenv not found"
         text = (directory / "grub.cfg").read_text(errors="replace")
         if "next_entry" not in text or "save_env next_entry" not in text:
@@ -281,7 +281,7 @@ class Grub(BootLoader):
 
     def prepare(self, entries: Sequence[BootEntry]) -> None:
         section = "\n".join((_BEGIN, *(line for entry in entries for line in self._lines(entry)), _END))
-        others = _without_own((content_of(self._custom) or b"").decode(errors="surrogateescape"))
+        others = _without_entries((read_content(self._custom) or b"").decode(errors="surrogateescape"))
         text = f"{others}{section}\n"
         write_durably(self._custom, text.encode(errors="surrogateescape"), 0o644)
 
@@ -293,7 +293,7 @@ class Grub(BootLoader):
         return (*self._restore_environment(originals), *self._restore_custom(originals))
 
     def _restore_environment(self, originals: dict[str, bytes | None]) -> tuple[str, ...]:
-        before, now = originals.get(str(self._environment)), content_of(self._environment)
+        before, now = originals.get(str(self._environment)), read_content(self._environment)
         if before is None or now == before:
             return ()
         if now is None or _variables(now) == _variables(before):
@@ -304,10 +304,10 @@ class Grub(BootLoader):
         return (f"{self._environment} was changed by another program meanwhile; only next_entry was taken out",)
 
     def _restore_custom(self, originals: dict[str, bytes | None]) -> tuple[str, ...]:
-        before, now = originals.get(str(self._custom)), content_of(self._custom)
+        before, now = originals.get(str(self._custom)), read_content(self._custom)
         if now == before or now is None:
             return ()
-        left = _without_own(now.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+        left = _without_entries(now.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         if not left and before is None:
             remove_durably(self._custom)
             return ()
@@ -342,7 +342,7 @@ class Grub(BootLoader):
         return match
 
     def _entries(self) -> list[_MenuEntry]:
-        text = (self._found / "grub.cfg").read_text(errors="replace")
+        text = (self._required_directory / "grub.cfg").read_text(errors="replace")
         return [entry for entry in _menu(text) if not {"single", "recovery"} & set(map(name_of_word, entry.words))]
 
 
@@ -356,13 +356,13 @@ def _menu(text: str) -> Iterator[_MenuEntry]:
         if line.lstrip().startswith("menuentry "):
             body = []
         elif body is not None and line.strip() == "}":
-            yield from _one(body)
+            yield from _menu_entries(body)
             body = None
         elif body is not None:
             body.append(line)
 
 
-def _one(body: Sequence[str]) -> Iterator[_MenuEntry]:
+def _menu_entries(body: Sequence[str]) -> Iterator[_MenuEntry]:
     for place, line in enumerate(body):
         if match := _LINUX.match(line):
             # An entry says on the screen what it does; with a quote of its own that is no use here.
@@ -372,7 +372,7 @@ def _one(body: Sequence[str]) -> Iterator[_MenuEntry]:
             return
 
 
-def _without_own(text: str) -> str:
+def _without_entries(text: str) -> str:
     before, begin, rest = text.partition(_BEGIN)
     if not begin:
         return text
@@ -417,7 +417,7 @@ class SystemdBoot(BootLoader):
             return "systemd-boot: this machine was not booted by it"
         if self._directory is None:
             return "systemd-boot: no directory loader/entries"
-        return "" if program_of("bootctl") else "systemd-boot: program bootctl not found"
+        return "" if find_program("bootctl") else "systemd-boot: program bootctl not found"
 
     def check(self, entries: Sequence[BootEntry]) -> None:
         for entry in entries:

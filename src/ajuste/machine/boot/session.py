@@ -26,9 +26,9 @@ from ajuste.machine.boot.files import (
     DIRECTORY,
     MARK,
     RESUMED,
-    content_of,
     delete_units,
     install_units,
+    read_content,
     remove_durably,
     require_lasting,
     require_room,
@@ -101,12 +101,12 @@ class BootPlan(ClosedModel):
 
     @property
     def entries(self) -> tuple[BootEntry, ...]:
-        """The boot entries of its states."""
+        """Return the boot entries of its states."""
         pairs = enumerate(zip(self.states, self.kernels, strict=True))
         return tuple(BootEntry(i, kernel, state, self.experiment, self.words) for i, (state, kernel) in pairs)
 
 
-def entries_of(states: Sequence[BootState], machine: RebootableMachine) -> tuple[BootEntry, ...]:
+def plan_entries(states: Sequence[BootState], machine: RebootableMachine) -> tuple[BootEntry, ...]:
     """Return the entries of a plan to be. Raises RequestError for a kernel that is not installed."""
     kernels = [installed_kernel(state.kernel, machine.root) if state.kernel else machine.release for state in states]
     return tuple(
@@ -129,7 +129,7 @@ class BootSession:
     @classmethod
     def kept(cls, directory: Path, machine: RebootableMachine, step: Step = lambda _: None) -> BootSession | None:
         """Return the unfinished experiment, if any. Raises RunError where it cannot be read."""
-        content = content_of(directory / _STATE)
+        content = read_content(directory / _STATE)
         if content is None:
             return None
         try:
@@ -147,7 +147,7 @@ class BootSession:
         """Begin an experiment, whose needs were checked, on the disk. Raises OSError, RunError."""
         make_directory(directory)
         files = machine.loader(plan.loader).files
-        kept = {str(file): content_of(file) for file in files}
+        kept = {str(file): read_content(file) for file in files}
         originals = {name: None if text is None else base64.b64encode(text).decode() for name, text in kept.items()}
         plan = plan.model_copy(update={"originals": originals, "words": machine.command_line})
         session = cls(directory, plan, machine, step)
@@ -162,7 +162,7 @@ class BootSession:
 
     @property
     def current(self) -> KeptBoot | None:
-        """The boot of the experiment that this machine is in."""
+        """Return the boot of the experiment that this machine is in."""
         last = self.plan.boots[-1] if self.plan.boots else None
         is_here = last is not None and last.outcome == "up" and last.boot_id == self.machine.boot_id
         return last if is_here else None
@@ -243,7 +243,7 @@ class BootSession:
 
     def _require_as_before(self) -> None:
         for name, before in self._originals.items():
-            if content_of(Path(name)) != before:
+            if read_content(Path(name)) != before:
                 raise RunError(
                     f"{name} is not as it was before the experiment",
                     hint=f"compare it with the copy in {self.directory / _STATE}, then run `ajuste restore` again",
@@ -268,7 +268,7 @@ class BootSession:
             if self.machine.mark == entry.mark:
                 up = {"kernel": self.machine.release, "command_line": " ".join(self.machine.command_line)}
                 up |= {"outcome": "up", "boot_id": boot_id, "came_up": _now()}
-            elif entry.mark.encode() in (content_of(self.directory / CAME_UP) or b""):
+            elif entry.mark.encode() in (read_content(self.directory / CAME_UP) or b""):
                 up = {"outcome": "cut"}
             elif self.plan.armed:
                 up = {"outcome": "down"}
@@ -292,7 +292,7 @@ def remove_units(machine: RebootableMachine) -> None:
 
 def last_boots(directory: Path) -> KeptBoots | None:
     """Return the boots of the last experiment that ended."""
-    content = content_of(directory / _LAST)
+    content = read_content(directory / _LAST)
     return None if content is None else KeptBoots.model_validate_json(content)
 
 
@@ -326,7 +326,7 @@ _SECURITY: Final = 4  # the directory of certificates
 
 
 def is_secure_boot(root: Path = Path("/")) -> bool:
-    """Whether the firmware starts only signed programs. The value follows four bytes of attributes."""
+    """Return whether the firmware starts only signed programs. The value follows four bytes of attributes."""
     try:
         return (root / _VARIABLE).read_bytes()[4:5] == b"\x01"
     except OSError:
@@ -334,7 +334,7 @@ def is_secure_boot(root: Path = Path("/")) -> bool:
 
 
 def is_signed(kernel: Path) -> bool:
-    """Whether a kernel, an EFI program, has a signature; the firmware judges whose."""
+    """Return whether a kernel, an EFI program, has a signature; the firmware judges whose."""
     with kernel.open("rb") as file:
         head = file.read(4096)
     try:
@@ -382,12 +382,12 @@ class RebootableMachine:
 
     @property
     def release(self) -> str:
-        """The release of the running kernel."""
+        """Return the release of the running kernel."""
         return (self.root / "proc/sys/kernel/osrelease").read_text().strip()
 
     @property
     def mark(self) -> str:
-        """The word that identifies the running boot as one of an experiment, or empty."""
+        """Return the word that identifies the running boot as one of an experiment, or empty."""
         return next((word for word in self.command_line if word.startswith(f"{MARK}=")), "")
 
     def loader(self, name: str) -> BootLoader:

@@ -99,7 +99,7 @@ class NoiseSpread:
 
     @property
     def run_percent(self) -> float:
-        """The standard deviation of one run in per cent, without drift."""
+        """Return the standard deviation of one run in per cent, without drift."""
         return 100 * math.expm1(math.sqrt(self.variance / 2))
 
 
@@ -114,7 +114,7 @@ class NoiseEffect(BaseModel):
     high: int | None
 
 
-def spread_of(values: NDArray[np.float64]) -> NoiseSpread:
+def measure_spread(values: NDArray[np.float64]) -> NoiseSpread:
     """Return the spread of positive ``values`` (times of runs, in order), at least three of them."""
     differences = np.diff(np.log(values))
     return NoiseSpread(len(values), float(np.mean(differences**2)))
@@ -177,7 +177,7 @@ class FindingRule(ClosedModel):
     unless: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _one_kind(self) -> Self:
+    def _check_kind(self) -> Self:
         if bool(self.measure) == bool(self.fact):
             raise ValueError("a finding is of a measure or of a fact")
         if self.measure and (self.some is None or self.much is None or not self.some < self.much):
@@ -231,7 +231,7 @@ def book() -> Book:
     return Book.model_validate(tomllib.loads(files(__package__).joinpath("findings.toml").read_text()))
 
 
-def findings_of(measured: NoiseMeasurements, derived: Mapping[str, float | None]) -> tuple[NoiseFinding, ...]:
+def diagnose_noise(measured: NoiseMeasurements, derived: Mapping[str, float | None]) -> tuple[NoiseFinding, ...]:
     """Return all findings, the most important first; ``derived`` figures are calculated from the measurements."""
     figures = {**measured.model_dump(), **derived}
     candidates = [
@@ -312,7 +312,7 @@ def diagnose(measured: NoiseMeasurements) -> Diagnosis:
     if len(measured.runs) < _FEWEST_RUNS:
         raise ValueError(f"there are {len(measured.runs)} runs; expected at least {_FEWEST_RUNS}")
     elapsed = np.array([run.elapsed_s for run in measured.runs])
-    spread = spread_of(elapsed)
+    spread = measure_spread(elapsed)
     detectable = book().detectable
     word, sentence = _verdict(spread)
     return Diagnosis(
@@ -321,7 +321,7 @@ def diagnose(measured: NoiseMeasurements) -> Diagnosis:
         spread_percent=spread.run_percent,
         effects=tuple(blocks_for(spread, percent) for percent in detectable.effects_percent),
         powers=tuple(Power(blocks=n, effect_percent=effect_after(spread, n)) for n in detectable.blocks),
-        findings=findings_of(measured, _derived(measured, spread)),
+        findings=diagnose_noise(measured, _derived(measured, spread)),
         measured=measured,
     )
 
@@ -333,7 +333,7 @@ def _derived(measured: NoiseMeasurements, spread: NoiseSpread) -> dict[str, floa
     interrupts = measured.interrupts_per_s
     return {
         "spread_percent": spread.run_percent,
-        "cpu_time_spread_percent": spread_of(cpu).run_percent if np.all(cpu > 0) else None,
+        "cpu_time_spread_percent": measure_spread(cpu).run_percent if np.all(cpu > 0) else None,
         "waiting_percent": float(100 * max(0.0, 1 - np.sum(cpu) / np.sum(elapsed))),
         "drift_percent": drift_percent(began, elapsed),
         "jitter_p99_us": measured.jitter.p99_us if measured.jitter else None,

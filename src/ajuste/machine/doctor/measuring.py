@@ -85,7 +85,7 @@ def measure(
             runs.append(
                 JobRun(began_s=at, elapsed_s=ended.wall_ns / 1e9, cpu_s=(ended.user_ns + ended.system_ns) / 1e9)
             )
-    return _told(watched.seen, late, tuple(runs))
+    return _measurements(watched.seen, late, tuple(runs))
 
 
 def _left(seconds: float, done: int, length: Length) -> str:
@@ -139,7 +139,7 @@ def _output(observation: Observation) -> str:
     )
 
 
-def _told(seen: Seen, late: Jitter, runs: tuple[JobRun, ...]) -> NoiseMeasurements:
+def _measurements(seen: Seen, late: Jitter, runs: tuple[JobRun, ...]) -> NoiseMeasurements:
     inventory = take_inventory()
     before, after = seen.before, seen.after
     ticks = after.total - before.total
@@ -169,7 +169,7 @@ def _told(seen: Seen, late: Jitter, runs: tuple[JobRun, ...]) -> NoiseMeasuremen
         jitter=late,
         runs=runs,
         steal_percent=share(after.steal - before.steal),
-        others_percent=share(after.busy - before.busy - seen.own_ticks),
+        others_percent=share(after.busy - before.busy - seen.self_ticks),
         # One of those that run is we ourselves, who look; another one is what is measured, for most of the time.
         runnable=max(0.0, sum(seen.runnable) / len(seen.runnable) - 2) if seen.runnable else None,
         pressure_cpu_percent=pressure("cpu"),
@@ -377,12 +377,12 @@ _LEAST_PERCENT: Final = 0.1
 
 @dataclass(frozen=True)
 class Seen:
-    """From entering to leaving. ``own_ticks`` are those of this process and all that it has started."""
+    """From entering to leaving. ``self_ticks`` are those of this process and all that it has started."""
 
     seconds: float
     before: Counters
     after: Counters
-    own_ticks: int
+    self_ticks: int
     runnable: tuple[int, ...]
     khz: tuple[int, ...]
     busy: tuple[Busy, ...]
@@ -423,7 +423,7 @@ class MachineWatch:
             seconds=seconds,
             before=self._before,
             after=after,
-            own_ticks=max(0, ticks[1] - ticks[0]),
+            self_ticks=max(0, ticks[1] - ticks[0]),
             runnable=tuple(self._runnable),
             khz=tuple(self._khz),
             busy=self._busy(seconds),

@@ -119,7 +119,7 @@ def _kernel_ethtool(stack: ExitStack) -> Ethtool | None:
 # A machine in five lines, for the head of a report.
 
 
-def summary_of(inventory: Inventory) -> dict[str, str]:
+def summarise(inventory: Inventory) -> dict[str, str]:
     """Summarise for people: processor, memory, system, kernel, Python."""
     memory = inventory.memory.total_bytes
     return {
@@ -184,9 +184,9 @@ def compare(a: Inventory, b: Inventory) -> InventoryComparison:
         if unknown is not None:
             if left != right:
                 not_compared.append(NotCompared(path=path, reason=unknown.reason))
-        elif not _alike(left, right, rule_of(path).tolerance):
+        elif not _alike(left, right, find_rule(path).tolerance):
             area, _, field = path.partition(".")
-            rule = rule_of(path)
+            rule = find_rule(path)
             differences.append(
                 InventoryDifference(area=area, field=field, a=left, b=right, importance=rule.importance, why=rule.why)
             )
@@ -284,6 +284,6 @@ def rules() -> tuple[ImportanceRule, ...]:
 
 
 @cache
-def rule_of(path: str) -> ImportanceRule:
+def find_rule(path: str) -> ImportanceRule:
     """Return the rule for the dotted ``path`` of a field."""
     return next((rule for rule in rules() if any(fnmatchcase(path, field) for field in rule.fields)), _UNHEARD)

@@ -17,7 +17,7 @@ from ajuste.machine.inventory.source import (
     free_name,
     whole_number,
 )
-from ajuste.model.topology import cpu_list, cpus_said
+from ajuste.model.topology import cpu_list, parse_kernel_cpus
 
 _CPUS = "/sys/devices/system/cpu"
 
@@ -83,7 +83,7 @@ def take_cpu(source: InventorySource) -> Cpu:
 
 def online_cpus(source: InventorySource) -> list[int]:
     """Return the numbers of the CPUs in use."""
-    listed = cpus_said(source.line(f"{_CPUS}/online"))
+    listed = parse_kernel_cpus(source.line(f"{_CPUS}/online"))
     if listed:
         return listed
     numbers = (whole_number(name.removeprefix("cpu")) for name in source.names(_CPUS) if name.startswith("cpu"))
@@ -107,7 +107,7 @@ def _topology(source: InventorySource, online: list[int]) -> tuple[int, int]:
         if cpu in covered:
             continue
         place = f"{_CPUS}/cpu{cpu}/topology"
-        siblings = cpus_said(source.line(f"{place}/thread_siblings_list"))
+        siblings = parse_kernel_cpus(source.line(f"{place}/thread_siblings_list"))
         if not siblings:
             return 0, 0
         covered.update(siblings)
@@ -121,7 +121,7 @@ def _listed(source: InventorySource, reading: SourceReading, name: str) -> str |
     path = f"{_CPUS}/{name}"
     if not source.is_there(path):
         return reading.lacks(name, "not offered by this kernel")
-    return cpu_list(cpus_said(source.line(path)))
+    return cpu_list(parse_kernel_cpus(source.line(path)))
 
 
 # How fast the CPUs may run and who decides it: cpufreq's driver and governor, turbo.
@@ -187,7 +187,7 @@ def _together(
     for policy in policies:
         value = reading.text(field, f"{_CPUFREQ}/{policy}/{name}")
         if value is not None:
-            cpus = cpus_said(source.line(f"{_CPUFREQ}/{policy}/affected_cpus").replace(" ", ","))
+            cpus = parse_kernel_cpus(source.line(f"{_CPUFREQ}/{policy}/affected_cpus").replace(" ", ","))
             values.setdefault(value, []).extend(cpus)
     return _frequencies_listed(values.items()) if values else None
 
@@ -360,7 +360,7 @@ def _node(source: InventorySource, name: str) -> NumaNode:
     match_of_total = next((match for match in total if match), None)
     distances = [whole_number(word) for word in source.line(f"{_NODES}/{name}/distance").split()]
     return NumaNode(
-        cpus=cpu_list(cpus_said(source.line(f"{_NODES}/{name}/cpulist"))),
+        cpus=cpu_list(parse_kernel_cpus(source.line(f"{_NODES}/{name}/cpulist"))),
         memory_bytes=int(match_of_total[1]) * 1024 if match_of_total else None,
         distances=tuple(distance for distance in distances if distance is not None),
         unknown={} if match_of_total else {"memory_bytes": NOT_UNDERSTOOD},
@@ -391,7 +391,7 @@ def take_caches(source: InventorySource) -> dict[str, Cache]:
         for index in source.names(place):
             if not re.fullmatch(r"index[0-9]{1,3}", index) or (index, cpu) in covered:
                 continue
-            shared = cpus_said(source.line(f"{place}/{index}/shared_cpu_list")) or [cpu]
+            shared = parse_kernel_cpus(source.line(f"{place}/{index}/shared_cpu_list")) or [cpu]
             covered.update((index, other) for other in shared)
             level = source.line(f"{place}/{index}/level")
             if re.fullmatch(r"[0-9]{1,2}", level):

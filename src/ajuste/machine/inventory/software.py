@@ -110,7 +110,7 @@ def _command_line(source: InventorySource) -> dict[str, str]:
 def _options(source: InventorySource, release: str) -> tuple[str | None, dict[str, str]]:
     # Where the configuration was found, and what it says. Options that are off are `n`.
     for place in ("/proc/config.gz", f"/boot/config-{release}", f"/lib/modules/{release}/config"):
-        content = source.bytes_of(place, _MOST_CONFIG_BYTES)
+        content = source.read_bytes(place, _MOST_CONFIG_BYTES)
         if isinstance(content, Missing):
             continue
         text = _unpacked(content) if place.endswith(".gz") else content
@@ -468,7 +468,7 @@ def _container(source: InventorySource, reading: SourceReading) -> str | None:
     for mark, name in _CONTAINERS:
         if source.is_there(mark):
             return name
-    environment = source.bytes_of("/proc/1/environ")
+    environment = source.read_bytes("/proc/1/environ")
     if isinstance(environment, Missing):
         return reading.lacks("container", environment.reason)
     for variable in environment.split(b"\0"):

@@ -47,10 +47,10 @@ class InventorySource:
 
     @property
     def is_this_machine(self) -> bool:
-        """Whether the kernel can be asked about it, too."""
+        """Return whether the kernel can be asked about it, too."""
         return self.root == Path("/")
 
-    def bytes_of(self, path: str, most: int = _MOST_BYTES) -> bytes | Missing:
+    def read_bytes(self, path: str, most: int = _MOST_BYTES) -> bytes | Missing:
         """Return the first ``most`` bytes of the file ``path`` (absolute), or why there are none."""
         try:
             # A pipe in its place must not stop us.
@@ -67,8 +67,8 @@ class InventorySource:
             os.close(handle)
 
     def text(self, path: str, most: int = _MOST_BYTES) -> str | Missing:
-        """Return ``bytes_of`` as text without the white space around it."""
-        content = self.bytes_of(path, most)
+        """Return ``read_bytes`` as text without the white space around it."""
+        content = self.read_bytes(path, most)
         return content if isinstance(content, Missing) else content.decode(errors="replace").strip("\0 \t\r\n")
 
     def line(self, path: str) -> str:
@@ -239,7 +239,7 @@ def _lists() -> dict[str, Any]:
 
 
 def is_publishable(kind: str, name: str) -> bool:
-    """Whether ``name`` is on the list ``kind`` of ``publishable.toml``."""
+    """Return whether ``name`` is on the list ``kind`` of ``publishable.toml``."""
     plain, wild = _patterns(kind)
     return name in plain or wild.match(name) is not None
 

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType, ModuleType
 
-from ajuste.model.base import modules_of
+from ajuste.model.base import package_modules
 from ajuste.model.error import RequestError
 from ajuste.outputs.format import DocumentFormat, Parser, TextFormat
 
 
 def _modules() -> Mapping[str, ModuleType]:
-    return modules_of(sys.modules[__name__])
+    return package_modules(sys.modules[__name__])
 
 
 @cache

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from types import MappingProxyType
 
-from ajuste.model.base import modules_of
+from ajuste.model.base import package_modules
 from ajuste.profile.export import Export, Rendered
 
 
 @cache
 def renderers() -> Mapping[str, Callable[[Export], Rendered]]:
     """Return all formats by name."""
-    return MappingProxyType({module.NAME: module.render for module in modules_of(sys.modules[__name__]).values()})
+    return MappingProxyType({module.NAME: module.render for module in package_modules(sys.modules[__name__]).values()})

@@ -13,7 +13,7 @@ from ajuste.profile.export import (
     comment,
     not_here,
     plain,
-    sysctl_of,
+    setting_sysctl,
     what_became,
     without_words,
 )
@@ -23,7 +23,7 @@ NAME: Final = "sysctl.d"
 
 def render(export: Export) -> Rendered:
     """Return ``NN-NAME.conf`` with the sysctls among the settings."""
-    named = [(sysctl_of(setting), setting) for setting in export.settings]
+    named = [(setting_sysctl(setting), setting) for setting in export.settings]
     left_out = [without_words(setting) for name, setting in named if not name]
     left_out += beside_settings(export)
     known = [(name, setting) for name, setting in named if name]

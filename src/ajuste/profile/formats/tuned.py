@@ -18,7 +18,7 @@ from ajuste.profile.export import (
     not_here,
     on_or_off,
     plain,
-    sysctl_of,
+    setting_sysctl,
     what_became,
     without_process,
     without_words,
@@ -42,7 +42,7 @@ def render(export: Export) -> Rendered:
             left_out.append(without_words(setting))
         else:
             section, text = line
-            sections.setdefault(section, _type_of(section)).extend([*what_became(setting), text])
+            sections.setdefault(section, _device_type(section)).extend([*what_became(setting), text])
     words = [word for word in export.kernel_arguments if _PLAIN.fullmatch(word.replace("=", ""))]
     left_out += [LeftOut(word, NO_WORDS) for word in export.kernel_arguments if word not in words]
     if words:
@@ -59,7 +59,7 @@ def render(export: Export) -> Rendered:
 
 def _line(setting: ExportSetting) -> tuple[str, str] | None:
     value = plain(setting.became)
-    if name := sysctl_of(setting):
+    if name := setting_sysctl(setting):
         return "sysctl", f"{name}={value}"
     match setting.location:
         case PlainFile(path=path) if path.startswith("/sys/"):
@@ -77,7 +77,7 @@ def _line(setting: ExportSetting) -> tuple[str, str] | None:
     return None
 
 
-def _type_of(section: str) -> list[str]:
+def _device_type(section: str) -> list[str]:
     if not section.startswith("net_"):
         return []
     return ["type=net", f"devices={section.split('_')[1]}"]

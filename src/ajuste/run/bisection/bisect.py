@@ -11,7 +11,7 @@ from typing import Final
 
 from ajuste.design.bisection import Changes, Outcome, minimal_changes, steps_needed
 from ajuste.kernel.building.build import BuildRequest, BuildWatcher, build_kernel
-from ajuste.kernel.building.sources import source_of
+from ajuste.kernel.building.sources import source_option
 from ajuste.kernel.difference import (
     KernelDifference,
     NamedConfig,
@@ -281,7 +281,7 @@ def _one_source(ask: Ask, good: NamedConfig, bad: NamedConfig) -> str:
         return ask.source
     titles = {one.source for one in (good, bad) if one.source}
     if len(titles) == 1:
-        return source_of(titles.pop())
+        return source_option(titles.pop())
     if titles:
         raise RequestError(
             f"{ask.good} and {ask.bad} were built from different sources: {', '.join(sorted(titles))}",

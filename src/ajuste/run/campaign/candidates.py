@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final
 
-from ajuste.machine.files import give_to_caller, make_directory, sha256_of
+from ajuste.machine.files import file_sha256, give_to_caller, make_directory
 from ajuste.model.error import RequestError, RunError
 
 PLACE: Final = "{candidate}"
@@ -99,6 +99,6 @@ def _contained(path: Path) -> Iterator[tuple[Path, Path]]:
 def _digest(directory: Path) -> str:
     found = hashlib.sha256()
     for file in sorted(one for one in directory.rglob("*") if one.is_file()):
-        line = f"{sha256_of(file)} {os.access(file, os.X_OK):d} {file.relative_to(directory)}\n"
+        line = f"{file_sha256(file)} {os.access(file, os.X_OK):d} {file.relative_to(directory)}\n"
         found.update(line.encode(errors="surrogateescape"))
     return found.hexdigest()

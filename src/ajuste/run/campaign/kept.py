@@ -21,12 +21,12 @@ from pydantic import ValidationError
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.blocks import SEED_BITS
 from ajuste.kernel.spec import parse_study_spec
-from ajuste.machine.files import make_directory, read_kept, replace_file, sha256_of, sync_to_disk
+from ajuste.machine.files import file_sha256, make_directory, read_kept, replace_file, sync_to_disk
 from ajuste.machine.home import Home
 from ajuste.model.base import ClosedModel
 from ajuste.model.campaign import CAMPAIGN_NAME, Campaign, CampaignEntry, CampaignEvent
 from ajuste.model.error import RequestError, RunError
-from ajuste.store.location import only_one
+from ajuste.store.location import exclusive
 from ajuste.study.builtin import find_study
 from ajuste.study.problem import nearest
 from ajuste.study.read import read_study
@@ -155,7 +155,7 @@ class KeptCampaign:
 
     def locked(self) -> AbstractContextManager[None]:
         """One proposal at a time. Raises RequestError while there is another."""
-        return only_one(self.directory / "lock", f"a proposal of the campaign {self.campaign.name}")
+        return exclusive(self.directory / "lock", f"a proposal of the campaign {self.campaign.name}")
 
     def seed(self, proposal: int, phase: str, part: int = 0) -> int:
         """The seed of a phase of a proposal: nobody who does not know the secret can guess it."""
@@ -180,7 +180,7 @@ class KeptCampaign:
             refereed = self.campaign.refereed
             for file, sealed in (refereed.files if refereed else {}).items():
                 copy = self.directory / STUDY / file
-                if not copy.is_file() or sha256_of(copy) != sealed:
+                if not copy.is_file() or file_sha256(copy) != sealed:
                     raise RequestError(f"{copy} changed since the campaign {self.campaign.name} began", hint=_AGAIN)
             if study_digest(study) != digest:
                 raise RequestError(

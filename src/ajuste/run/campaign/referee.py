@@ -11,7 +11,7 @@ from typing import Final
 from ajuste.analysis.campaign import incumbents, referee_answer
 from ajuste.catalogue.loader import Catalogue
 from ajuste.kernel.spec import parse_study_spec
-from ajuste.machine.files import make_directory, replace_file, sha256_of
+from ajuste.machine.files import file_sha256, make_directory, replace_file
 from ajuste.machine.home import Home
 from ajuste.model.campaign import CANDIDATE, Campaign, RefereeAnswer, Refereed
 from ajuste.model.error import RequestError, RunError
@@ -20,7 +20,7 @@ from ajuste.run.campaign.candidates import Candidates
 from ajuste.run.campaign.evaluator import Evaluator, SealedBench
 from ajuste.run.campaign.kept import STUDY, KeptCampaign, campaign_directory, new_campaign
 from ajuste.run.campaign.parts import check_campaign, proposed_study
-from ajuste.store.location import only_one
+from ajuste.store.location import exclusive
 from ajuste.study.read import read_study
 
 _FILE: Final = "study.toml"
@@ -29,7 +29,7 @@ _FILE: Final = "study.toml"
 def one_referee(home: Home, name: str) -> AbstractContextManager[None]:
     """One candidate at a time. Raises RequestError while there is another."""
     make_directory(home.state)
-    return only_one(home.state / f"referee-{name}.lock", f"the referee of the campaign {name}")
+    return exclusive(home.state / f"referee-{name}.lock", f"the referee of the campaign {name}")
 
 
 def refereed_campaign(
@@ -76,7 +76,7 @@ def _begun(
         shutil.copy(name, place / name)
     replace_file(place / _FILE, text.encode(), on_disk=True)
     start = Candidates(place).take(Path(wanted.refereed.path))
-    files = {str(PurePosixPath(name)): sha256_of(place / name) for name in own}
+    files = {str(PurePosixPath(name)): file_sha256(place / name) for name in own}
     refereed = wanted.refereed.model_copy(update={"start": start, "files": files})
     campaign = wanted.model_copy(update={"study": str(place / _FILE), "refereed": refereed})
     study = read_study(place / _FILE, known, parse_kernel=parse_study_spec)

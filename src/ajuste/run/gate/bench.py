@@ -25,7 +25,7 @@ from ajuste.study.named import require_allowed
 from ajuste.study.project import CONFIDENCE, BenchmarkTable, Project, ReproducerTable, Trees, missing
 from ajuste.study.read import read_study
 from ajuste.study.schema import Study
-from ajuste.study.site import own_name
+from ajuste.study.site import normal_name
 
 BLOCKS_A_LAYOUT: Final = 3
 LACKING_HINT: Final = "check the fields command, build and files of the benchmark"
@@ -123,7 +123,7 @@ class RevisionBench:
         if benchmark.layouts:
             self.checkouts.renew(side)
             self._forget(side)
-        if (command := benchmark.build_of(layout)) is not None:
+        if (command := benchmark.build_command(layout)) is not None:
             self._build(command, side)
         if lacking := missing(benchmark, self.trees, side):
             raise RunError(lacking, hint=LACKING_HINT)
@@ -194,11 +194,11 @@ class RevisionBench:
             self._build(test.build, side)
         request, there = self.request, self.trees.directory / self.trees.place(side)
         asked, home = Asked("project file"), request.options.home
-        study = read_study(there / own_name(test.study), request.catalogue, parse_kernel=parse_study_spec)
+        study = read_study(there / normal_name(test.study), request.catalogue, parse_kernel=parse_study_spec)
         if study.expect is None:
             raise RequestError(f"{test.study} expects nothing: [expect] not found", hint=LACKING_HINT)
         require_allowed(study, asked, request.catalogue, kernel_kind)
-        programs = [there / own_name(name) for name in test.schedulers]
+        programs = [there / normal_name(name) for name in test.schedulers]
         contained = with_schedulers(study, home, asked, request.options.say, programs)
         question = contained.study.model_copy(update={"expect": None})  # It is no part of the question.
         results, _ = self._measured(question, fresh=request.fresh, failed_too=True)

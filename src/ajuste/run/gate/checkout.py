@@ -24,7 +24,7 @@ from ajuste.machine.files import make_directory
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.gate import GateRevision, ProjectCommit
-from ajuste.store.location import only_one
+from ajuste.store.location import exclusive
 
 _QUIET: Final = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "advice.detachedHead=false")
 
@@ -121,7 +121,7 @@ def checked_out(
     """
     name = hashlib.sha256(os.fsencode(repository.top)).hexdigest()[:16]
     place = home.state / "gate"
-    with only_one(place / f"{name}.lock", f"a gate of {repository.top}"), ExitStack() as stack:
+    with exclusive(place / f"{name}.lock", f"a gate of {repository.top}"), ExitStack() as stack:
         directory = _directory(repository, place / name)
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         logs = place / f"{name}-logs"

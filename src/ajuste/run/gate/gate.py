@@ -125,7 +125,7 @@ class RevisionGate:
                 metric=one.subject,
                 verdict="pass" if one.holds else "regression",
                 expected=one.what,
-                found=one.found,
+                found=one.actual,
                 blocks=results.blocks,
                 clock=results.clock,
                 run=results.run,
@@ -261,7 +261,7 @@ def grown(results: Results) -> dict[str, Any]:
     costs = next((one.costs for one in results.explanations if one.configuration == SIDES[1]), None)
     if costs is None:
         return {}
-    whole = max(0, costs.own - costs.baseline)
+    whole = max(0, costs.total - costs.baseline)
     rows = [row for row in costs.functions if row.difference > 0]
     first = rows[0].difference if rows else 0
     calls = [row for row in costs.entries if row.own_calls > row.baseline_calls and row.difference > 0]

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Self
 
-from ajuste.analysis.live import breaches_of, in_order, judge_live, live_answer, readings_of
+from ajuste.analysis.live import breaches_by_name, in_order, judge_live, kept_readings, live_answer
 from ajuste.design.stopping import Stop
 from ajuste.design.switchback import StepResponse, WashOut, estimate_wash_out, order_of_block
 from ajuste.executor.executor import Executor, now
@@ -58,7 +58,7 @@ def _of_metric(metric: str, ordered: Sequence[Trial], live: LiveDesign) -> WashO
     """Estimate the wash-out of a metric from every change between configurations, slice after slice."""
     responses = []
     for before, after in pairwise(ordered):
-        values = tuple(value for _, value in readings_of(after, metric) if value is not None)
+        values = tuple(value for _, value in kept_readings(after, metric) if value is not None)
         old, new = before.slot.configuration, after.slot.configuration
         if old != new and len(values) >= live.slice_s / LOOK_SECONDS / 2:
             responses.append(StepResponse(old, new, values))
@@ -216,7 +216,7 @@ class Conductor:
         if self._failed_in_a_row >= MOST_FAILED:
             return Stop("failed", f"{MOST_FAILED} slices in a row failed: {self.trials[-1].reason}")
         if len(names) < 2:
-            broken = breaches_of(self.trials)
+            broken = breaches_by_name(self.trials)
             if all(name in broken for name in self.study.names if name != self.study.baseline):
                 return Stop("decided", f"no configuration is left that keeps the guards, after {self._counted()}")
             return Stop("decided", f"all verdicts decided after {self._counted()}")
@@ -227,7 +227,7 @@ class Conductor:
         return None
 
     def _open_for(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
-        broken = breaches_of(self.trials)
+        broken = breaches_by_name(self.trials)
         return [verdict for verdict in verdicts if verdict.configuration not in broken]
 
     def _verdicts(self, before: int | None = None) -> tuple[Verdict, ...]:
@@ -238,7 +238,7 @@ class Conductor:
     def _members(self, number: int) -> tuple[str, ...]:
         """The configurations of a block: those that broke no guard and are not decided before it began."""
         before = [trial for trial in self.trials if trial.slot.block < number]
-        broken = breaches_of(before)
+        broken = breaches_by_name(before)
         open_ones = {verdict.configuration for verdict in self._verdicts(number) if verdict.is_open}
         baseline = self.study.baseline
         return tuple(
@@ -276,7 +276,7 @@ class Conductor:
 
     def _is_wanted(self, slot: Slot) -> bool:
         attempts = self._attempts(slot)
-        if slot.configuration != self.study.baseline and slot.configuration in breaches_of(self.trials):
+        if slot.configuration != self.study.baseline and slot.configuration in breaches_by_name(self.trials):
             return False
         return not any(attempt.status == "ok" for attempt in attempts) and len(attempts) < MOST_ATTEMPTS
 
@@ -338,7 +338,7 @@ class Conductor:
         """Note how long each guarded metric had no value, in clean slices of the baseline."""
         if trial.slot.configuration == self.study.baseline and trial.status == "ok":
             for metric in {guard.metric for guard in self._live.guards}:
-                longest_s = longest_silence(readings_of(trial, metric))
+                longest_s = longest_silence(kept_readings(trial, metric))
                 self._silences[metric] = max(self._silences.get(metric, 0.0), longest_s)
 
     def _baseline_values(self) -> dict[str, list[float]]:

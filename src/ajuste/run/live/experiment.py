@@ -34,7 +34,7 @@ from ajuste.run.live.sources import opened
 from ajuste.run.live.state import forget_stop, is_asked_to_stop, keep_state, own_state
 from ajuste.run.testbed import Experiment, RunOptions
 from ajuste.store.head import Run
-from ajuste.store.location import lock_name, only_one
+from ajuste.store.location import exclusive, lock_name
 from ajuste.study.resolved import ResolvedStudy
 from ajuste.study.schema import Study
 
@@ -122,7 +122,7 @@ def conduct_live(experiment: Experiment, store: Store, options: LiveOptions, *, 
     study, home = experiment.resolved.study, options.home
     what = f"the experiment {study.name}"
     with (
-        only_one(home.state / lock_name(experiment.fingerprint, study.design.seed), what),
+        exclusive(home.state / lock_name(experiment.fingerprint, study.design.seed), what),
         store.reserved(experiment.fingerprint, study.design.seed, what),
         ExitStack() as stack,
     ):

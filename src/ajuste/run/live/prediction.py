@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ajuste.analysis.live import slices_of
+from ajuste.analysis.live import trial_slices
 from ajuste.analysis.switchback.judge import ALPHA_OF_CONTROL
 from ajuste.analysis.switchback.plan import (
     FEWEST_BLOCKS,
-    FOUND,
+    POWER,
     BlockNoise,
     SwitchbackPlan,
     noise_of_blocks,
     noise_of_pilot,
-    plan_of_noise,
+    plan_slices,
 )
 from ajuste.design.switchback import slices_a_block
 from ajuste.model.live import LiveDesign, LiveMetric, duration
@@ -80,7 +80,7 @@ class SlicesPrediction:
         length = f"{self.plan.slices:,} slices ({duration(self.plan.slices * self.design.slice_s)})"
         high = "more than can be said" if self.plan.high is None else f"{self.plan.high:,}"
         text = (
-            f"Predicted: {length} find {effect} in {100 * FOUND:.0f} of 100 runs, {self.plan.typical:,} in half of "
+            f"Predicted: {length} find {effect} in {100 * POWER:.0f} of 100 runs, {self.plan.typical:,} in half of "
             f"them. By {self.source} it may be {self.plan.low:,} to {high}, under a load like theirs."
         )
         return text if self.plan.slices * self.design.slice_s <= self.design.for_s else f"{text} {self._cure()}"
@@ -143,7 +143,7 @@ def _predicted(
     analysis = resolved.study.analysis
     length = slices_a_block(len(names), design.order)
     prediction = SlicesPrediction(metric, analysis.smallest_effect, design, length)
-    observed = noise_of_blocks(slices_of(trials, metric.name), metric, resolved.baseline, _others(resolved))
+    observed = noise_of_blocks(trial_slices(trials, metric.name), metric, resolved.baseline, _others(resolved))
     if observed is not None and observed.blocks >= (FEWEST_BLOCKS if known is None else OWN_BLOCKS):
         known = Known(observed, f"the first {observed.blocks} blocks")
     if known is None:
@@ -152,7 +152,7 @@ def _predicted(
     effect = math.log1p(prediction.effect) if noise.scale == "ratio" else prediction.effect * abs(noise.mean)
     alpha = (1 - analysis.confidence) / max(1, (len(names) - 1) * len(resolved.deciding))
     alpha *= (1 - ALPHA_OF_CONTROL) if design.control else 1
-    plan = plan_of_noise(noise, effect or metric.resolution, alpha, len(names), design.order)
+    plan = plan_slices(noise, effect or metric.resolution, alpha, len(names), design.order)
     return SlicesPrediction(metric, prediction.effect, design, length, plan, known.source)
 
 
@@ -216,7 +216,9 @@ def _from_runs(metric: LiveMetric, runs: Sequence[tuple[ResolvedStudy, list[Tria
         noise
         for then, trials in runs
         if (
-            noise := noise_of_blocks(slices_of(trials, metric.metric.name), metric.metric, then.baseline, _others(then))
+            noise := noise_of_blocks(
+                trial_slices(trials, metric.metric.name), metric.metric, then.baseline, _others(then)
+            )
         )
     ]
     comparable = [noise for noise in noises if noise.scale == noises[0].scale]

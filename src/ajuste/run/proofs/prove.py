@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.machine.home import Home
-from ajuste.model.base import modules_of
+from ajuste.model.base import package_modules
 from ajuste.model.error import RequestError, RunError, nearest_names
 from ajuste.model.event import Exited, Failed, Output, ReadBack, Written
-from ajuste.model.kernel import KernelImage, Proof, Shown
+from ajuste.model.kernel import KernelImage, Proof, ShownFeature
 from ajuste.model.plan import Choice, Command, FileLocation, Plan, Read, Write
 from ajuste.model.trial import KERNEL_FACTOR, Observation
 from ajuste.model.wording import Say
@@ -163,7 +163,7 @@ def _each(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
 FEATURES: Final[Mapping[str, KernelFeature]] = MappingProxyType(
     {
         feature.name: feature
-        for module in modules_of(features).values()
+        for module in package_modules(features).values()
         for feature in vars(module).values()
         if isinstance(feature, KernelFeature)
     }
@@ -267,9 +267,9 @@ def option_values(config: Path | None, names: Sequence[str]) -> dict[str, str]:
     return {f"CONFIG_{name}": values.get(name, "n").strip('"') for name in names}
 
 
-def _shown(feature: KernelFeature, claim: Claim | None, facts: KernelFacts, config: Path | None) -> Shown:
+def _shown(feature: KernelFeature, claim: Claim | None, facts: KernelFacts, config: Path | None) -> ShownFeature:
     finding = feature.judge(facts)
-    return Shown(
+    return ShownFeature(
         feature=feature.name,
         title=feature.title,
         present=finding.present,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from ajuste.model.error import RunError
 from ajuste.model.kernel import KernelImage, Proof, Sight
-from ajuste.model.plan import Command, MemoryNode, Plan, distances_of
-from ajuste.model.topology import CpuSet, Topology, cpu_list, cpus_said, parse_mask
+from ajuste.model.plan import Command, MemoryNode, Plan, node_distances
+from ajuste.model.topology import CpuSet, Topology, cpu_list, parse_kernel_cpus, parse_mask
 from ajuste.run.proofs.feature import KernelFacts, KernelFeature, ProofFinding
 from ajuste.run.proofs.prove import Claim, judged, output_of, read_facts
 
@@ -81,7 +81,7 @@ class GuestPlaces:
         yield self.by_node
         if not self.nodes:
             return
-        rows, homes = distances_of(self.nodes), self.by_node
+        rows, homes = node_distances(self.nodes), self.by_node
         home = next(number for number, cpus in enumerate(homes) if cpu in cpus)
         for distance in sorted({distance for row in rows for distance in row}):
             near = (homes[number] for number, own in enumerate(rows[home]) if own <= distance)
@@ -142,7 +142,7 @@ def _levels_without(config: Path | None) -> frozenset[str]:
 
 def _judge(places: GuestPlaces, facts: KernelFacts) -> ProofFinding:
     topology = places.topology
-    online = cpus_said(facts.reads.get(_ONLINE, ""))
+    online = parse_kernel_cpus(facts.reads.get(_ONLINE, ""))
     wanted: Sequence[int] = range(topology.cpus)
     if any(word.startswith(_FEWER_CPUS) for word in places.arguments):
         wanted = online
@@ -156,7 +156,7 @@ def _judge(places: GuestPlaces, facts: KernelFacts) -> ProofFinding:
     has_nodes = _NODES_ONLINE in facts.reads and _NO_NODES not in places.arguments
     seen = places if has_nodes else replace(places, nodes=())
     sights += _nodes(seen, facts, online)
-    sights.append(_domains(seen, facts, set(online) - set(cpus_said(facts.reads.get(_ISOLATED, "")))))
+    sights.append(_domains(seen, facts, set(online) - set(parse_kernel_cpus(facts.reads.get(_ISOLATED, "")))))
     return ProofFinding(present=not any(_EXPECTED in sight.found for sight in sights), evidence=tuple(sights))
 
 
@@ -168,7 +168,7 @@ def _dies(topology: Topology, facts: KernelFacts, online: Sequence[int]) -> Sequ
 
 
 def _nodes(places: GuestPlaces, facts: KernelFacts, online: Sequence[int]) -> Iterator[Sight]:
-    for number, (cpus, row) in enumerate(zip(places.by_node, distances_of(places.nodes), strict=False)):
+    for number, (cpus, row) in enumerate(zip(places.by_node, node_distances(places.nodes), strict=False)):
         path = _of_node(number, "cpulist")
         yield _sight(path, _said(facts, path), cpu_list(set(cpus) & set(online)))
         path = _of_node(number, "distance")
@@ -206,7 +206,7 @@ def _chains(domains: Mapping[int, Sequence[CpuSet]]) -> str:
 
 def _said(facts: KernelFacts, path: str) -> str:
     """A list of CPUs as we write it, or why there is none."""
-    cpus = cpus_said(facts.reads.get(path, ""))
+    cpus = parse_kernel_cpus(facts.reads.get(path, ""))
     return cpu_list(cpus) if cpus or path in facts.reads else facts.sight(path)
 
 

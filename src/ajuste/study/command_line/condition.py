@@ -21,7 +21,7 @@ _HINT: Final = f"for example {OPTION} worsens:elapsed:2%"
 
 
 def fail_conditions(texts: Sequence[str], study: Study, catalogue: Catalogue) -> tuple[FailCondition, ...]:
-    """What ``texts`` ask for of ``study``. Raises RequestError for what can never come true."""
+    """Return the conditions that ``texts`` name for ``study``. Raises RequestError for what can never come true."""
     if not texts:
         return ()
     _check_study(study, texts[0])
@@ -64,7 +64,6 @@ def _condition(text: str, deciding: Sequence[Metric]) -> FailCondition:
 
 
 def _chosen(text: str, name: str | None, deciding: Sequence[Metric]) -> list[Metric]:
-    """The metrics that can worsen, or the one of that name."""
     place = Place(f"{OPTION} {text}")
     known = [metric.name for metric in deciding]
     if name is not None and name not in known:
@@ -74,12 +73,12 @@ def _chosen(text: str, name: str | None, deciding: Sequence[Metric]) -> list[Met
             hint="name it with --metric (in a study file in [analysis] metrics) to get a verdict on it",
             place=place,
         )
-    found = [metric for metric in deciding if metric.direction != "none" and name in (None, metric.name)]
-    if not found:
+    worsening = [metric for metric in deciding if metric.direction != "none" and name in (None, metric.name)]
+    if not worsening:
         which = name if name is not None else ", ".join(known)
         raise RequestError(
             f"{which}: no direction is better, so nothing worsens",
             hint="name a metric with a better direction",
             place=place,
         )
-    return found
+    return worsening

@@ -32,11 +32,11 @@ _CPUS: Final = ("cpu-list", "cpu-mask")
 
 @dataclass(frozen=True)
 class Varied:
-    """``name`` with its ``levels``, as ``said`` on the command line; or instead with a ``range``, as a study has it."""
+    """``name`` with its ``levels``, as given by ``option``; or instead with a ``range``, as a study has it."""
 
     name: str
     levels: tuple[str, ...]
-    said: str
+    option: str
     range: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -55,53 +55,55 @@ class Varied:
 
 @dataclass(frozen=True)
 class Factors:
-    """``tables`` are the study's factors with what ``said`` each; ``kernel`` is the guest's, if it is none of them."""
+    """``tables`` are the study's factors with the ``options`` of each; ``kernel`` is the guest's, unless a factor."""
 
     tables: tuple[dict[str, Any], ...]
-    said: tuple[str, ...]
+    options: tuple[str, ...]
     kernel: str | None = None
 
 
 def factors(
     request: Request, commands: Sequence[str], catalogue: Catalogue, profiles: Sequence[Placed] = ()
 ) -> Factors:
-    """The factors of ``request``; ``commands`` are the names of its commands, ``profiles`` what those it names come to.
-    Raises RequestError.
+    """Return the factors of ``request``. Raises RequestError.
+
+    ``commands`` are the names of its commands, ``profiles`` what those it names come to.
     """
     given = settings(request, catalogue)
-    several = [one for one in given if one.several]
-    single = [one for one in given if not one.several]
+    several = [setting for setting in given if setting.several]
+    single = [setting for setting in given if not setting.several]
     kernels = request.kernels
     if len(kernels) > 1:
         several.append(Varied(KERNEL_FACTOR, kernels, request.kernel_words))
     if len(commands) > 1:
         several.append(Varied(COMMAND_FACTOR, tuple(commands), "the commands"))
     if single and not several and not profiles:
-        tables, said = [_bundle(single)], [" ".join(one.said for one in single)]
+        tables, options = [_bundle(single)], [" ".join(setting.option for setting in single)]
     else:
-        tables = [one.table for one in (*single, *several)]
-        said = [one.said for one in (*single, *several)]
+        tables = [setting.table for setting in (*single, *several)]
+        options = [setting.option for setting in (*single, *several)]
     if profiles:
         tables.append({"name": PROFILE_FACTOR, "settings": {AS_IT_IS: {}, **profile_settings(profiles)}})
-        said.append(f"--profile {request.profile}")
+        options.append(f"--profile {request.profile}")
     for text in request.baseline:
         _choose_baseline(tables, text)
-    return Factors(tuple(tables), tuple(said), kernels[0] if len(kernels) == 1 else None)
+    return Factors(tuple(tables), tuple(options), kernels[0] if len(kernels) == 1 else None)
 
 
 def profile_settings(profiles: Sequence[Placed]) -> dict[str, dict[str, str]]:
-    """What each profile sets, by its name, or by how it was called where two have the same name."""
-    names = [one.profile.name for one in profiles]
+    """Return the settings of each profile by its name, or by its spec where two have the same name."""
+    names = Counter(placed.profile.name for placed in profiles)
     return {
-        one.profile.name if names.count(one.profile.name) == 1 else one.profile.spec: levels_of(one) for one in profiles
+        placed.profile.name if names[placed.profile.name] == 1 else placed.profile.spec: profile_levels(placed)
+        for placed in profiles
     }
 
 
-def levels_of(placed: Placed) -> dict[str, str]:
-    """Everything that a profile sets. Raises RequestError where that is nothing."""
+def profile_levels(placed: Placed) -> dict[str, str]:
+    """Return all levels that a profile sets. Raises RequestError where there are none."""
     levels = {name: level for setting in placed.settings for name, level in setting.levels.items()}
     if not levels:
-        left = "; ".join(f"{one.line.words}: {one.reason}" for one in placed.unmapped[:3])
+        left = "; ".join(f"{left_out.line.words}: {left_out.reason}" for left_out in placed.unmapped[:3])
         raise RequestError(
             f"the profile {placed.profile.name} changes no setting of this target",
             hint=f"try another profile: {len(placed.unchanged)} lines are already in effect, {len(placed.unmapped)} "
@@ -111,61 +113,61 @@ def levels_of(placed: Placed) -> dict[str, str]:
 
 
 def settings(request: Request, catalogue: Catalogue) -> list[Varied]:
-    """Everything but kernels and commands that was given a level or several. Raises RequestError."""
-    found: list[Varied] = []
+    """Return all settings but kernels and commands. Raises RequestError."""
+    given: list[Varied] = []
     for text in request.set:
         name, equals, levels = text.partition("=")
         if not equals or not name.strip() or not levels:
             raise wrong("--set", text, "NAME=LEVEL or NAME=LEVEL,LEVEL,…", "list the tunables with `ajuste tunables`")
-        found.append(varied(name.strip(), f"--set {text}", levels, catalogue))
-    for option, name, own in (
+        given.append(varied(name.strip(), f"--set {text}", levels, catalogue))
+    for option, name, level in (
         ("--nice", "nice", request.nice),
         ("--policy", "policy", request.policy),
         ("--cpus", "affinity", request.cpus),
         ("--cgroup-weight", "cgroup_weight", request.cgroup_weight),
     ):
-        if own is not None:
-            found.append(varied(name, f"{option} {own}", own, catalogue))
-    found += _boot_settings(request)
+        if level is not None:
+            given.append(varied(name, f"{option} {level}", level, catalogue))
+    given += _boot_settings(request)
     seen: dict[str, Varied] = {}
-    for one in found:
-        known = canonical(one.name, catalogue)
+    for setting in given:
+        known = canonical(setting.name, catalogue)
         if known in seen:
             hint = f"give all levels in one option: {known}=LEVEL,LEVEL"
             raise RequestError(
-                f"{known} is given twice; the first is {seen[known].said}", hint=hint, place=Place(one.said)
+                f"{known} is given twice; the first is {seen[known].option}", hint=hint, place=Place(setting.option)
             )
-        seen[known] = one
-    return found
+        seen[known] = setting
+    return given
 
 
 def _boot_settings(request: Request) -> list[Varied]:
     """What is set at boot. In lists of CPUs a plus sign stands for the list's own comma."""
-    found = []
+    boot_settings = []
     for text in request.boot:
         word, equals, levels = text.partition("=")
         if not equals or not word.strip() or not levels:
             hint = f"for example --boot mitigations={DEFAULT},off or --boot nosmt={DEFAULT},{SET}"
             raise wrong("--boot", text, "WORD=LEVEL or WORD=LEVEL,LEVEL,…", hint)
-        said = f"--boot {text}"
-        several = _several(said, levels)
+        option = f"--boot {text}"
+        several = _several(option, levels)
         if word.strip() in OF_CPUS:
             several = tuple(level.replace("+", ",") for level in several)
-        found.append(Varied(f"{BOOT_PREFIX}{word.strip()}", several, said))
+        boot_settings.append(Varied(f"{BOOT_PREFIX}{word.strip()}", several, option))
     if request.boot_kernel is not None:
-        said = f"--boot-kernel {request.boot_kernel}"
-        found.append(Varied(BOOT_KERNEL, _several(said, request.boot_kernel), said))
-    return found
+        option = f"--boot-kernel {request.boot_kernel}"
+        boot_settings.append(Varied(BOOT_KERNEL, _several(option, request.boot_kernel), option))
+    return boot_settings
 
 
-def varied(name: str, said: str, text: str, catalogue: Catalogue) -> Varied:
+def varied(name: str, option: str, text: str, catalogue: Catalogue) -> Varied:
     """Return ``name`` with the levels of ``text``: a list with commas, or a range. Raises RequestError."""
     if RANGE_MARK in text and "," not in text:
-        return Varied(name, (text,), said, _range(said, text))
-    return Varied(name, _levels(name, said, text, catalogue), said)
+        return Varied(name, (text,), option, _range(option, text))
+    return Varied(name, _levels(name, option, text, catalogue), option)
 
 
-def _range(said: str, text: str) -> dict[str, Any]:
+def _range(option: str, text: str) -> dict[str, Any]:
     """``LOW..HIGH``, ``LOW..HIGH:POINTS``, ``LOW..HIGH:step=STEP``; ``:log`` for equal ratios."""
     levels, *words = text.split(":")
     table: dict[str, Any] = {"levels": levels.strip()}
@@ -180,46 +182,47 @@ def _range(said: str, text: str) -> dict[str, Any]:
             raise RequestError(
                 f'found "{word}" after a range; expected a number of levels, log or step=VALUE',
                 hint=hint,
-                place=Place(said),
+                place=Place(option),
             )
         table[key] = value
     return table
 
 
-def _levels(name: str, said: str, text: str, catalogue: Catalogue) -> tuple[str, ...]:
+def _levels(name: str, option: str, text: str, catalogue: Catalogue) -> tuple[str, ...]:
     """The levels between commas; in lists of CPUs a plus sign stands for the list's own comma."""
-    levels = _several(said, text)
+    levels = _several(option, text)
     try:
         of_cpus = catalogue.find_tunable(name).type in _CPUS
     except RequestError:
-        of_cpus = False  # What is wrong with the name is said with everything else that is wrong.
+        of_cpus = False  # a wrong name is reported with all other faults of the study
     return tuple(level.replace("+", ",") for level in levels) if of_cpus else levels
 
 
-def _several(said: str, text: str) -> tuple[str, ...]:
-    return between_commas(text, "level", hint=HINT, place=Place(said))
+def _several(option: str, text: str) -> tuple[str, ...]:
+    return between_commas(text, "level", hint=HINT, place=Place(option))
 
 
 def _bundle(single: Sequence[Varied]) -> dict[str, Any]:
-    """One factor that compares all these settings together with the machine as it is."""
-    level = " ".join(one.words for one in single)
-    return {"name": SETTINGS_FACTOR, "settings": {AS_IT_IS: {}, level: {one.name: one.levels[0] for one in single}}}
+    level = " ".join(setting.words for setting in single)
+    return {
+        "name": SETTINGS_FACTOR,
+        "settings": {AS_IT_IS: {}, level: {setting.name: setting.levels[0] for setting in single}},
+    }
 
 
 def _choose_baseline(tables: list[dict[str, Any]], text: str) -> None:
     """Make ``LEVEL`` or ``NAME=LEVEL`` the baseline of its factor."""
     name, _, level = text.partition("=")
     named = [(table, level) for table in tables if table["name"] == name]
-    owners = named or [(table, text) for table in tables if text in _levels_of(table)]
+    owners = named or [(table, text) for table in tables if text in _level_words(table)]
     if len(owners) != 1:
-        known = "; ".join(f"{table['name']}: {', '.join(_levels_of(table))}" for table in tables)
+        known = "; ".join(f"{table['name']}: {', '.join(_level_words(table))}" for table in tables)
         expected = f"one of the levels ({known})" if tables else "no --baseline, because nothing is compared"
         raise wrong("--baseline", text, expected, "write NAME=LEVEL to name the factor" if len(owners) > 1 else HINT)
     owners[0][0]["baseline"] = owners[0][1]
 
 
-def _levels_of(table: dict[str, Any]) -> list[str]:
-    """Those that are known by their words; of a range that is the range."""
+def _level_words(table: dict[str, Any]) -> list[str]:
     levels = table["levels"] if "levels" in table else table["settings"]
     return [levels] if isinstance(levels, str) else list(levels)
 
@@ -228,29 +231,30 @@ def _levels_of(table: dict[str, Any]) -> list[str]:
 
 
 def ablation_document(document: Mapping[str, Any], placed: Placed) -> dict[str, Any]:
-    """The study ``document`` of a command line with the lines of a profile as what is varied."""
-    from ajuste.profile.placing import notes_of  # only ablations have lines
+    """Return the study ``document`` of a command line with the lines of a profile as what is varied."""
+    from ajuste.profile.placing import profile_notes  # only ablations have lines
 
-    levels_of(placed)
+    profile_levels(placed)
     fixed = [table for table in document["factor"] if len(table.get("levels", ())) == 1]
     what = document["workload"].get("kind") or "the command"
     return {
         **document,
         "title": _title(placed, what),
         "question": _question(placed, what),
-        "notes": list(notes_of([placed])),
+        "notes": list(profile_notes([placed])),
         "factor": [*fixed, *line_tables(placed)],
         "design": {**document["design"], "combine": "ablation"},
     }
 
 
 def ablation_study(study: Study, placed: Placed) -> Study:
-    """The workload, target, metrics and budget of ``study`` with the lines of a profile as what is varied. What was
-    varied is at its baseline, as far as the profile does not set it.
-    """
-    from ajuste.profile.placing import notes_of  # as above
+    """Return ``study`` with the lines of a profile as what is varied.
 
-    sets = levels_of(placed)
+    What was varied is at its baseline, as far as the profile does not set it.
+    """
+    from ajuste.profile.placing import profile_notes  # as above
+
+    sets = profile_levels(placed)
     fixed = [_at_baseline(factor) for factor in study.factors if not set(names_set(factor)) & set(sets)]
     lines = [FactorTable.model_validate(table) for table in line_tables(placed)]
     design = study.design.model_copy(update={"combine": "ablation", "allocation": None})
@@ -261,7 +265,7 @@ def ablation_study(study: Study, placed: Placed) -> Study:
             "name": f"{study.name[:72]}-ablate",
             "title": _title(placed, what),
             "question": _question(placed, what),
-            "notes": notes_of([placed]),
+            "notes": profile_notes([placed]),
             "factors": (*fixed, *lines),
             "design": design,
             "analysis": analysis,
@@ -276,7 +280,7 @@ def _at_baseline(factor: FactorTable) -> FactorTable:
 
 
 def line_tables(placed: Placed) -> list[dict[str, Any]]:
-    """A factor for each line, off or on."""
+    """Return a factor for each line, off or on."""
     names = line_names(placed.settings)
     return [
         {"name": name, "settings": {AS_IT_IS: {}, _level(setting): dict(setting.levels)}}
@@ -285,9 +289,10 @@ def line_tables(placed: Placed) -> list[dict[str, Any]]:
 
 
 def line_names(settings: Sequence[PlacedSetting]) -> list[str]:
-    """By what the lines set; with the devices where two of several sections set the same."""
-    count = Counter(one.line.name for one in settings)
-    return [one.line.name if count[one.line.name] == 1 else f"{one.line.name} ({one.line.devices})" for one in settings]
+    """Return names by what the lines set; with the devices where two of several sections set the same."""
+    lines = [setting.line for setting in settings]
+    count = Counter(line.name for line in lines)
+    return [line.name if count[line.name] == 1 else f"{line.name} ({line.devices})" for line in lines]
 
 
 def _level(setting: PlacedSetting) -> str:

@@ -24,7 +24,7 @@ _PARAMETER: Final = re.compile(r"[a-z][a-z0-9_]*=.*", re.DOTALL)
 
 
 def job(words: Sequence[str], catalogue: Catalogue) -> dict[str, Any]:
-    """``kind`` and ``parameters``, or ``command``: as the tables of a study have it."""
+    """Return ``kind`` and ``parameters``, or ``command``: as the tables of a study have it."""
     name, *rest = words
     if name in catalogue.workloads and all(_PARAMETER.fullmatch(word) for word in rest):
         given = dict(word.split("=", 1) for word in rest)
@@ -33,7 +33,7 @@ def job(words: Sequence[str], catalogue: Catalogue) -> dict[str, Any]:
 
 
 def argv(words: Sequence[str]) -> list[str]:
-    """``words`` as a study has them: a program that is not below the caller's directory by its whole path."""
+    """Return ``words`` as a study has them: programs outside the caller's directory by their whole path."""
     program = words[0]
     if "/" in program and ".." in PurePosixPath(program).parts:
         program = str(Path(program).absolute().resolve())
@@ -41,7 +41,7 @@ def argv(words: Sequence[str]) -> list[str]:
 
 
 def split(option: str, text: str) -> list[str]:
-    """A command in one text, split as a shell would, though none ever reads it. Raises RequestError."""
+    """Split a command as a shell would, though none ever reads it. Raises RequestError."""
     try:
         words = shlex.split(text)
     except ValueError as failure:
@@ -54,17 +54,17 @@ def split(option: str, text: str) -> list[str]:
 
 
 def names(commands: Sequence[Sequence[str]]) -> list[str]:
-    """A name for each command that is short and its own: the command as a shell would read it, cut in the middle."""
-    found: list[str] = []
+    """Return a short name for each command, unlike the others: as a shell would read it, cut in the middle."""
+    unique: list[str] = []
     for command in commands:
         text = " ".join(shlex.join(command).split())
         short = text if len(text) <= LONGEST else f"{text[: LONGEST - 17]}…{text[-16:]}"
         name, number = short, 1
-        while name in found:
+        while name in unique:
             number += 1
             name = f"{short} ({number})"
-        found.append(name)
-    return found
+        unique.append(name)
+    return unique
 
 
 # ``--metric``: one that is known by its name, or how to read one from the command's output.
@@ -91,7 +91,7 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
 
 
 def read_metric(text: str) -> dict[str, Any] | str:
-    """The table ``[[workload.metric]]`` that ``text`` comes to, or the name of a known metric. Raises RequestError."""
+    """Return the table ``[[workload.metric]]`` of ``text``, or the name of a known metric. Raises RequestError."""
     match = _DEFINITION.fullmatch(text)
     if match is None:
         if "=" in text or "," in text:

@@ -18,7 +18,7 @@ from ajuste.study.command_line.option import option, texts
 from ajuste.study.command_line.request import Request, seconds, share, wrong
 from ajuste.study.command_line.study import adhoc_study
 from ajuste.study.job import PatternTable
-from ajuste.study.measures import own_metric
+from ajuste.study.measures import custom_metric
 from ajuste.study.schema import Study
 
 HINT: Final = "see `ajuste live --help` for examples"
@@ -75,7 +75,7 @@ def live_design(request: LiveRequest) -> LiveDesign:
         raise RequestError("--metric is required: what should get better?", hint=_EXAMPLE)
     watched = tuple(_metric("--watch", text) for text in request.watch)
     control = _metric("--control", request.control) if request.control else None
-    known = [one.metric.name for one in (*metrics, *watched, *((control,) if control else ()))]
+    known = [metric.metric.name for metric in (*metrics, *watched, *((control,) if control else ()))]
     if twice := next((name for name in known if known.count(name) > 1), None):
         raise RequestError(f"two metrics are called {twice}", hint="use a different name for each")
     slice_s = seconds("--slice", request.slice)
@@ -114,19 +114,19 @@ def live_study(request: Request, design: LiveDesign, catalogue: Catalogue, progr
         catalogue,
     )
     varied = listed([f"{factor.name} {', '.join(factor.levels)}" for factor in study.factors])
-    metrics = listed([one.metric.name for one in design.metrics])
+    metrics = listed([metric.metric.name for metric in design.metrics])
     title, question = f"Live: {varied}", f"What do {varied} change for {metrics} of the running service?"
     most_blocks = max(study.budget.min_blocks, math.ceil(design.for_s / design.slice_s / 2))
     budget = study.budget.model_copy(update={"max_blocks": most_blocks, "max_minutes": design.for_s / 60})
     return study.model_copy(update={"title": title, "question": question, "budget": budget})
 
 
-def _as_pattern(one: LiveMetric) -> str:
-    """As ``ajuste compare`` is told of a metric; nothing is ever read by it."""
-    own = one.metric
-    words = [own.name, *([own.unit] if own.unit else []), own.direction]
-    words += ["difference"] if own.scale == "difference" else []
-    return f"{','.join(words)}=regex:^{own.name}=(.*)$"
+def _as_pattern(live_metric: LiveMetric) -> str:
+    """As an option of ``ajuste compare``; nothing is ever read by it."""
+    metric = live_metric.metric
+    words = [metric.name, *([metric.unit] if metric.unit else []), metric.direction]
+    words += ["difference"] if metric.scale == "difference" else []
+    return f"{','.join(words)}=regex:^{metric.name}=(.*)$"
 
 
 def _metric(option: str, text: str) -> LiveMetric:
@@ -140,7 +140,7 @@ def _metric(option: str, text: str) -> LiveMetric:
     try:
         table = read_metric(f"{head}=regex:(.)")
         assert isinstance(table, dict)
-        metric = own_metric(PatternTable.model_validate(table))
+        metric = custom_metric(PatternTable.model_validate(table))
     except RequestError as failure:
         raise RequestError(failure.message, hint=_EXAMPLE, place=Place(f"{option} {text}")) from None
     except ValueError:
@@ -162,10 +162,10 @@ def _order(text: str) -> SwitchbackOrder:
 def _washout(text: str | None, slice_s: float) -> float | None:
     if text is None:
         return None
-    found = 0.0 if text.strip() in ("0", "0s") else seconds("--washout", text)
-    if found > slice_s / 2:
+    washout_s = 0.0 if text.strip() in ("0", "0s") else seconds("--washout", text)
+    if washout_s > slice_s / 2:
         raise wrong("--washout", text, f"at most half of a slice ({slice_s / 2:g} s)", HINT)
-    return found
+    return washout_s
 
 
 def _max_load(given: float | None) -> float | None:
@@ -177,10 +177,10 @@ def _max_load(given: float | None) -> float | None:
 def _max_pressure(text: str | None) -> float | None:
     if text is None:
         return None
-    found = share("--max-pressure", text)
-    if not 0 < found < 1:
+    max_share = share("--max-pressure", text)
+    if not 0 < max_share < 1:
         raise wrong("--max-pressure", text, "a share of the time between 0 and 100 %", HINT)
-    return found
+    return max_share
 
 
 def _guard(text: str, metrics: Sequence[LiveMetric]) -> Guard:
@@ -188,7 +188,7 @@ def _guard(text: str, metrics: Sequence[LiveMetric]) -> Guard:
     match = relative or limit
     if match is None:
         raise wrong("--guard", repr(text), "'METRIC < LIMIT' or 'METRIC not worse than SHARE'", HINT)
-    known = {one.metric.name: one.metric for one in metrics}
+    known = {metric.metric.name: metric.metric for metric in metrics}
     metric = known.get(match[1])
     if metric is None:
         raise RequestError(

@@ -36,6 +36,18 @@ PACKAGE_HINT: Final = "search for packages at https://packages.debian.org"
 TOPOLOGY_HINT: Final = "give numbers such as --topology sockets=2,cores=4,threads=2; cores are those of a socket"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ComparisonOptions:
+    """What every comparison asks: each field is the option of that name, as it was given."""
+
+    baseline: tuple[str, ...] = ()
+    one_at_a_time: bool = False
+    min_effect: str | None = None
+    confidence: str | None = None
+    seed: int | None = None
+    name: str | None = None
+
+
 @dataclass(frozen=True)
 class Request:
     """``commands`` are those between the ``--``; every other field is an option, as it was given."""
@@ -143,7 +155,7 @@ class Request:
 
     @property
     def blocks_per_boot(self) -> int | None:
-        """Where this machine reboots for it."""
+        """Return the blocks of each boot, if this machine reboots for it."""
         wanted = self.reboots or self.boot or self.boot_kernel is not None
         return self.reboot_each or (DEFAULT_PER_BOOT if wanted else None)
 
@@ -165,19 +177,19 @@ class Request:
         return () if self.kernel is None else kernels_between_commas(self.kernel, Place(self.kernel_words))
 
     def with_kernels(self, names: Mapping[str, str]) -> Request:
-        """The same with each kernel called as in ``names``, by what it is called here."""
+        """Return the request with each kernel called as in ``names``."""
         if self.kernel is None:
             return self
         swap = dict(names) | {f"{KERNEL_FACTOR}={text}": f"{KERNEL_FACTOR}={name}" for text, name in names.items()}
         return replace(
             self,
-            kernel=",".join(names.get(one, one) for one in self.kernels),
+            kernel=",".join(names.get(kernel, kernel) for kernel in self.kernels),
             baseline=tuple(swap.get(text, text) for text in self.baseline),
         )
 
 
 def split_commands(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """The commands that ``--`` separates; an empty one where there is nothing between two."""
+    """Return the commands that ``--`` separates; an empty one where there is nothing between two."""
     commands: list[tuple[str, ...]] = [()]
     for word in words:
         if word == "--":
@@ -195,18 +207,18 @@ HINT = "see `ajuste compare --help` for examples"
 
 @dataclass(frozen=True)
 class CommandLine:
-    """``said`` has the words for keys of the study, such as ``--nice 0,10`` for ``("factor", 0)``; ``command`` is what
+    """``options`` has the words for keys of the study, such as ``--nice 0,10`` for ``("factor", 0)``; ``command``
     stands for the rest. Programs and files are relative to ``directory``: where the command was given.
     """
 
-    said: Mapping[Keys, str]
+    options: Mapping[Keys, str]
     hint: str = HINT
     command: str = "ajuste compare"
     directory: Path = Path()
 
     def place(self, keys: Keys) -> Place:
         """The option that said it, or what is around it."""
-        return Place(at_or_around(self.said, keys) or self.command)
+        return Place(at_or_around(self.options, keys) or self.command)
 
 
 # Amounts as people write them on a command line: shares, durations, sizes and numbers of blocks.
@@ -218,7 +230,7 @@ _NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"
 
 
 def share(option: str, text: str) -> float:
-    """``1%`` or ``0.01`` as 0.01. Raises RequestError."""
+    """Parse ``1%`` or ``0.01`` as 0.01. Raises RequestError."""
     match = re.fullmatch(_NUMBER + r"\s*(%?)", text.strip())
     if not match:
         raise wrong(option, text, "a share such as 1% or 0.01")
@@ -226,7 +238,7 @@ def share(option: str, text: str) -> float:
 
 
 def seconds(option: str, text: str) -> float:
-    """``5m``, ``90s``, ``1.5h`` or plain seconds. Raises RequestError."""
+    """Parse ``5m``, ``90s``, ``1.5h`` or plain seconds. Raises RequestError."""
     match = re.fullmatch(_NUMBER + r"\s*([a-z]*)", text.strip())
     if not match or match[2] not in _SECONDS or not float(match[1]):
         raise wrong(option, text, "a duration such as 90s, 5m or 1h")
@@ -234,7 +246,7 @@ def seconds(option: str, text: str) -> float:
 
 
 def mebibytes(option: str, text: str) -> int:
-    """``512``, ``512MiB`` or ``2G`` in MiB. Raises RequestError."""
+    """Parse ``512``, ``512MiB`` or ``2G`` in MiB. Raises RequestError."""
     match = re.fullmatch(_NUMBER + r"\s*([A-Za-z]*)", text.strip())
     if not match or match[2] not in _MIB:
         raise wrong(option, text, "a size such as 512MiB or 2GiB")
@@ -242,7 +254,7 @@ def mebibytes(option: str, text: str) -> int:
 
 
 def block_range(option: str, text: str) -> tuple[int, int]:
-    """``20`` as 20 to 20, ``5..100`` as 5 to 100. Raises RequestError."""
+    """Parse ``20`` as 20 to 20, ``5..100`` as 5 to 100. Raises RequestError."""
     match = re.fullmatch(r"([0-9]{1,6})(?:\.\.([0-9]{1,6}))?", text.strip())
     if not match or not int(match[1]) or int(match[2] or match[1]) < int(match[1]):
         raise wrong(option, text, "a number of blocks such as 20, or a range such as 5..100")
@@ -250,7 +262,7 @@ def block_range(option: str, text: str) -> tuple[int, int]:
 
 
 def read_topology(text: str) -> dict[str, int]:
-    """What ``--topology`` says, as a study file has it. Raises RequestError."""
+    """Return ``--topology`` as a study file has it. Raises RequestError."""
     try:
         return parse_topology(text)
     except ValueError as failure:
@@ -258,17 +270,17 @@ def read_topology(text: str) -> dict[str, int]:
 
 
 def package_names(given: Sequence[str]) -> list[str]:
-    """The packages of all options ``--package``, each with names between commas. Raises RequestError."""
+    """Return the packages of all options ``--package``, each with names between commas. Raises RequestError."""
     texts = [(text, Place(f"--package {text}")) for text in given]
-    found = [name for text, place in texts for name in between_commas(text, "package", place=place)]
-    for name in found:
+    names = [name for text, place in texts for name in between_commas(text, "package", place=place)]
+    for name in names:
         if not re.fullmatch(PACKAGE_PATTERN, name):
             raise RequestError(PACKAGE_EXPECTED, hint=PACKAGE_HINT, place=Place(f"--package {name}"))
-    return found
+    return names
 
 
 def wrong(option: str, text: str, expected: str, hint: str = HINT) -> RequestError:
-    """The error of an option whose value is not what it should be."""
+    """Return the error of an option whose value is not what it should be."""
     return RequestError(f"expected {expected}", hint=hint, place=Place(f"{option} {text}"))
 
 
@@ -276,17 +288,17 @@ def wrong(option: str, text: str, expected: str, hint: str = HINT) -> RequestErr
 
 
 def between_commas(text: str, what: str, *, hint: str | None = None, place: Place | None = None) -> tuple[str, ...]:
-    """The parts of ``text``. Raises RequestError where ``what`` ("level") is missing between two commas."""
+    """Return the parts of ``text``. Raises RequestError where ``what`` ("level") is missing between two commas."""
     return _whole(text.split(","), what, hint, place)
 
 
 def kernels_between_commas(text: str, place: Place) -> tuple[str, ...]:
-    r"""The kernel specifications in ``text``; ``\,`` is a comma within one. Raises RequestError."""
+    r"""Return the kernel specifications in ``text``; ``\,`` is a comma within one. Raises RequestError."""
     return _whole(split_at(",", text), "kernel", "expected KERNEL or KERNEL,KERNEL", place)
 
 
 def _whole(parts: Sequence[str], what: str, hint: str | None, place: Place | None) -> tuple[str, ...]:
-    found = tuple(part.strip() for part in parts)
-    if not all(found):
+    words = tuple(part.strip() for part in parts)
+    if not all(words):
         raise RequestError(f"found an empty {what} between commas", hint=hint, place=place)
-    return found
+    return words

@@ -68,7 +68,7 @@ def adhoc_document(
     texts = names(request.commands)
     found = factors(request, texts, catalogue, profiles)
     own = [read_metric(text) for text in request.metric]
-    said: dict[Keys, str] = {("factor", index): words for index, words in enumerate(found.said)}
+    said: dict[Keys, str] = {("factor", index): words for index, words in enumerate(found.options)}
     workload = _workload(request, own, texts, catalogue, said)
     document: dict[str, Any] = {
         "schema": 1,
@@ -89,9 +89,9 @@ def adhoc_document(
             values = value if isinstance(value, tuple) else (value,)
             said[table, field] = " ".join(option.name if one is True else f"{option.name} {one}" for one in values)
     if profiles:
-        from ajuste.profile.placing import notes_of  # few comparisons have profiles
+        from ajuste.profile.placing import profile_notes  # few comparisons have profiles
 
-        document["notes"] = list(notes_of(profiles))
+        document["notes"] = list(profile_notes(profiles))
     if request.name is not None:
         said["name",] = f"--name {request.name}"
     return document, CommandLine(said)

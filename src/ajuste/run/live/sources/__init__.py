@@ -13,7 +13,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from ajuste.model.base import modules_of
+from ajuste.model.base import package_modules
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.live import LiveDesign, LiveMetric
 from ajuste.model.wording import Say, visible_line
@@ -29,7 +29,9 @@ def kinds() -> Mapping[str, Callable[[str], Source]]:
     """Return the functions that open a source, by the word before the colon. Each raises RequestError where nothing can
     be read.
     """
-    return MappingProxyType({module.KIND: module.open_source for module in modules_of(sys.modules[__name__]).values()})
+    return MappingProxyType(
+        {module.KIND: module.open_source for module in package_modules(sys.modules[__name__]).values()}
+    )
 
 
 @contextmanager
