@@ -17,6 +17,7 @@ from typing import Final, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from ajuste.catalogue.programs import install_hint
+from ajuste.machine.files import require_trusted
 from ajuste.model.base import BaseModel
 from ajuste.model.error import Place, RequestError, RunError
 
@@ -297,6 +298,7 @@ def explain(source: Path, config: ConfigFile, wanted: Mapping[str, str | None]) 
 
 def ask(source: Path, asked: list[KconfigQuestion], *, longest_s: float = LONGEST_S) -> tuple[KconfigAnswer, ...]:
     """Answer all questions with one reading of the tree. Raises as ``explain``."""
+    require_sources_of_root(source)
     environment = _environment(source)
     request = KconfigReading(asked=tuple(asked)).model_dump_json().encode()
     try:
@@ -323,6 +325,20 @@ def ask(source: Path, asked: list[KconfigQuestion], *, longest_s: float = LONGES
 def as_values(config: ConfigFile) -> dict[str, str]:
     """Return the configuration as ``Asked`` has it."""
     return {name: setting.text for name, setting in config.settings.items() if setting.kind != "absent"}
+
+
+def require_sources_of_root(source: Path) -> None:
+    """Raise RequestError where root would use sources that another user can change: their files run commands."""
+    if os.geteuid() != 0:
+        return
+    try:
+        for path in (source, source / "Makefile", source / "Kconfig"):
+            require_trusted(path.resolve(), environment={})
+    except RequestError:
+        raise RequestError(
+            f"as root, nothing is run from {source}, which another user can change",
+            hint="run it without sudo, or from a copy that belongs to root",
+        ) from None
 
 
 def source_version(source: Path) -> str:

@@ -84,3 +84,18 @@ def test_a_dependency_that_has_a_condition(source: Path, a: str, b: str, values:
     config = {"MODULES": "y", "A": a, "B": b}
     answer = ask(source, [KconfigQuestion(config=config, values=True)])[0].values
     assert "".join(answer.get(name, "n") for name in ("PLAIN", "NEGATED", "TWO")) == values
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root refuses")
+@pytest.mark.parametrize("whose", ["", "Kconfig", "Makefile"])
+def test_root_runs_nothing_of_sources_that_another_user_can_change(source: Path, whose: str) -> None:
+    mark = source / "mark"
+    with (source / "Kconfig").open("a") as file:
+        file.write(f"\nbegun := $(shell,touch {mark})\n")
+    os.chown(source / whose, 65534, 65534)
+    with pytest.raises(RequestError, match="another user"):
+        explain(source, NET, {"NET": None})
+    assert not mark.exists()
+    os.chown(source / whose, 0, 0)
+    explain(source, NET, {"NET": None})
+    assert mark.exists()

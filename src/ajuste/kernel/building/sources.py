@@ -42,6 +42,7 @@ from ajuste.kernel.cache import (
 )
 from ajuste.kernel.candidate import TREE, unpacked, upstream_version
 from ajuste.kernel.fetch import package_lists
+from ajuste.kernel.kconfig import require_sources_of_root
 from ajuste.kernel.spec import SOURCE_FORMS, PackagedKernel, kernel_sources, parse_source
 from ajuste.machine.cache import SOURCES, make_room
 from ajuste.machine.files import hold, locked, read_kept, sealed, unsealed
@@ -123,6 +124,7 @@ def revision_source(directory: Path, revision: str) -> RevisionSource:
     require_git()
     if not repository.is_dir():
         raise RequestError(f"directory {repository} not found", hint="write git:DIR or git:DIR@REVISION")
+    require_sources_of_root(repository)
     try:
         top = Path(os.fsdecode(_git_in(repository, "rev-parse", "--absolute-git-dir")).rstrip("\n"))
     except RunError as error:
@@ -261,6 +263,7 @@ def directory_source(directory: Path, known: Path, say: Say) -> DirectorySource:
             f"source {directory}: directory not found; expected {SOURCE_FORMS}",
             hint=did_you_mean(f"{name}:{rest}" for name in near) or "give the directory with the kernel's Makefile",
         )
+    require_sources_of_root(absolute)
     return DirectorySource(absolute.resolve(), known, say)
 
 
