@@ -25,6 +25,7 @@ from ajuste.report.console import Console
 
 if TYPE_CHECKING:
     from ajuste.model.live import LiveDesign
+    from ajuste.run.live.adoption import AdoptionWish
     from ajuste.run.live.prediction import SlicesPrediction
     from ajuste.run.live.state import LiveState
     from ajuste.run.testbed import Experiment
@@ -89,8 +90,21 @@ def live(
     seed: options.SeedOfOrder = None,
     name: Annotated[str | None, option("Name for `ajuste report` (default: live).", "NAME")] = None,
     keep_winner: Annotated[
-        Path | None, option("At the end, write the proved winner to this directory, for sysctl.d.", "DIRECTORY")
+        Path | None,
+        option(
+            "At the end, write the proved winner to this directory, for sysctl.d; with --adopt, its files for the "
+            "boot.",
+            "DIRECTORY",
+        ),
     ] = None,
+    adopt: Annotated[
+        bool,
+        option("At the end, leave the proved winner in force, also at boot (see --probation).", None, "--adopt"),
+    ] = False,
+    probation: Annotated[
+        str,
+        option("With --adopt: check the guards under the winner for so long first (default: 10m).", "DURATION"),
+    ] = "10m",
     install: Annotated[bool, option("Run as a systemd service that survives log-out and crash.", None, "--install")] = (
         False
     ),
@@ -116,7 +130,7 @@ def live(
     from ajuste.catalogue.loader import catalogue
     from ajuste.cli.measuring import check_report
     from ajuste.report.display import Activity
-    from ajuste.run.live.experiment import LiveOptions, conduct_live, prepare_live, require_free
+    from ajuste.run.live.experiment import LiveOptions, adoption_failure, conduct_live, prepare_live, require_free
     from ajuste.run.live.unit import PATIENCE_SECONDS, install_unit, is_unit, leave_unit, require_systemd
     from ajuste.run.outcome import results_of
     from ajuste.store.store import Store
@@ -163,6 +177,7 @@ def live(
         wait_s=wait_s,
         dry=dry_run,
         patience_s=PATIENCE_SECONDS if is_unit(os.environ) else 0.0,
+        adopt=_adoption_wish(design, probation, keep_winner) if adopt else None,
     )
     experiment = prepare_live(study, design, known, wanted)
     if install and not dry_run:
@@ -170,7 +185,7 @@ def live(
     if dry_run or install:
         predicted = _predictions(experiment, place)
     if dry_run:
-        _show_plan(experiment, design, predicted, as_json=as_json)
+        _show_plan(experiment, design, predicted, wanted.adopt, as_json=as_json)
         return 0
     if install:
         require_free(place, wait_s=wait_s, say=activity.say)
@@ -185,8 +200,10 @@ def live(
         leave_unit(os.environ)
         results = results_of(done, store)
     show_results(results, report or place.reports / f"{done.id}.html", as_json=as_json, verbose=verbose, browser=open_)
-    if keep_winner is not None:
+    if keep_winner is not None and not adopt:
         _keep(done.id, keep_winner, as_json=as_json)
+    if failure := adoption_failure(done):
+        raise RunError(failure, hint=f"ajuste report {done.id} shows it")
     if done.stopped == "failed":
         raise RunError(f"the experiment ended: {done.stopped_because}", hint=f"ajuste report {done.id} shows it")
     return 0
@@ -207,10 +224,15 @@ app = Commands(
 @app.command("status")
 @example("ajuste live status")
 def status(as_json: options.Json = False) -> None:
-    """Show what the live experiment does now, and what is known so far."""
+    """Show what the live experiment does now, what is known so far, and which winners were adopted."""
+    from ajuste.executor.host.adoption import adoptions
     from ajuste.run.live.state import kept_state
 
     state = kept_state(home())
+    adopted = [visible_line(str(one)) for one in adoptions()]
+    if state is None and adopted and not as_json:
+        typer.echo("\n".join(adopted))
+        return
     if state is None:
         raise RequestError("no live experiment found", hint="start one with ajuste live --set …")
     going = state.is_alive
@@ -222,6 +244,8 @@ def status(as_json: options.Json = False) -> None:
         _print(visible_line(state.said))
     if going and state.predicted:
         _print(visible_line(state.predicted))
+    for line in adopted:
+        _print(line)
 
 
 def _print(text: str) -> None:
@@ -231,11 +255,15 @@ def _print(text: str) -> None:
 
 
 def _status_line(state: LiveState, *, going: bool) -> str:
+    from ajuste.run.live.state import ON_PROBATION
+
     count = f"{state.slices} slice{'' if state.slices == 1 else 's'}"
     count += f" ({state.predicted_slices:,} predicted)" if going and state.predicted_slices else ""
     if not going:
         return f"run {state.run} ({visible_line(state.study)}): not going on, {count}; see ajuste live result"
     now = f"trying {visible_line(state.configuration)}" if state.configuration else "nothing is changed now"
+    if state.configuration and state.doing == ON_PROBATION:
+        now = f"{visible_line(state.configuration)} is on probation"
     waits = f", {visible_line(state.doing)}" if state.doing and not state.configuration else ""
     return f"run {state.run} ({visible_line(state.study)}): {count}, {block_name(state.block)}; {now}{waits}"
 
@@ -305,10 +333,37 @@ def _predictions(experiment: Experiment, place: Home) -> tuple[SlicesPrediction,
         return predictions(resolved, known_before(resolved, sources, store, machine))
 
 
+def _adoption_wish(design: LiveDesign, probation: str, directory: Path | None) -> AdoptionWish:
+    from ajuste.model.capability import asked_here
+    from ajuste.run.live.adoption import AdoptionWish
+    from ajuste.study.command_line.request import seconds
+
+    asked_here().require("adoption", "--adopt")
+    if not design.guards:
+        raise RequestError(
+            "--adopt requires a guard: what must hold while the winner is on probation?",
+            hint="add --guard 'METRIC < LIMIT'",
+        )
+    if design.order != "random":
+        raise RequestError(
+            f"--adopt conflicts with --order {design.order}: only the random order tests whether an effect stays",
+            hint="remove --order",
+        )
+    return AdoptionWish(seconds("--probation", probation), directory)
+
+
 def _show_plan(
-    experiment: Experiment, design: LiveDesign, predicted: Sequence[SlicesPrediction], *, as_json: bool
+    experiment: Experiment,
+    design: LiveDesign,
+    predicted: Sequence[SlicesPrediction],
+    adopt: AdoptionWish | None,
+    *,
+    as_json: bool,
 ) -> None:
+    from ajuste.executor.host.adoption import adopted_from
+    from ajuste.model.live import duration
     from ajuste.model.plan import location_words
+    from ajuste.run.live.adoption import places_at_boot
 
     writes = [
         {
@@ -326,6 +381,9 @@ def _show_plan(
         document |= {"guards": [one.text for one in design.guards], "slice_s": design.slice_s, "for_s": design.for_s}
         document["predicted"] = [one.as_json() for one in predicted]
         document["configurations"] = writes
+        if adopt is not None:
+            boot = sorted(places_at_boot(experiment.resolved, adopt))
+            document["adopt"] = {"probation_s": adopt.probation_s, "boot": boot}
         typer.echo(json.dumps(document, indent=2))
         return
     slices = int(design.for_s // design.slice_s)
@@ -338,6 +396,14 @@ def _show_plan(
         typer.echo(f"  {metric.metric.name}: {visible_line(f'{metric.kind}:{metric.where}')}")
     for guard in design.guards:
         typer.echo(f"Guard: {visible_line(guard.text)}; a breach restores the old values at once")
+    if adopt is not None:
+        places = " and ".join(sorted(places_at_boot(experiment.resolved, adopt))) or "no file"
+        typer.echo(
+            f"A proved winner stays in force if it keeps the guards for {duration(adopt.probation_s)} more; at boot it "
+            f"would be set by {visible_line(places)}"
+        )
+    for adoption in adopted_from(write.location for write in experiment.resolved.writes):
+        typer.echo(visible_line(str(adoption)))
     for one_of in predicted:
         _print(one_of.says)
     typer.echo("Nothing was changed.")
