@@ -1,4 +1,4 @@
-"""``ajuste live --adopt`` as a person uses it, in a network of its own: a proved winner stays, and is put back later."""
+"""``ajuste live --adopt`` as a person uses it, in a network of its own: a proved winner stays, and is undone later."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         global total, count
         count += 100
-        total += 100 * (0.008 if setting.read_text().strip() == "8" else 0.010) * (1 + (count % 700) / 7000)
+        total += 100 * {"8": 0.008, "7": 0.006}.get(setting.read_text().strip(), 0.010) * (1 + (count % 700) / 7000)
         bad = (here / "bad").exists()
         body = f"# TYPE took summary\\ntook_sum {total}\\ntook_count {count}\\n"
         body += f"# TYPE worst gauge\\nworst {9 if bad else 1}\\n"
@@ -33,7 +33,6 @@ READER = """\
 import collections, pathlib, sys, time
 setting, seen = pathlib.Path("/proc/sys/net/ipv4/tcp_retries2"), collections.Counter()
 here = pathlib.Path(sys.argv[1])
-longest, last = 0.0, time.monotonic()
 while not (here / "enough").exists():
     for _ in range(100):
         seen[setting.read_text().strip()] += 1
@@ -49,15 +48,22 @@ until [ -e answers ]; do sleep 0.05; done
 ajuste() {{ {ajuste} "$@"; }}
 value() {{ cat /proc/sys/net/ipv4/tcp_retries2; }}
 live() {{
-    ajuste live --set net.ipv4.tcp_retries2=15,8 --slice 2s --washout 0 --for 10m --min-effect 5% \\
-    --seed 2 --confidence 80% \\
+    ajuste live --set net.ipv4.tcp_retries2=$1 --adopt --probation $2 \\
+    --slice 2s --washout 0 --for 10m --min-effect 5% --seed 2 --confidence 80% \\
     --metric "took,s,lower=prometheus:http://127.0.0.1:21797/#took" \\
-    --watch "worst,s=prometheus:http://127.0.0.1:21797/#worst" --guard "worst < 5s" "$@"
+    --watch "worst,s=prometheus:http://127.0.0.1:21797/#worst" --guard "worst < 5s"
 }}
-on_probation() {{ for try in $(seq 1200); do grep -q "is on probation" "$1" && return 0; sleep 0.05; done; return 1; }}
+begin() {{ live "$1" "$2" >"$3" 2>&1 & live=$!; }}
+on_probation() {{
+    for try in $(seq 1200); do grep -q "is on probation" "$1" && break; sleep 0.05; done
+    for try in $(seq 100); do [ "$(value)" = "$2" ] && pgrep -x ajuste-watch >/dev/null && return 0; sleep 0.05; done
+    cat "$1"; exit 1
+}}
+run_of() {{ ajuste live result --json | sed -n 's/.*"run": "\\(.*\\)".*/\\1/p' | head -1; }}
+at_rest() {{ for try in $(seq 200); do pgrep "^ajuste-" >/dev/null || return 0; sleep 0.1; done; pgrep -l "^ajuste-"; }}
 """
 
-pytestmark = [needs_root, pytest.mark.machine]
+pytestmark = [needs_root, pytest.mark.machine, pytest.mark.slow]
 
 
 def run(script: str, directory: Path, *, limit_s: float = 200) -> str:
@@ -71,41 +77,100 @@ def run(script: str, directory: Path, *, limit_s: float = 200) -> str:
 def test_a_proved_winner_stays_until_it_is_undone(tmp_path: Path) -> None:
     said = run(
         f"""\
-        live --adopt --probation 4s >progress.txt 2>&1 &
-        live=$!
-        on_probation progress.txt
+        begin 15,8 4s progress.txt
+        for try in $(seq 1200); do grep -q "^slice 12" progress.txt && break; sleep 0.05; done
         {sys.executable} reader.py . & reader=$!
         wait $live
         touch enough; wait $reader
-        ajuste live result --json >result.json
         value
-        ls /etc/sysctl.d
+        ajuste live result --json >result.json
+        first=$(run_of)
         cat /etc/sysctl.d/*.conf >boot.conf
         ajuste live status >status.txt
         ajuste restore >kept.txt
         ajuste restore --verify >verified.txt
         value
-        ajuste live --set net.ipv4.tcp_retries2=9,7 --slice 2s --washout 0 --for 5s --name other \\
-            --metric "took,s,lower=prometheus:http://127.0.0.1:21797/#took" >other.txt 2>&1
+        at_rest
+        roll=$(ls /var/lib/ajuste/adopted | sed -n 's/.*-\\([0-9]*-[0-9]*\\).json/ajuste-\\1/p')
+        ls /dev/shm | grep -x "$roll" || true
+
+        live 8,7 2s >second.txt 2>&1
         value
-        pgrep -l "^ajuste-" || true
-        ls /dev/shm | grep ajuste || true
-        ajuste restore --run $(sed -n 's/.*"run": "\\(.*\\)".*/\\1/p' result.json | head -1) >undone.txt
+        ajuste restore --run $first >refused.txt 2>&1 || echo "exit code $?"
+        ajuste restore --run $(run_of) >/dev/null
         value
-        ls /etc/sysctl.d /var/lib/ajuste/adopted
+        echo "# by a person" >>/etc/sysctl.d/*.conf
+        ajuste restore --run $first >undone.txt
+        value
+        ls /etc/sysctl.d /var/lib/ajuste/adopted | wc -w
         """,
         tmp_path,
     )
+    assert said.split() == ["8", "8", "7", "exit", "code", "2", "8", "15", "3"], "an edited file stays"
     document = json.loads((tmp_path / "result.json").read_text())
-    name = next(line for line in said.splitlines() if line.endswith(".conf"))
-    assert said.split() == ["8", name, "8", "8", "15", "/etc/sysctl.d:", "/var/lib/ajuste/adopted:"]
-    assert (tmp_path / "seen").read_text() == "15 8", "a reader sees the old value and the new one, and nothing else"
+    assert set((tmp_path / "seen").read_text().split()) == {"15", "8"}, "the old value and the new one, and no other"
     boot = (tmp_path / "boot.conf").read_text()
     assert "\nnet.ipv4.tcp_retries2 = 8\n" in boot
-    assert document["run"] in boot
-    assert document["digest"] in boot
+    assert f"Run {document['run']}, digest {document['digest']}" in boot
     assert "took: improves" in boot
-    for page in ("status.txt", "kept.txt", "other.txt"):
+    for page in ("status.txt", "kept.txt", "second.txt"):
         assert f"adopted from run {document['run']}" in (tmp_path / page).read_text(), page
     assert any(note.startswith("Adopted net.ipv4.tcp_retries2 = 8 (was 15)") for note in document["notes"])
+    assert "was adopted later" in (tmp_path / "refused.txt").read_text()
     assert "net.ipv4.tcp_retries2 is 15 (it was 8)" in (tmp_path / "undone.txt").read_text()
+    assert "was edited since" in (tmp_path / "undone.txt").read_text()
+
+
+def test_whoever_is_killed_on_probation_the_value_is_the_old_or_the_new_one(tmp_path: Path) -> None:
+    said = run(
+        """\
+        for parts in agent python "agent guardian" "guardian agent python"; do
+            begin 15,8 60s said.txt
+            on_probation said.txt 8
+            python=$(pgrep -P $live || echo $live)
+            agent=$(pgrep -x ajuste-agent | tail -1); guardian=$(pgrep -x ajuste-guardian)
+            kill -9 $(for part in $parts; do eval echo \\$$part; done)
+            wait $live || true
+            at_rest
+            value
+            ajuste restore >restored.txt
+            value
+            ls /var/lib/ajuste/adopted | wc -w
+            rm said.txt
+        done
+        """,
+        tmp_path,
+    )
+    found = [said.split()[place : place + 3] for place in range(0, 12, 3)]
+    assert [one[1:] for one in found] == [["15", "0"]] * 4, said
+    assert [one[0] for one in found] == ["15", "15", "15", "8"], "only with all of them dead it is the new one"
+
+
+def test_a_winner_that_is_not_left_alone_or_breaks_a_guard_does_not_stay(tmp_path: Path) -> None:
+    said = run(
+        """\
+        begin 15,8 60s first.txt
+        on_probation first.txt 8
+        python=$(pgrep -P $live || echo $live); kill -9 $python; wait $live || true; at_rest
+        cp -a home again
+
+        begin 15,8 3s changed.txt
+        on_probation changed.txt 8
+        echo 12 >/proc/sys/net/ipv4/tcp_retries2
+        wait $live || echo "exit code $?"
+        value
+
+        rm -r home; mv again home
+        begin 15,8 60s broken.txt
+        on_probation broken.txt 8
+        touch bad
+        wait $live || echo "exit code $?"
+        value
+        ls /etc/sysctl.d /var/lib/ajuste/adopted | wc -w
+        ajuste restore
+        """,
+        tmp_path,
+    )
+    assert said.splitlines() == ["exit code 1", "15", "exit code 1", "15", "2", "Nothing to restore."]
+    assert "tcp_retries2 became 12 meanwhile" in (tmp_path / "changed.txt").read_text()
+    assert "worst is 9 s" in (tmp_path / "broken.txt").read_text()

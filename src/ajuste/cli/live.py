@@ -102,9 +102,9 @@ def live(
         option("At the end, leave the proved winner in force, also at boot (see --probation).", None, "--adopt"),
     ] = False,
     probation: Annotated[
-        str,
-        option("With --adopt: check the guards under the winner for so long first (default: 10m).", "DURATION"),
-    ] = "10m",
+        str | None,
+        option("With --adopt, check the guards under the winner for so long first (default: 10m).", "DURATION"),
+    ] = None,
     install: Annotated[bool, option("Run as a systemd service that survives log-out and crash.", None, "--install")] = (
         False
     ),
@@ -130,7 +130,7 @@ def live(
     from ajuste.catalogue.loader import catalogue
     from ajuste.cli.measuring import check_report
     from ajuste.report.display import Activity
-    from ajuste.run.live.experiment import LiveOptions, adoption_failure, conduct_live, prepare_live, require_free
+    from ajuste.run.live.experiment import LiveOptions, conduct_live, prepare_live, require_free
     from ajuste.run.live.unit import PATIENCE_SECONDS, install_unit, is_unit, leave_unit, require_systemd
     from ajuste.run.outcome import results_of
     from ajuste.store.store import Store
@@ -177,7 +177,7 @@ def live(
         wait_s=wait_s,
         dry=dry_run,
         patience_s=PATIENCE_SECONDS if is_unit(os.environ) else 0.0,
-        adopt=_adoption_wish(design, probation, keep_winner) if adopt else None,
+        adopt=_adoption_wish(adopt, probation, keep_winner, design),
     )
     experiment = prepare_live(study, design, known, wanted)
     if install and not dry_run:
@@ -190,8 +190,7 @@ def live(
     if install:
         require_free(place, wait_s=wait_s, say=activity.say)
         unit = install_unit(_installed_command(), study.name, place, os.environ)
-        for one in predicted:
-            _print(one.says)
+        _print("\n".join(one.says for one in predicted))
         typer.echo(f"started {unit}; see ajuste live status, end it with ajuste live stop")
         return 0
     with Store(place.store_url) as store:
@@ -202,11 +201,22 @@ def live(
     show_results(results, report or place.reports / f"{done.id}.html", as_json=as_json, verbose=verbose, browser=open_)
     if keep_winner is not None and not adopt:
         _keep(done.id, keep_winner, as_json=as_json)
-    if failure := adoption_failure(done):
-        raise RunError(failure, hint=f"ajuste report {done.id} shows it")
-    if done.stopped == "failed":
-        raise RunError(f"the experiment ended: {done.stopped_because}", hint=f"ajuste report {done.id} shows it")
+    _require_success(done, as_json=as_json)
     return 0
+
+
+def _require_success(done: Run, *, as_json: bool) -> None:
+    """Say what was adopted. Raises RunError where that failed, or the whole experiment."""
+    from ajuste.run.live.experiment import adoption_of_run
+
+    adopted = adoption_of_run(done)
+    if adopted is not None and not adopted.failed and not as_json:
+        _print(visible_line(adopted.words))
+    failure = f"the experiment ended: {done.stopped_because}" if done.stopped == "failed" else ""
+    if adopted is not None and adopted.failed:
+        failure = adopted.words
+    if failure:
+        raise RunError(failure, hint=f"ajuste report {done.id} shows it")
 
 
 app = Commands(
@@ -333,11 +343,17 @@ def _predictions(experiment: Experiment, place: Home) -> tuple[SlicesPrediction,
         return predictions(resolved, known_before(resolved, sources, store, machine))
 
 
-def _adoption_wish(design: LiveDesign, probation: str, directory: Path | None) -> AdoptionWish:
+def _adoption_wish(
+    adopt: bool, probation: str | None, directory: Path | None, design: LiveDesign
+) -> AdoptionWish | None:
     from ajuste.model.capability import asked_here
     from ajuste.run.live.adoption import AdoptionWish
     from ajuste.study.command_line.request import seconds
 
+    if not adopt and probation is not None:
+        raise RequestError("--probation requires --adopt", hint="add --adopt")
+    if not adopt:
+        return None
     asked_here().require("adoption", "--adopt")
     if not design.guards:
         raise RequestError(
@@ -349,7 +365,7 @@ def _adoption_wish(design: LiveDesign, probation: str, directory: Path | None) -
             f"--adopt conflicts with --order {design.order}: only the random order tests whether an effect stays",
             hint="remove --order",
         )
-    return AdoptionWish(seconds("--probation", probation), directory)
+    return AdoptionWish(seconds("--probation", probation or "10m"), directory)
 
 
 def _show_plan(

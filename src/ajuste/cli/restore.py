@@ -87,6 +87,8 @@ def restore(
         require_readable(Path(journal.path) for journal in journals if Path(journal.path).exists())
         allowed = permitted(value for journal in journals for value in journal.old_values)
         if dry_run:
+            if not as_json:
+                _tell_adopted(places)
             _show_steps(journals, allowed, as_json)
             return
         restorations = [restore_from(scope, allowed) for scope in scopes]
@@ -97,10 +99,14 @@ def restore(
         typer.echo(json.dumps({"done": done, "events": events, "removed": [*map(str, left)]}, indent=2))
     else:
         _show(journals, events, left)
-        for adoption in () if places else adoptions():
-            typer.echo(visible_line(f"Left in force: {adoption}"))
+        _tell_adopted(places)
     if not done:
         raise _not_all()
+
+
+def _tell_adopted(places: list[Path] | None) -> None:
+    for adoption in () if places else adoptions():
+        typer.echo(visible_line(f"Left in force: {adoption}"))
 
 
 def _undo(adoption: Adoption, *, dry_run: bool, as_json: bool) -> None:

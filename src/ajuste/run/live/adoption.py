@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,8 +20,8 @@ from ajuste.model.error import AjusteError
 from ajuste.model.event import Failed, Written
 from ajuste.model.live import duration
 from ajuste.model.plan import Plan
-from ajuste.model.trial import Trial
 from ajuste.model.tunable import same_value
+from ajuste.model.verdict import Verdict
 from ajuste.model.wording import listed
 from ajuste.profile.export import Export, ExportFile, ExportSetting, sysctl_of
 from ajuste.profile.formats import renderers
@@ -59,22 +59,22 @@ class NotProvedError(Exception):
     """Nothing may stay. The message says why."""
 
 
-def proved_winner(study: ResolvedStudy, trials: Sequence[Trial]) -> str:
-    """Return the one configuration that may stay. Raises NotProvedError.
+def proved_winner(verdicts: Iterable[Verdict], broken: Mapping[str, str]) -> str:
+    """Return the one configuration that may stay, by the verdicts on all deciding metrics. Raises NotProvedError.
 
-    It is the only one that improves a deciding metric, every other one is equivalent, and it broke no guard.
+    It is the only one that improves a metric, on every other it is equivalent, and it is not among those that have
+    ``broken`` a guard.
     """
     said: dict[str, dict[str, str]] = {}
-    for judged in judge_live(study, trials):
-        for verdict in judged.verdicts:
-            said.setdefault(verdict.configuration, {})[verdict.metric] = verdict.verdict
+    for verdict in verdicts:
+        said.setdefault(verdict.configuration, {})[verdict.metric] = verdict.verdict
     better = [name for name, words in said.items() if "improves" in words.values()]
     if not better:
         raise NotProvedError("no configuration is proved to be better than the baseline")
     if len(better) > 1:
         raise NotProvedError(f"{listed(better)} improve: compare them with each other")
     name = better[0]
-    if name in (broken := breaches_of(trials)):
+    if name in broken:
         raise NotProvedError(f"{name} broke a guard: {broken[name]}")
     others = [f"{metric} {word}" for metric, word in said[name].items() if word not in ("improves", "equivalent")]
     if others:
@@ -93,7 +93,9 @@ def adopt_winner(
     try:
         if conductor.hooks.wants_end():
             raise NotProvedError("the experiment was stopped")
-        name = proved_winner(conductor.study, conductor.trials)
+        judged = judge_live(conductor.study, conductor.trials)
+        verdicts = [verdict for metric in judged for verdict in metric.verdicts]
+        name = proved_winner(verdicts, breaches_of(conductor.trials))
     except NotProvedError as reason:
         return AdoptionOutcome(f"Nothing was adopted: {reason}.")
     conductor.hooks.state(configuration=name, doing=ON_PROBATION, slices=len(conductor.trials))
@@ -203,7 +205,7 @@ def _files(export: Export, values: Sequence[AdoptedValue], wish: AdoptionWish) -
     earlier = " ".join(one.unit for one in adoptions() if one.unit and own & one.places)
     if earlier:  # Of two units with the same setting, the later one counts.
         files = [replace(file, text=file.text.replace("\nAfter=", f"\nAfter={earlier} ", 1)) for file in files]
-    places = [wish.directory / file.name if wish.directory else Path(file.place) for file in files]
+    places = [wish.directory.absolute() / file.name if wish.directory else Path(file.place) for file in files]
     return dict(zip(places, files, strict=True))
 
 

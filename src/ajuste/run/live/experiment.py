@@ -26,7 +26,7 @@ from ajuste.model.live import LiveDesign
 from ajuste.model.trial import Trial
 from ajuste.model.wording import Say
 from ajuste.run.experiment import prepare, surroundings
-from ajuste.run.live.adoption import AdoptionWish, adopt_winner
+from ajuste.run.live.adoption import AdoptionOutcome, AdoptionWish, adopt_winner
 from ajuste.run.live.conduct import Conductor, LiveHooks, rebooted, require_watch
 from ajuste.run.live.guards import require_pressure
 from ajuste.run.live.monitor import Heart
@@ -223,12 +223,12 @@ def _adopt(conductor: Conductor, host: HostExecutor, run: Run, store: Store, wis
     conductor.hooks.note(conductor.about)
 
 
-def adoption_failure(run: Run) -> str:
-    """Return why the winner of a run did not stay although it was to; empty if nothing went wrong."""
+def adoption_of_run(run: Run) -> AdoptionOutcome | None:
+    """Return what became of the wish to adopt the winner of ``run``, if there was one."""
     match run.environment.get(LIVE):
-        case {"adoption": {"words": str(words), "failed": True}}:
-            return words
-    return ""
+        case {"adoption": {"words": str(words), "failed": bool(failed)}}:
+            return AdoptionOutcome(words, failed=failed)
+    return None
 
 
 def _begun(experiment: Experiment, store: Store, named: str) -> Run:
