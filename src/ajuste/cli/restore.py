@@ -150,7 +150,7 @@ def _scopes(places: list[Path] | None) -> tuple[Scope, ...]:
     if adopted := next((place for place in places if ADOPTED in (place.absolute(), place.absolute().parent)), None):
         raise RequestError(
             f"{adopted} belongs to what was adopted",
-            hint="undo it with `ajuste restore --run RUN`; see ajuste live status",
+            hint="run `ajuste restore --run RUN`; `ajuste live status` names the run",
         )
     return (Scope(tuple(places), registered=False),)
 

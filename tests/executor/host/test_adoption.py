@@ -78,8 +78,9 @@ def test_what_was_adopted_later_is_undone_first(directory: Path) -> None:
     assert refused.value.hint == "ajuste restore --run run-2"
     require_latest(adoption_of("run-2", directory), directory)
     for unclear in ("run", "run-3"):
-        with pytest.raises(RequestError, match="run-1, run-2"):
+        with pytest.raises(RequestError) as refused:
             adoption_of(unclear, directory)
+        assert refused.value.hint == "name one of run-1, run-2"
 
 
 def test_a_reboot_has_undone_it_and_its_file_goes_with_the_record(directory: Path, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 The agent's journal is in ``/var/lib/ajuste/adopted``. On probation it is a journal like any other: the agent restores,
 or its guardian, or ``ajuste restore``. To adopt, both are killed, and a record is put beside the journal. The record
-is what counts: until it is there, whole and on the disk, what is left is an interrupted experiment.
+is what counts: until it is there, whole and on the disk, the journal is that of an interrupted experiment.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LOG: Final = logging.getLogger(__name__)
 _BEGIN_SECONDS: Final = 30.0
 _RECORD: Final = record_of(Path("any")).suffix
 _MODE: Final = 0o755
-"""Everybody may see what is adopted; journals are root's."""
+"""Any user may see what is adopted; journals are root's."""
 _ROLLS: Final = Path("/dev/shm")  # noqa: S108 - the agent's (see ``process/roll.rs``)
 
 
@@ -233,8 +233,11 @@ def adoption_of(run: str, directory: Path = ADOPTED) -> Adoption:
     known = adoptions(directory)
     matches = [one for one in known if one.run.startswith(run)]
     if len({one.run for one in matches}) != 1:
-        names = ", ".join(one.run for one in matches or known) or "nothing is adopted"
-        raise RequestError(f"--run {run}: nothing adopted from it found; adopted: {names}")
+        names = ", ".join(one.run for one in matches or known)
+        raise RequestError(
+            f"--run {run}: expected a run whose winner is adopted",
+            hint=f"name one of {names}" if names else "see `ajuste live --help`",
+        )
     return matches[-1]
 
 

@@ -86,7 +86,7 @@ def adopt_winner(
     conductor: Conductor, host: HostExecutor, run: Run, store: Store, wish: AdoptionWish
 ) -> AdoptionOutcome:
     """Put the winner in force, and leave it there once the probation is over. Raises RunError, with the old values
-    back, where whoever holds the values is lost.
+    back, where the agent that holds the values is lost.
     """
     if adopted := next((one for one in adoptions() if one.run == run.id and one.is_of_this_boot), None):
         return _adopted(adopted)  # Ajuste was killed right after it.
