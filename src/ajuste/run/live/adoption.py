@@ -20,6 +20,7 @@ from ajuste.model.error import AjusteError
 from ajuste.model.event import Failed, Written
 from ajuste.model.live import duration
 from ajuste.model.plan import Plan
+from ajuste.model.results import Results
 from ajuste.model.tunable import same_value
 from ajuste.model.verdict import Verdict
 from ajuste.model.wording import listed
@@ -100,6 +101,7 @@ def adopt_winner(
         return AdoptionOutcome(f"Nothing was adopted: {reason}.")
     conductor.hooks.state(configuration=name, doing=ON_PROBATION, slices=len(conductor.trials))
     conductor.hooks.tell(f"{name} is on probation for {duration(wish.probation_s)}, with the guards on")
+    results = results_of(store.find_run(run.id), store)  # Now: later nobody checks the guards meanwhile.
     length_s = wish.probation_s + MARGIN_SECONDS
     plan = Plan(
         id="adoption",
@@ -115,7 +117,7 @@ def adopt_winner(
         if why:
             words = f"{name} was not adopted: {why}. The old values are restored."
             return AdoptionOutcome(words, failed=not conductor.hooks.wants_end())
-        export = _export(conductor.study, run, store, written, name)
+        export = _export(conductor.study, results, written, name)
         values = _values(written, journal)
         files = _files(export, values, wish)
         adoption = Adoption(
@@ -188,9 +190,9 @@ def _values(written: Sequence[Written], journal: Path) -> tuple[AdoptedValue, ..
 # Files for the next boots, by the exporter: sysctls in one of sysctl.d, whatever else in a unit.
 
 
-def _export(study: ResolvedStudy, run: Run, store: Store, written: Sequence[Written], name: str) -> Export:
-    export = export_of(results_of(store.find_run(run.id), store), study, written, name, whole=True)
-    adopted = f"Adopted {datetime.now(UTC):%Y-%m-%d %H:%M} UTC. To undo: ajuste restore --run {run.id}"
+def _export(study: ResolvedStudy, results: Results, written: Sequence[Written], name: str) -> Export:
+    export = export_of(results, study, written, name, whole=True)
+    adopted = f"Adopted {datetime.now(UTC):%Y-%m-%d %H:%M} UTC. To undo: ajuste restore --run {results.run}"
     # In the order of time: of two files with the same sysctl the last one counts.
     stamp = f"ajuste-{datetime.now(UTC):%Y%m%d-%H%M%S}-{export.name.removeprefix('ajuste-')}"
     return replace(export, name=stamp, evidence=(*export.evidence, adopted))
