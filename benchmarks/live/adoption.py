@@ -17,18 +17,20 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from rich.console import Console
 
+from ajuste.cli.edge import exit_code
+from ajuste.cli.main import application
+from ajuste.cli.restore import restore
 from ajuste.executor.host.adoption import adoptions
 from ajuste.executor.host.journals import ADOPTED
 from ajuste.model.error import RequestError
@@ -44,7 +46,6 @@ OLD, NEW = "15", "8"
 _PORT: Final = 21797
 _SPAN_S: Final = 2.0
 _LIMIT_S: Final = 120.0
-_PROGRAM: Final = Path(sys.executable).with_name("ajuste")
 
 
 def measure(kills: int = KILLS) -> Iterable[Comparison]:
@@ -108,42 +109,48 @@ class _Service(BaseHTTPRequestHandler):
         pass
 
 
-class _Reader:
-    """Looks at the setting every millisecond, from entering to leaving."""
+def _begun(work: Callable[[], object], log: Path) -> int:
+    """Do ``work`` in a process forked from this one, as a command would: nothing is imported anew."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.setsid()
+        said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        os._exit(exit_code(work))
+    finally:
+        os._exit(70)
 
-    def __init__(self) -> None:
-        self.seen: Counter[str] = Counter()
-        self.apart_ms = 0.0
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+def _serve() -> None:
+    ThreadingHTTPServer(("127.0.0.1", _PORT), _Service).serve_forever()
 
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
 
-    def _look(self) -> None:
-        last = time.monotonic()
-        while not self._over.is_set():
-            self.seen[_value()] += 1
-            now = time.monotonic()
-            self.apart_ms, last = max(self.apart_ms, 1000 * (now - last)), now
-            time.sleep(0.001)
+def _read(seen_in: Path) -> None:
+    """Look at the setting every millisecond, until SIGTERM; then say what was seen."""
+    over: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: over.append(number))
+    seen: Counter[str] = Counter()
+    apart_s, last = 0.0, time.monotonic()
+    while not over:
+        seen[_value()] += 1
+        now = time.monotonic()
+        apart_s, last = max(apart_s, now - last), now
+        time.sleep(0.001)
+    seen_in.write_text(json.dumps({"seen": seen, "apart_ms": 1000 * apart_s}))
 
 
 def inside(directory: Path, kills: int) -> None:
     """Kill so often, and print what came of each as a line of JSON."""
     chance = random.Random(directory.name)
-    server = ThreadingHTTPServer(("127.0.0.1", _PORT), _Service)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    log = directory / "said.txt"
+    service = _begun(_serve, log)
     home, decided = directory / "home", directory / "decided"
     ajuste = _on_probation(directory, "60s")
-    ajuste.kill()
-    ajuste.wait()
-    _await_rest()
+    os.kill(ajuste, signal.SIGKILL)
+    _await_end(ajuste)
     shutil.copytree(home, decided, ignore=shutil.ignore_patterns("beat-*"))
     queue: list[tuple[str, ...]] = []
     for number in range(kills):
@@ -151,29 +158,34 @@ def inside(directory: Path, kills: int) -> None:
         shutil.rmtree(home)
         shutil.copytree(decided, home)
         print(json.dumps(_killed(directory, queue.pop(), chance, as_it_is_left=number % 2 == 1)), flush=True)
+    os.kill(service, signal.SIGKILL)
 
 
 def _killed(directory: Path, parts: tuple[str, ...], chance: random.Random, *, as_it_is_left: bool) -> dict[str, Any]:
-    with _Reader() as reader:
-        ajuste = _on_probation(directory, "1s")
-        pids = {"orchestrator": ajuste.pid} | {part: _pid(f"ajuste-{part}") for part in ("agent", "guardian", "watch")}
-        if as_it_is_left:
-            while Path(f"/proc/{pids['guardian']}").exists() and ajuste.poll() is None:
-                pass
-            time.sleep(0.005 * chance.random() ** 4)
-        else:
-            time.sleep(_SPAN_S * chance.random())
-        for part in chance.sample(parts, len(parts)):
-            with suppress(ProcessLookupError):
-                os.kill(pids[part], signal.SIGKILL)
-        ajuste.wait(_LIMIT_S)
-        _await_rest()
-        after, adopted = _value(), adoptions()
-        subprocess.run([_PROGRAM, "restore"], capture_output=True, check=False)
-        restored = _value()
-        for adoption in adopted:
-            subprocess.run([_PROGRAM, "restore", "--run", adoption.run], capture_output=True, check=False)
-    wrong = [value for value in reader.seen if value not in (OLD, NEW)]
+    log, seen_in = directory / "said.txt", directory / "seen.json"
+    ajuste = _on_probation(directory, "1s")
+    reader = _begun(lambda: _read(seen_in), log)
+    pids = {"orchestrator": ajuste} | {part: _pid(f"ajuste-{part}") for part in ("agent", "guardian", "watch")}
+    if as_it_is_left:
+        deadline = time.monotonic() + _LIMIT_S
+        while Path(f"/proc/{pids['guardian']}").exists() and time.monotonic() < deadline:
+            pass
+        time.sleep(0.005 * chance.random() ** 4)
+    else:
+        time.sleep(_SPAN_S * chance.random())
+    for part in chance.sample(parts, len(parts)):
+        with suppress(ProcessLookupError):
+            os.kill(pids[part], signal.SIGKILL)
+    _await_end(ajuste)
+    after, adopted = _value(), adoptions()
+    os.waitpid(_begun(lambda: restore(None), log), 0)
+    restored = _value()
+    for adoption in adopted:
+        os.waitpid(_begun(lambda run=adoption.run: restore(None, run=run), log), 0)  # type: ignore[misc]
+    os.kill(reader, signal.SIGTERM)
+    os.waitpid(reader, 0)
+    found = json.loads(seen_in.read_text())
+    wrong = [value for value in found["seen"] if value not in (OLD, NEW)]
     wrong += [f"{after} although adopted"] if adopted and (after, restored) != (NEW, NEW) else []
     wrong += [f"{restored} after restore"] if not adopted and restored != OLD else []
     wrong += [f"{_value()} in the end"] if _value() != OLD else []
@@ -183,13 +195,13 @@ def _killed(directory: Path, parts: tuple[str, ...], chance: random.Random, *, a
         "as it is left": as_it_is_left,
         "after": after,
         "adopted": bool(adopted),
-        "looks": reader.seen.total(),
-        "apart_ms": reader.apart_ms,
+        "looks": sum(found["seen"].values()),
+        "apart_ms": found["apart_ms"],
         "wrong": wrong,
     }
 
 
-def _on_probation(directory: Path, probation: str) -> subprocess.Popen[bytes]:
+def _on_probation(directory: Path, probation: str) -> int:
     page = f"prometheus:http://127.0.0.1:{_PORT}/"
     boot = directory / "boot"
     boot.mkdir(exist_ok=True)
@@ -198,18 +210,20 @@ def _on_probation(directory: Path, probation: str) -> subprocess.Popen[bytes]:
     words += ["--confidence", "80%", "--quiet", "--seed", "2", "--keep-winner", str(boot)]
     state = directory / "home" / "state" / "live" / "now.json"
     state.unlink(missing_ok=True)
-    with (directory / "said.txt").open("a") as said:
-        ajuste = subprocess.Popen([_PROGRAM, *words, "--adopt", "--probation", probation], stdout=said, stderr=said)
+    words += ["--adopt", "--probation", probation]
+    log = directory / "said.txt"
+    ajuste = _begun(lambda: application(words)(words, standalone_mode=False), log)
     deadline = time.monotonic() + _LIMIT_S
-    while time.monotonic() < deadline and ajuste.poll() is None:
+    while time.monotonic() < deadline and os.waitpid(ajuste, os.WNOHANG) == (0, 0):
         with suppress(OSError, ValueError):
             if json.loads(state.read_text())["doing"] == ON_PROBATION and _pid("ajuste-watch"):
                 return ajuste
         time.sleep(0.005)
-    raise TimeoutError(f"no probation; see {directory}/said.txt: {(directory / 'said.txt').read_text()[-2000:]}")
+    raise TimeoutError(f"no probation: {log.read_text()[-2000:]}")
 
 
-def _await_rest() -> None:
+def _await_end(ajuste: int) -> None:
+    os.waitpid(ajuste, 0)
     deadline = time.monotonic() + _LIMIT_S
     while any(_pid(f"ajuste-{part}") for part in ("agent", "guardian", "watch")) and time.monotonic() < deadline:
         time.sleep(0.02)
