@@ -52,7 +52,7 @@ from benchmarks import (
 )
 from benchmarks.campaigns import referee
 from benchmarks.comparison import Comparison, show
-from benchmarks.live import chaos, guards, redis
+from benchmarks.live import adoption, chaos, guards, redis
 
 BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "ablation": ablation.measure,
@@ -76,6 +76,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "kernel-build": kernel_build.measure,
     "lab": lab.measure,
     "latency": latency.measure,
+    "live-adoption": adoption.measure,
     "live-chaos": chaos.measure,
     "live-guards": guards.measure,
     "live-redis": redis.measure,

@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 from ajuste.cli.options import Json, Wait, example, wait_seconds
+from ajuste.executor.host.adoption import adoptions
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.machine_lock import MachineLock
 from ajuste.machine.doctor.diagnosis import diagnose
 from ajuste.machine.doctor.measuring import FULL, QUICK, measure
+from ajuste.model.wording import visible_line
 from ajuste.report.console import Console
 from ajuste.report.diagnosis import diagnosis_report
 from ajuste.report.display import Activity
@@ -40,3 +42,5 @@ def doctor(
         typer.echo(diagnosis.model_dump_json(indent=2))
     else:
         print_report(diagnosis_report(diagnosis), Console(file=sys.stdout))
+        for adoption in adoptions():
+            typer.echo(visible_line(str(adoption)))

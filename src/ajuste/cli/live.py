@@ -28,6 +28,7 @@ from ajuste.study.command_line.request import Request
 
 if TYPE_CHECKING:
     from ajuste.model.live import LiveDesign
+    from ajuste.run.live.adoption import AdoptionWish
     from ajuste.run.live.prediction import SlicesPrediction
     from ajuste.run.live.state import LiveState
     from ajuste.run.testbed import Experiment
@@ -53,7 +54,20 @@ def live(
         ),
     ],
     keep_winner: Annotated[
-        Path | None, option("At the end, write the proved winner to this directory, for sysctl.d.", "DIRECTORY")
+        Path | None,
+        option(
+            "At the end, write the proved winner to this directory, for sysctl.d; with --adopt, its files for the "
+            "boot.",
+            "DIRECTORY",
+        ),
+    ] = None,
+    adopt: Annotated[
+        bool,
+        option("At the end, leave the proved winner in force, also at boot (see --probation).", None, "--adopt"),
+    ] = False,
+    probation: Annotated[
+        str | None,
+        option("With --adopt, check the guards under the winner for so long first (default: 10m).", "DURATION"),
     ] = None,
     install: Annotated[bool, option("Run as a systemd service that survives log-out and crash.", None, "--install")] = (
         False
@@ -100,6 +114,7 @@ def live(
         wait_s=wait_s,
         dry=dry_run,
         patience_s=PATIENCE_SECONDS if is_unit(os.environ) else 0.0,
+        adopt=_adoption_wish(adopt, probation, keep_winner, design),
     )
     experiment = prepare_live(study, design, known, wanted)
     if install and not dry_run:
@@ -107,13 +122,12 @@ def live(
     if dry_run or install:
         predicted = _predictions(experiment, place)
     if dry_run:
-        _show_plan(experiment, design, predicted, as_json=showing.as_json)
+        _show_plan(experiment, design, predicted, wanted.adopt, as_json=showing.as_json)
         return 0
     if install:
         require_free(place, wait_s=wait_s, say=activity.say)
         unit = install_unit(_installed_command(), study.name, place, os.environ)
-        for one in predicted:
-            _print(one.says)
+        _print("\n".join(one.says for one in predicted))
         typer.echo(f"started {unit}; see ajuste live status, end it with ajuste live stop")
         return 0
     with Store(place.store_url) as store:
@@ -122,11 +136,24 @@ def live(
         leave_unit(os.environ)
         results = results_of(done, store)
     showing.show(results)
-    if keep_winner is not None:
+    if keep_winner is not None and not adopt:
         _keep(done.id, keep_winner, as_json=showing.as_json)
-    if done.stopped == "failed":
-        raise RunError(f"the experiment ended: {done.stopped_because}", hint=f"ajuste report {done.id} shows it")
+    _require_success(done, as_json=showing.as_json)
     return 0
+
+
+def _require_success(done: Run, *, as_json: bool) -> None:
+    """Say what was adopted. Raises RunError where that failed, or the whole experiment."""
+    from ajuste.run.live.experiment import adoption_of_run
+
+    adopted = adoption_of_run(done)
+    if adopted is not None and not adopted.failed and not as_json:
+        _print(visible_line(adopted.words))
+    failure = f"the experiment ended: {done.stopped_because}" if done.stopped == "failed" else ""
+    if adopted is not None and adopted.failed:
+        failure = adopted.words
+    if failure:
+        raise RunError(failure, hint=f"ajuste report {done.id} shows it")
 
 
 app = Commands(
@@ -144,10 +171,15 @@ app = Commands(
 @app.command("status")
 @example("ajuste live status")
 def status(as_json: options.Json = False) -> None:
-    """Show what the live experiment does now, and what is known so far."""
+    """Show what the live experiment does now, what is known so far, and which winners were adopted."""
+    from ajuste.executor.host.adoption import adoptions
     from ajuste.run.live.state import kept_state
 
     state = kept_state(home())
+    adopted = [visible_line(str(one)) for one in adoptions()]
+    if state is None and adopted and not as_json:
+        typer.echo("\n".join(adopted))
+        return
     if state is None:
         raise RequestError("no live experiment found", hint="start one with ajuste live --set …")
     going = state.is_alive
@@ -159,6 +191,8 @@ def status(as_json: options.Json = False) -> None:
         _print(visible_line(state.said))
     if going and state.predicted:
         _print(visible_line(state.predicted))
+    for line in adopted:
+        _print(line)
 
 
 def _print(text: str) -> None:
@@ -168,11 +202,15 @@ def _print(text: str) -> None:
 
 
 def _status_line(state: LiveState, *, going: bool) -> str:
+    from ajuste.run.live.state import ON_PROBATION
+
     count = f"{state.slices} slice{'' if state.slices == 1 else 's'}"
     count += f" ({state.predicted_slices:,} predicted)" if going and state.predicted_slices else ""
     if not going:
         return f"run {state.run} ({visible_line(state.study)}): not going on, {count}; see ajuste live result"
     now = f"trying {visible_line(state.configuration)}" if state.configuration else "nothing is changed now"
+    if state.configuration and state.doing == ON_PROBATION:
+        now = f"{visible_line(state.configuration)} is on probation"
     waits = f", {visible_line(state.doing)}" if state.doing and not state.configuration else ""
     return f"run {state.run} ({visible_line(state.study)}): {count}, {block_name(state.block)}; {now}{waits}"
 
@@ -242,10 +280,43 @@ def _predictions(experiment: Experiment, place: Home) -> tuple[SlicesPrediction,
         return predictions(resolved, known_before(resolved, sources, store, machine))
 
 
+def _adoption_wish(
+    adopt: bool, probation: str | None, directory: Path | None, design: LiveDesign
+) -> AdoptionWish | None:
+    from ajuste.model.capability import asked_here
+    from ajuste.run.live.adoption import AdoptionWish
+    from ajuste.study.command_line.request import seconds
+
+    if not adopt and probation is not None:
+        raise RequestError("--probation requires --adopt", hint="add --adopt")
+    if not adopt:
+        return None
+    asked_here().require("adoption", "--adopt")
+    if not design.guards:
+        raise RequestError(
+            "--adopt requires a guard: what must hold while the winner is on probation?",
+            hint="add --guard 'METRIC < LIMIT'",
+        )
+    if design.order != "random":
+        raise RequestError(
+            f"--adopt conflicts with --order {design.order}: only the random order tests whether an effect stays",
+            hint="remove --order",
+        )
+    return AdoptionWish(seconds("--probation", probation or "10m"), directory)
+
+
 def _show_plan(
-    experiment: Experiment, design: LiveDesign, predicted: Sequence[SlicesPrediction], *, as_json: bool
+    experiment: Experiment,
+    design: LiveDesign,
+    predicted: Sequence[SlicesPrediction],
+    adopt: AdoptionWish | None,
+    *,
+    as_json: bool,
 ) -> None:
+    from ajuste.executor.host.adoption import adopted_from
+    from ajuste.model.live import duration
     from ajuste.model.plan import location_words
+    from ajuste.run.live.adoption import places_at_boot
 
     writes = [
         {
@@ -263,6 +334,9 @@ def _show_plan(
         document |= {"guards": [one.text for one in design.guards], "slice_s": design.slice_s, "for_s": design.for_s}
         document["predicted"] = [one.as_json() for one in predicted]
         document["configurations"] = writes
+        if adopt is not None:
+            boot = sorted(places_at_boot(experiment.resolved, adopt))
+            document["adopt"] = {"probation_s": adopt.probation_s, "boot": boot}
         typer.echo(json.dumps(document, indent=2))
         return
     slices = int(design.for_s // design.slice_s)
@@ -275,6 +349,14 @@ def _show_plan(
         typer.echo(f"  {metric.metric.name}: {visible_line(f'{metric.kind}:{metric.where}')}")
     for guard in design.guards:
         typer.echo(f"Guard: {visible_line(guard.text)}; a breach restores the old values at once")
+    if adopt is not None:
+        places = " and ".join(sorted(places_at_boot(experiment.resolved, adopt))) or "no file"
+        typer.echo(
+            f"A proved winner stays in force if it keeps the guards for {duration(adopt.probation_s)} more; at boot it "
+            f"would be set by {visible_line(places)}"
+        )
+    for adoption in adopted_from(write.location for write in experiment.resolved.writes):
+        typer.echo(visible_line(str(adoption)))
     for one_of in predicted:
         _print(one_of.says)
     typer.echo("Nothing was changed.")

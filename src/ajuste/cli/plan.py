@@ -12,6 +12,7 @@ from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.cli import options
 from ajuste.cli.choice import Choices, chosen_study, require_disk_wanted
 from ajuste.cli.options import Only, example, spread
+from ajuste.executor.host.adoption import adopted_from
 from ajuste.executor.host.availability import current_values
 from ajuste.executor.host.caller import user_here
 from ajuste.executor.host.host import HostExecutor
@@ -74,7 +75,9 @@ def plan_of(study: Study, catalogue: Catalogue, means: RunOptions) -> PlannedStu
     if study.target.on_host:
         now = _values_here(resolved, catalogue)
         accepted = [risk.what for risk in risks(resolved, catalogue)]
-        return planned_study(resolved, catalogue, now, user_here(), no_chance, accepted)
+        planned = planned_study(resolved, catalogue, now, user_here(), no_chance, accepted)
+        adopted = adopted_from(write.location for one in resolved.configurations for write in one.writes)
+        return planned.model_copy(update={"notes": (*planned.notes, *map(str, adopted))})
     planned = planned_study(resolved, catalogue, no_chance=no_chance)
     return planned.model_copy(update={"packages": _packages(study, means)})
 

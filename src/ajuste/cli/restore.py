@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,26 +13,30 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli.options import Json, example
+from ajuste.executor.host.adoption import Adoption, adoption_of, adoptions, require_latest, withdraw
 from ajuste.executor.host.caller import remove_left_services
 from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.journals import (
+    ADOPTED,
     JOURNAL,
     JournalLeft,
     OldValue,
     Scope,
     StateDifference,
     discard,
-    journal_scope,
     journals_at_rest,
     permitted,
     require_readable,
     restore_from,
+    scopes_left,
     verify,
 )
 from ajuste.executor.host.machine_lock import MachineLock
 from ajuste.machine.home import Home, home
+from ajuste.machine.installation import as_root
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.plan import Location, location_words
+from ajuste.model.tunable import same_value
 from ajuste.model.wording import visible_line
 
 
@@ -46,12 +51,18 @@ def restore(
         bool, typer.Option("--verify", help="Compare this machine with its state before the last run; change nothing.")
     ] = False,
     give_up: Annotated[bool, typer.Option("--discard", help="Remove these journals without restoring.")] = False,
+    run: Annotated[
+        str | None,
+        typer.Option("--run", metavar="RUN", help="Undo what was adopted from this run (ajuste live --adopt)."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Restore what an experiment left changed on this machine.
 
-    You need this only if the agent and its guardian were both killed.
+    You need this if the agent and its guardian were both killed, or with --run for a winner that was adopted.
     """
+    if run is not None and (places or verify or give_up):
+        raise RequestError("--run conflicts with --verify, --discard and JOURNAL", hint="remove --run, or the others")
     if verify and (places or dry_run or give_up):
         raise RequestError(
             "--verify conflicts with --dry-run, --discard and JOURNAL",
@@ -66,25 +77,55 @@ def restore(
         if give_up:
             _discard(places or [], dry_run=dry_run)
             return
+        if run is not None:
+            _undo(adoption_of(run), dry_run=dry_run, as_json=as_json)
+            return
         if not places:
             _end_reboots(dry_run=dry_run)
-        scope = Scope(tuple(places), registered=False) if places else journal_scope(home().journals)
-        journals = journals_at_rest(scope)
+        scopes = _scopes(places)
+        journals = tuple(journal for scope in scopes for journal in journals_at_rest(scope))
         require_readable(Path(journal.path) for journal in journals if Path(journal.path).exists())
         allowed = permitted(value for journal in journals for value in journal.old_values)
         if dry_run:
+            if not as_json:
+                _tell_adopted(places)
             _show_steps(journals, allowed, as_json)
             return
-        restoration = restore_from(scope, allowed)
+        restorations = [restore_from(scope, allowed) for scope in scopes]
         left = () if lock.found else remove_left_services()  # others may be using theirs
+    done = all(restoration.done for restoration in restorations)
+    events = tuple(event for restoration in restorations for event in restoration.events)
     if as_json:
-        typer.echo(
-            json.dumps({"done": restoration.done, "events": restoration.events, "removed": [*map(str, left)]}, indent=2)
-        )
+        typer.echo(json.dumps({"done": done, "events": events, "removed": [*map(str, left)]}, indent=2))
     else:
-        _show(journals, restoration.events, left)
-    if not restoration.done:
+        _show(journals, events, left)
+        _tell_adopted(places)
+    if not done:
         raise _not_all()
+
+
+def _tell_adopted(places: list[Path] | None) -> None:
+    for adoption in () if places else adoptions():
+        typer.echo(visible_line(f"Left in force: {adoption}"))
+
+
+def _undo(adoption: Adoption, *, dry_run: bool, as_json: bool) -> None:
+    """Put back what was adopted."""
+    require_latest(adoption)
+    if os.geteuid() != 0:
+        raise RequestError(
+            "what root adopted only root can undo", hint=f"run {as_root(['restore', '--run', adoption.run])}"
+        )
+    if dry_run:
+        said = [f"{one.tunable} would be {one.before} again (adopted: {one.value})" for one in adoption.values]
+        said += [f"{file.path} would be removed" for file in adoption.files]
+    else:
+        said = withdraw(adoption)
+    if as_json:
+        typer.echo(json.dumps({"run": adoption.run, "done": not dry_run, "said": said}, indent=2))
+        return
+    for line in (*said, *(["Nothing was changed."] if dry_run else [])):
+        typer.echo(visible_line(line))
 
 
 def _end_reboots(*, dry_run: bool) -> None:
@@ -101,6 +142,17 @@ def _end_reboots(*, dry_run: bool) -> None:
     from ajuste.cli.reboots import end
 
     end(session)
+
+
+def _scopes(places: list[Path] | None) -> tuple[Scope, ...]:
+    if not places:
+        return scopes_left(home().journals)
+    if adopted := next((place for place in places if ADOPTED in (place.absolute(), place.absolute().parent)), None):
+        raise RequestError(
+            f"{adopted} belongs to what was adopted",
+            hint="run `ajuste restore --run RUN`; `ajuste live status` names the run",
+        )
+    return (Scope(tuple(places), registered=False),)
 
 
 def _discard(places: list[Path], *, dry_run: bool) -> None:
@@ -194,7 +246,9 @@ def show_verification(home: Home, *, as_json: bool) -> None:
     """Read the machine and say what is otherwise. Raises RunError if a tunable is that Ajuste wrote."""
     with HostExecutor() as target:
         found = verify(home, target, catalogue())
-    own = [one for one in found.differences if one.by_ajuste]
+    kept = {one.tunable: one.value for adoption in adoptions() if adoption.is_of_this_boot for one in adoption.values}
+    adopted = [one for one in found.differences if one.now and same_value(kept.get(one.tunable, ""), one.now)]
+    own = [one for one in found.differences if one.by_ajuste and one not in adopted]
     others = [one for one in found.differences if not one.by_ajuste]
     before = f"before run {found.since.run} ({found.since.kept})"
     if as_json:
@@ -210,6 +264,7 @@ def show_verification(home: Home, *, as_json: bool) -> None:
         typer.echo(visible_line(f"All {found.checked} tunables that were read are as they were {before}."))
     else:
         typer.echo(visible_line(f"{len(found.differences)} of {found.checked} tunables differ from {before}."))
+        _show_differences("Adopted:", adopted)
         _show_differences("Written by Ajuste, and not restored:", own)
         _show_differences("Changed since, but not by Ajuste:", others)
     if own:

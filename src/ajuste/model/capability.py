@@ -24,6 +24,7 @@ Kind = Literal[
     "command",
     "root command",
     "boot",
+    "adoption",
     "guest command",
     "guest root",
     "kernel package",
@@ -60,6 +61,7 @@ KINDS: Final[Mapping[Kind, str]] = MappingProxyType(
         "command": "A command on this machine",
         "root command": "A command on this machine as root or another user",
         "boot": "What this machine boots",
+        "adoption": "A proved setting that stays after `ajuste live`",
         "guest command": "A command in a guest",
         "guest root": "A command in a guest as its root",
         "kernel package": "A kernel package: `debian:6.12`",
@@ -92,8 +94,8 @@ _OF_A_STUDY: Final[Mapping[Kind, Rule]] = {
     "kernel build": "yes",
 }
 _RULES: Final[Mapping[Asker, Mapping[Kind, Rule]]] = {
-    "owner": {**_OF_A_STUDY, "kernel source": "yes"},
-    "sudo": {**_OF_A_STUDY, "kernel source": "yes"},
+    "owner": {**_OF_A_STUDY, "adoption": "yes", "kernel source": "yes"},
+    "sudo": {**_OF_A_STUDY, "adoption": "yes", "kernel source": "yes"},
     "study file": {**_OF_A_STUDY, "kernel source": "--build"},
     "project file": {
         "host": "yes",
@@ -210,6 +212,7 @@ _HINTS: Final[Mapping[Kind, str]] = {
     "file system": "use a guest",
     "device": "use a guest",
     "boot": "use a guest with other kernel arguments",
+    "adoption": "run it without --adopt; the owner of this machine adopts",
     "host": 'use a guest: target.kind = "vm" with a kernel such as debian:6.12',
     "tunable": 'use a guest: target.kind = "vm" with a kernel such as debian:6.12',
     "risk": "use a guest, where there is no risk",

@@ -130,14 +130,18 @@ _FILE_NAME: Final = re.compile(r"[^a-z0-9-]+")
 _NOT_SET: Final = "is not a setting of a running system"
 
 
-def configuration_export(results: Results, resolved: ResolvedStudy, written: Sequence[Written], name: str) -> Export:
-    """Return what configuration ``name`` sets and the baseline does not; ``written`` is what its trials wrote."""
+def configuration_export(
+    results: Results, resolved: ResolvedStudy, written: Sequence[Written], name: str, *, whole: bool = False
+) -> Export:
+    """Return what configuration ``name`` sets and the baseline does not, or the ``whole`` of what it sets. ``written``
+    is what its trials wrote.
+    """
     chosen, baseline = resolved.find(name), resolved.find(resolved.baseline)
     known = {write.tunable: write for write in written}
     at_baseline = {write.tunable: write.value for write in baseline.writes}
     settings, left_out = [], []
     for write in chosen.writes:
-        if at_baseline.get(write.tunable) == write.value:
+        if at_baseline.get(write.tunable) == write.value and not whole:
             continue
         recorded = known.get(write.tunable)
         became = recorded.after if recorded else write.value

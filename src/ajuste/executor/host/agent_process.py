@@ -99,10 +99,24 @@ class AgentProcess:
     def carry_out(self, plan: bytes, limit_s: float) -> bytes:
         """Send a plan (one line), and return all output until its end. Raises AgentLostError."""
         deadline = time.monotonic() + limit_s
+        self.send(plan)
+        while (stream := self._take_stream()) is None:
+            self._said += self._read(deadline)
+        return stream
+
+    def send(self, plan: bytes) -> None:
+        """Send a plan (one line), whose output ``stream_within`` returns. Raises AgentLostError."""
         rest = memoryview(plan + b"\n")
         while rest:
             rest = rest[self._write(rest) :]
+
+    def stream_within(self, seconds: float) -> bytes | None:
+        """Return all output until the end of the plan, None if it goes on for longer. Raises AgentLostError."""
+        deadline = time.monotonic() + seconds
         while (stream := self._take_stream()) is None:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 or not self._poll.poll(left_s * 1000):
+                return None
             self._said += self._read(deadline)
         return stream
 
@@ -199,6 +213,23 @@ class AgentProcess:
         self._process.wait()
         _await_guardians()
 
+    def abandon(self, journal: Path) -> None:
+        """Kill its guardian and then itself, so that nobody restores: what ``journal`` says remains to be undone.
+
+        Both are children of this process: until they are waited for, nobody else has their numbers. Raises
+        AgentLostError if the guardian does not end; then the agent lives on.
+        """
+        deadline = time.monotonic() + _GUARDIAN_SECONDS
+        for pid in [pid for pid in _guardians() if _has_open(pid, journal)]:
+            os.kill(pid, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                while os.waitpid(pid, os.WNOHANG) == (0, 0):
+                    if time.monotonic() > deadline:
+                        raise AgentLostError("its guardian does not end")
+                    time.sleep(0.002)
+        self._process.kill()
+        self._process.wait()
+
     @property
     def was_killed(self) -> bool:
         """Return whether it did not end in good order."""
@@ -236,6 +267,14 @@ def _await_guardians() -> None:
 def _guardians() -> list[int]:
     # This process's, whichever of its threads started the agent.
     return [pid for pid in _children(os.getpid()) if _name_and_state(pid)[0] == _GUARDIAN]
+
+
+def _has_open(pid: int, file: Path) -> bool:
+    for descriptor in Path(f"/proc/{pid}/fd").glob("*"):
+        with suppress(OSError):
+            if descriptor.readlink() == file:
+                return True
+    return False
 
 
 def _children(pid: int) -> list[int]:

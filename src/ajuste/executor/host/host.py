@@ -12,7 +12,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from ajuste.catalogue.loader import catalogue
 from ajuste.catalogue.programs import install_hint
 from ajuste.design.stopping import Pace, StoppingLimits, in_a_moment
 from ajuste.executor.executor import NOTES, Begun, Executor, TrialDone, TrialRequest
+from ajuste.executor.host.adoption import HeldPlan
 from ajuste.executor.host.agent_process import AgentLostError, AgentProcess
 from ajuste.executor.host.availability import require_rights
 from ajuste.executor.host.caller import Completion, remove_left_groups, remove_left_services
@@ -232,6 +233,17 @@ class HostExecutor(Executor):
     def kill_unresponsive(self, overdue_s: float = 0.0) -> str:
         agent = self._agent
         return agent.kill_unresponsive(overdue_s) if agent is not None else ""
+
+    @contextmanager
+    def holding(self, plan: Plan) -> Iterator[HeldPlan]:
+        """Hold the values of ``plan`` by an agent of its own that may leave them in force (see ``HeldPlan``)."""
+        assert self._lock is not None, "the machine is not held"
+        asked = self._asked(plan)
+        self._end()
+        with HeldPlan(asked, self._lock.descriptor) as held:
+            yield held
+        remove_left_groups()
+        self._start()
 
     def begin_anew(self) -> None:
         """End the agent, if need be in the middle of a plan, and take another one, still holding the machine."""

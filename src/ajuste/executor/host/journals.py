@@ -40,6 +40,9 @@ _LOG: Final = logging.getLogger(__name__)
 REGISTRY: Final = Path("/var/lib/ajuste/journals")
 """Where the agent enters every journal of this machine that is not settled, whichever home it is in."""
 
+ADOPTED: Final = Path("/var/lib/ajuste/adopted")
+"""Journals and records of values that stay (see ``adoption``). They have a registry of their own, beside the other."""
+
 JOURNAL: Final = ".journal"
 """How the agent names journals."""
 
@@ -117,6 +120,21 @@ def journal_scope(directory: Path, registry: Path = REGISTRY) -> Scope:
 _LIST: Final = TypeAdapter(JournalLeft)
 
 
+def record_of(journal: Path) -> Path:
+    """Return the file beside a journal that says that its values were adopted."""
+    return journal.with_suffix(".json")
+
+
+def scopes_left(directory: Path, registry: Path = REGISTRY) -> tuple[Scope, ...]:
+    """As ``journal_scope``, and the journals of adoptions that were interrupted: those without a record."""
+    usual, adopted = journal_scope(directory, registry), registry.with_name(ADOPTED.name)
+    if not adopted.is_dir():
+        return (usual,)
+    paths = [Path(one.path) for one in journals_in(Scope((adopted,), registry=adopted))]
+    left = tuple(path for path in paths if not record_of(path).exists())
+    return (usual, Scope(left, registered=False, registry=adopted)) if left else (usual,)
+
+
 def journals_in(scope: Scope) -> tuple[JournalLeft, ...]:
     """Return the journals, the oldest first, without any change. While somebody holds the machine's lock they are in
     use.
@@ -147,7 +165,11 @@ def require_none_left(directory: Path, registry: Path = REGISTRY) -> tuple[str, 
 
     Journals of an earlier boot are removed; returns a note on each. Raises RequestError.
     """
-    journals = journals_in(journal_scope(directory, registry))
+    return tuple(note for scope in scopes_left(directory, registry) for note in _require_settled(scope))
+
+
+def _require_settled(scope: Scope) -> tuple[str, ...]:
+    journals = journals_in(scope)
     if standing := [journal for journal in journals if journal.stands_in_the_way]:
         first = standing[0]
         about = f" ({first.message})" if first.message else ""
@@ -158,7 +180,7 @@ def require_none_left(directory: Path, registry: Path = REGISTRY) -> tuple[str, 
     void = [Path(journal.path) for journal in journals if journal.state == "void"]
     if not void or os.geteuid() != 0:
         return ()
-    restored = restore_from(Scope(tuple(void), registered=False, registry=registry), ())
+    restored = restore_from(Scope(tuple(void), registered=False, registry=scope.registry), ())
     events = [event for event in restored.events if event.get("state") == "void"]
     return tuple(f"{Path(event['path']).name}: {event['message']}; removed" for event in events)
 
@@ -233,9 +255,14 @@ def restore_all(scope: Scope) -> Restoration:
 
 def discard(journals: Sequence[Path]) -> None:
     """Remove journals whatever they say. Raises RunError for those that are still there."""
-    ended = _agent("discard", Scope(tuple(journals), registered=False))
-    if ended.returncode != 0:
-        raise RunError(f"not all journals were discarded: {_complaint(ended)}")
+    for registry in (REGISTRY, ADOPTED):
+        own = tuple(path for path in journals if (path.absolute().parent == ADOPTED) == (registry == ADOPTED))
+        ended = _agent("discard", Scope(own, registered=False, registry=registry)) if own else None
+        if ended is not None and ended.returncode != 0:
+            raise RunError(f"not all journals were discarded: {_complaint(ended)}")
+        if registry == ADOPTED:
+            for journal in own:
+                record_of(journal).unlink(missing_ok=True)
 
 
 def _agent(

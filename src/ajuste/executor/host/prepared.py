@@ -15,6 +15,7 @@ from typing import Final, Self
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.executor import Executor
+from ajuste.executor.host.adoption import adopted_from
 from ajuste.executor.host.availability import NEEDS_ROOT, HostMachine, require_rights, why_no_weight, why_not_writable
 from ajuste.executor.host.caller import agents_directory
 from ajuste.executor.host.host import HostExecutor
@@ -63,6 +64,8 @@ class PreparedHost(HostExecutor):
             stack.enter_context(agents_directory())
             super().__enter__()
             stack.push(super().__exit__)
+            for adoption in adopted_from(write.location for writes in self._changes for write in writes):
+                self._say(f"{adoption}. What is adopted is the state that this experiment restores")
             self._first(self)
             for number, writes in enumerate(self._changes):
                 self._try(Plan(id=f"change-{number}", writes=writes))

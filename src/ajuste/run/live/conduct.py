@@ -171,7 +171,6 @@ class Conductor:
         for trial in self.trials:
             self._note_silences(trial)
         self._names = study_settings(self.study)
-        self._guards = GuardWatch(self._live, {name: source.fold for name, source in self.sources.items()})
 
     @property
     def _live(self) -> LiveDesign:
@@ -294,21 +293,10 @@ class Conductor:
         plan = plan.model_copy(
             update={"workload": command, "timeout_ns": round((live.slice_s + _SETTLE_SECONDS) * 1e9)}
         )
-        baselines = self._baseline_values()
         is_baseline = slot.configuration == self.study.baseline
-        self._guards = GuardWatch(live, self._guards.folds, baselines, self._silences, is_baseline)
         started = now()
         _LOG.info("slice begun", extra={"configuration": slot.configuration, "block": slot.block, "attempt": attempt})
-        with LiveMonitor(
-            self.sources,
-            self._guards,
-            self.heart,
-            slice_s=live.slice_s,
-            washout_s=self.washout_s,
-            now_s=lambda: self.now_s,
-            wants_end=self.hooks.wants_end,
-            kill_unresponsive=self.executor.kill_unresponsive,
-        ) as monitor:
+        with self.monitor(slot.configuration, live.slice_s, self.executor.kill_unresponsive) as monitor:
             lost: RunError | None = None
             try:
                 observation = self.executor.run(plan)
@@ -333,6 +321,23 @@ class Conductor:
         self._broken_in_a_row = self._broken_in_a_row + 1 if is_broken else 0
         is_failed = trial.status != "ok" and (watched.ended is None or watched.ended.kind not in ("guard", "load"))
         self._failed_in_a_row = self._failed_in_a_row + 1 if is_failed else 0
+
+    def monitor(self, configuration: str, length_s: float, kill_unresponsive: Callable[[float], str]) -> LiveMonitor:
+        """Return what watches a stretch under ``configuration``, to be entered; ``kill_unresponsive`` is that of who
+        holds its values.
+        """
+        folds = {name: source.fold for name, source in self.sources.items()}
+        is_baseline = configuration == self.study.baseline
+        return LiveMonitor(
+            self.sources,
+            GuardWatch(self._live, folds, self._baseline_values(), self._silences, is_baseline),
+            self.heart,
+            slice_s=length_s,
+            washout_s=min(self.washout_s, length_s / 2),
+            now_s=lambda: self.now_s,
+            wants_end=self.hooks.wants_end,
+            kill_unresponsive=kill_unresponsive,
+        )
 
     def _note_silences(self, trial: Trial) -> None:
         """Note how long each guarded metric had no value, in clean slices of the baseline."""

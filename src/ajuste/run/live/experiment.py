@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ajuste.catalogue.loader import Catalogue, catalogue
 from ajuste.design.stopping import Stop
 from ajuste.executor.executor import Executor
+from ajuste.executor.host.host import HostExecutor
 from ajuste.executor.host.journals import keeper, require_none_left
 from ajuste.executor.host.machine_lock import MachineLock
 from ajuste.executor.host.prepared import prepared_for
@@ -25,6 +26,7 @@ from ajuste.model.live import LiveDesign
 from ajuste.model.trial import Trial
 from ajuste.model.wording import Say
 from ajuste.run.experiment import prepare, surroundings
+from ajuste.run.live.adoption import AdoptionOutcome, AdoptionWish, adopt_winner
 from ajuste.run.live.conduct import Conductor, LiveHooks, rebooted, require_watch
 from ajuste.run.live.guards import require_pressure
 from ajuste.run.live.monitor import Heart
@@ -50,7 +52,7 @@ LIVE: Final = "live"
 class LiveOptions:
     """``fresh`` begins a run anew; ``goes_on_after_boot`` was given before the machine was started anew. For
     ``patience_s`` a metric that shows nothing is waited for; for ``wait_s``, another experiment. One that is ``dry`` is
-    only planned.
+    only planned. With ``adopt`` a proved winner stays.
     """
 
     home: Home
@@ -61,6 +63,7 @@ class LiveOptions:
     patience_s: float = 0.0
     wait_s: float = 0.0
     dry: bool = False
+    adopt: AdoptionWish | None = None
 
 
 def prepare_live(study: Study, design: LiveDesign, known: Catalogue, options: LiveOptions) -> Experiment:
@@ -205,9 +208,27 @@ def _measured(
             options.say(f"run {run.id} goes on after {len(trials)} slices")
         keep_state(home, state)
         try:
-            return conductor.carry_out()
+            stop = conductor.carry_out()
+            if options.adopt is not None:
+                _adopt(conductor, executor, run, store, options.adopt)
+            return stop
         finally:
             forget_stop(home)
+
+
+def _adopt(conductor: Conductor, host: HostExecutor, run: Run, store: Store, wish: AdoptionWish) -> None:
+    outcome = adopt_winner(conductor, host, run, store, wish)
+    conductor.about["notes"] = [*conductor.about.get("notes", ()), outcome.words]
+    conductor.about["adoption"] = {"words": outcome.words, "failed": outcome.failed}
+    conductor.hooks.note(conductor.about)
+
+
+def adoption_of_run(run: Run) -> AdoptionOutcome | None:
+    """Return what became of the wish to adopt the winner of ``run``, if there was one."""
+    match run.environment.get(LIVE):
+        case {"adoption": {"words": str(words), "failed": bool(failed)}}:
+            return AdoptionOutcome(words, failed=failed)
+    return None
 
 
 def _begun(experiment: Experiment, store: Store, named: str) -> Run:

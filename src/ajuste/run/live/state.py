@@ -15,6 +15,8 @@ from ajuste.model.base import BaseModel
 
 _NAME: Final = "now.json"
 _STOP: Final = "stop"
+ON_PROBATION: Final = "on probation"
+"""What is done while the winner is about to be adopted."""
 
 
 class LiveState(BaseModel):

@@ -1,0 +1,309 @@
+"""Values that stay after their experiment: held on probation by an agent of their own, then left in force.
+
+The agent's journal is in ``/var/lib/ajuste/adopted``. On probation it is a journal like any other: the agent restores,
+or its guardian, or ``ajuste restore``. To adopt, both are killed, and a record is put beside the journal. The record
+is what counts: until it is there, whole and on the disk, the journal is that of an interrupted experiment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import subprocess
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+from pydantic import ValidationError
+
+from ajuste.executor.host.agent_process import AgentLostError, AgentProcess
+from ajuste.executor.host.journals import (
+    ADOPTED,
+    JOURNAL,
+    OldValue,
+    Scope,
+    journals_at_rest,
+    permitted,
+    record_of,
+    restore_all,
+    restore_from,
+)
+from ajuste.machine.files import make_directory, replace_file, sync_to_disk
+from ajuste.machine.session import boot_id, started_ticks
+from ajuste.model.base import ClosedModel
+from ajuste.model.error import RequestError, RunError
+from ajuste.model.event import End, Event, Failed, Hello, Started, Written, parse_event
+from ajuste.model.plan import Location
+
+_LOG: Final = logging.getLogger(__name__)
+_BEGIN_SECONDS: Final = 30.0
+_RECORD: Final = record_of(Path("any")).suffix
+_MODE: Final = 0o755
+"""Any user may see what is adopted; journals are root's."""
+_ROLLS: Final = Path("/dev/shm")  # noqa: S108 - the agent's (see ``process/roll.rs``)
+
+
+class AdoptedValue(ClosedModel):
+    """A tunable that was ``before`` and is ``value`` now, and all ``places`` that go back with it."""
+
+    tunable: str
+    before: str
+    value: str
+    places: tuple[Location, ...]
+
+
+class BootFile(ClosedModel):
+    """A file for the next boots, as it was written: one that was edited since is a person's."""
+
+    path: str
+    sha256: str
+
+
+class Adoption(ClosedModel):
+    """What stays of ``run``, since when and in which boot, with what speaks for it. ``unit`` applies ``files`` at boot
+    if they are no sysctls.
+    """
+
+    version: Literal[1] = 1
+    run: str
+    study: str
+    configuration: str
+    boot: str
+    adopted: str
+    probation_s: float
+    journal: str
+    values: tuple[AdoptedValue, ...]
+    evidence: tuple[str, ...]
+    files: tuple[BootFile, ...] = ()
+    unit: str = ""
+
+    @property
+    def is_of_this_boot(self) -> bool:
+        return self.boot == boot_id()
+
+    @property
+    def places(self) -> frozenset[Location]:
+        return frozenset(place for value in self.values for place in value.places)
+
+    @property
+    def settings(self) -> str:
+        """Return the values, in words."""
+        return ", ".join(f"{one.tunable} = {one.value} (was {one.before})" for one in self.values)
+
+    @property
+    def undo(self) -> str:
+        return f"ajuste restore --run {self.run}"
+
+    @property
+    def at_boot(self) -> str:
+        """Return what sets the values at boot, in words."""
+        paths = [file.path for file in self.files]
+        if missing := [path for path in paths if not Path(path).exists()]:
+            return f"not set at boot, for {' and '.join(missing)} is missing"
+        return f"set at boot by {' and '.join(paths)}" if paths else "not set at boot"
+
+    def __str__(self) -> str:
+        since = "" if self.is_of_this_boot else " before the last reboot, which has undone it"
+        return (
+            f"{self.settings}: adopted from run {self.run} on {self.adopted[:16].replace('T', ' ')} UTC{since}; "
+            f"{self.at_boot}; undo with {self.undo}"
+        )
+
+
+class HeldPlan:
+    """Carries out a plan by an agent whose journal is one of adoptions. ``lock`` is the machine's, which must be held.
+
+    A context manager: leaving puts the old values back, unless its values were adopted.
+    """
+
+    def __init__(self, plan: bytes, lock: int, directory: Path = ADOPTED) -> None:
+        self._plan = plan
+        self._lock = lock
+        self._directory = directory
+        self._is_left = False
+
+    def __enter__(self) -> Self:
+        place = str(self._directory)
+        make_directory(self._directory, _MODE)
+        options = ("--hold-fd", str(self._lock), "--journal", place, "--registry", place)
+        self._agent = AgentProcess(options, [self._lock])
+        self._session = f"{self._agent.pid}-{started_ticks(self._agent.pid)}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._is_left:
+            self._agent.end(at_once=True)
+        self._agent.close()
+        journal = self._journal()
+        if journal is not None and not record_of(journal).exists():
+            _put_back(journal)
+
+    def begin(self) -> tuple[Written, ...]:
+        """Put the values in force and start the workload; returns what was written. Raises RunError."""
+        written: list[Written] = []
+        try:
+            hello = parse_event(self._agent.read_line(_BEGIN_SECONDS))
+            if not isinstance(hello, Hello):
+                raise RunError(f"the agent does not work on this machine: it said {hello.event} instead of hello")
+            self._agent.send(self._plan)
+            while not isinstance(event := parse_event(self._agent.read_line(_BEGIN_SECONDS)), Started):
+                match event:
+                    case Written():
+                        written.append(event)
+                    case Failed():
+                        raise RunError(f"the winner cannot be put in force: {event.message}")
+                    case End():
+                        raise AgentLostError("it ended the plan before its workload")
+        except AgentLostError as lost:
+            raise self._lost(lost) from lost
+        return tuple(written)
+
+    def ended_within(self, seconds: float) -> tuple[Event, ...] | None:
+        """Return the last events if the plan ended, and the old values are back; else None. Raises RunError."""
+        try:
+            stream = self._agent.stream_within(seconds)
+        except AgentLostError as lost:
+            raise self._lost(lost) from lost
+        return None if stream is None else tuple(map(parse_event, stream.splitlines()))
+
+    def kill_unresponsive(self, overdue_s: float) -> str:
+        return self._agent.kill_unresponsive(overdue_s)
+
+    def leave_in_force(self) -> Path:
+        """End the agent without restoring; returns its journal, for ``adopt``. Raises RunError."""
+        journal = self._journal()
+        if journal is None:
+            raise self._lost(AgentLostError("it has no journal"))
+        try:
+            self._agent.abandon(journal)
+        except AgentLostError as lost:
+            raise self._lost(lost) from lost
+        self._is_left = True
+        return journal
+
+    def _journal(self) -> Path | None:
+        # The name of a session ends with its process, as ``safety/session.rs`` has it.
+        return next(self._directory.glob(f"*-{self._session}{JOURNAL}"), None)
+
+    def _lost(self, lost: AgentLostError) -> RunError:
+        about = f", saying: {self._agent.complaint}" if self._agent.complaint else ""
+        return RunError(f"the agent was lost: {lost}{about}; nothing was adopted, and the old values are restored")
+
+
+def _put_back(journal: Path) -> None:
+    if not restore_all(Scope((journal,), registered=False, registry=journal.parent)).done:
+        raise RunError(f"not everything is restored: {journal} has the rest", hint="run `ajuste restore` to try again")
+
+
+def old_values(journal: Path) -> tuple[OldValue, ...]:
+    """Return what a journal would restore. Raises RunError."""
+    scope = Scope((journal,), registered=False, registry=journal.parent)
+    return tuple(value for one in journals_at_rest(scope) for value in one.old_values)
+
+
+def adopt(adoption: Adoption, directory: Path = ADOPTED) -> None:
+    """Put the record in its place: from now on it is adopted. Raises OSError."""
+    journal = directory / adoption.journal
+    _forget_processes(journal)
+    replace_file(record_of(journal), adoption.model_dump_json().encode(), mode=0o644, on_disk=True)
+    sync_to_disk(directory)
+    _LOG.info("adopted", extra={"run": adoption.run, "settings": adoption.settings})
+
+
+def _forget_processes(journal: Path) -> None:
+    # Those that the agent had started are dead. Weeks later others may have their numbers, and restoring kills what is
+    # on the agent's roll.
+    (_ROLLS / f"ajuste-{'-'.join(journal.stem.split('-')[-2:])}").unlink(missing_ok=True)
+
+
+def adoptions(directory: Path = ADOPTED) -> tuple[Adoption, ...]:
+    """Return what is adopted on this machine, the oldest first: names of journals begin with the time."""
+    found = []
+    for path in sorted(directory.glob(f"*{_RECORD}")):
+        try:
+            found.append(Adoption.model_validate_json(path.read_bytes()))
+        except (OSError, ValidationError):
+            _LOG.warning("record of an adoption not read", extra={"path": str(path)})
+    return tuple(found)
+
+
+def adoption_of(run: str, directory: Path = ADOPTED) -> Adoption:
+    """Return what is adopted from ``run`` (or from the run whose id begins so). Raises RequestError."""
+    known = adoptions(directory)
+    matches = [one for one in known if one.run.startswith(run)]
+    if len({one.run for one in matches}) != 1:
+        names = ", ".join(one.run for one in matches or known)
+        raise RequestError(
+            f"--run {run}: expected a run whose winner is adopted",
+            hint=f"name one of {names}" if names else "see `ajuste live --help`",
+        )
+    return matches[-1]
+
+
+def adopted_from(changed: Iterable[Location], directory: Path = ADOPTED) -> tuple[Adoption, ...]:
+    """Return the adoptions of this boot that have one of these places."""
+    places = frozenset(changed)
+    return tuple(one for one in adoptions(directory) if one.is_of_this_boot and places & one.places)
+
+
+def require_latest(adoption: Adoption, directory: Path = ADOPTED) -> None:
+    """Raise RequestError if a later adoption has one of the same places: its old value is this one's value."""
+    of_this_boot = adopted_from(adoption.places, directory)
+    later = [one for one in of_this_boot if one.journal > adoption.journal] if adoption.is_of_this_boot else []
+    if later:
+        raise RequestError(
+            f"run {later[-1].run} was adopted later for the same settings; restore it first",
+            hint=f"ajuste restore --run {later[-1].run}",
+        )
+
+
+def withdraw(adoption: Adoption, directory: Path = ADOPTED) -> list[str]:
+    """Put the old values back, remove the files for the next boots, and then the record; returns what was done. The
+    machine's lock must be held. Raises RunError, and keeps the record then.
+    """
+    journal = directory / adoption.journal
+    said = []
+    if journal.exists():
+        _forget_processes(journal)
+        scope = Scope((journal,), registered=False, registry=directory)
+        restoration = restore_from(scope, permitted(old_values(journal)))
+        said += [line for event in restoration.events if (line := _told(event))]
+        if not restoration.done:
+            raise RunError("; ".join([*said, restoration.complaint, "not everything is restored"]).strip("; "))
+    elif adoption.is_of_this_boot:
+        said.append(f"its journal is gone; the values were: {adoption.settings}")
+    said += _remove_files(adoption)
+    record_of(journal).unlink(missing_ok=True)
+    sync_to_disk(directory)
+    return said
+
+
+def _told(event: dict[str, Any]) -> str:
+    match event:
+        case {"event": "restored", "tunable": name, "found": found, "value": value}:
+            return f"{name} is {value} (it was {found})"
+        case {"event": "failed", "message": message}:
+            return f"not restored: {message}"
+        case {"event": "journal", "state": "void"}:
+            return "the reboot has undone the values; those of the file stay until the next boot"
+    return ""
+
+
+def _remove_files(adoption: Adoption) -> list[str]:
+    said = []
+    if adoption.unit:  # Stopping it puts back what it has found at this boot.
+        with suppress(OSError):
+            subprocess.run(["systemctl", "disable", "--now", adoption.unit], capture_output=True, check=False)
+    for file in adoption.files:
+        path = Path(file.path)
+        try:
+            own = hashlib.sha256(path.read_bytes()).hexdigest() == file.sha256
+        except FileNotFoundError:
+            continue
+        if own:
+            path.unlink()
+            said.append(f"removed {path}")
+        else:
+            said.append(f"{path} was edited since, and stays: remove it by hand")
+    return said

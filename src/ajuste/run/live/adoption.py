@@ -1,0 +1,241 @@
+"""A proved winner stays in force at the end of a live experiment, after a probation with the guards on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from ajuste.analysis.live import breaches_by_name, judge_live
+from ajuste.catalogue.loader import catalogue
+from ajuste.executor.host.adoption import AdoptedValue, Adoption, BootFile, HeldPlan, adopt, adoptions, old_values
+from ajuste.executor.host.availability import current_values
+from ajuste.executor.host.host import HostExecutor
+from ajuste.machine.files import make_directory, write_text
+from ajuste.machine.session import boot_id
+from ajuste.model.error import AjusteError
+from ajuste.model.event import Failed, Written
+from ajuste.model.live import duration
+from ajuste.model.plan import Plan
+from ajuste.model.results import Results
+from ajuste.model.tunable import same_value
+from ajuste.model.verdict import Verdict
+from ajuste.model.wording import listed
+from ajuste.profile.export import Export, ExportFile, ExportSetting, setting_sysctl
+from ajuste.profile.formats import renderers
+from ajuste.report.winner import configuration_export
+from ajuste.run.live.conduct import Conductor, watch_command
+from ajuste.run.live.state import ON_PROBATION
+from ajuste.run.live.unit import systemctl
+from ajuste.run.outcome import results_of
+from ajuste.store.head import Run
+from ajuste.store.store import Store
+from ajuste.study.resolved import ResolvedStudy
+
+MARGIN_SECONDS: Final = 60.0
+"""The values are held for so much longer than the probation: the end of the watch must not be mistaken for it."""
+_RESTORING_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True)
+class AdoptionWish:
+    """How long the winner is on probation, and the directory of the files for the next boots (None: their own)."""
+
+    probation_s: float
+    directory: Path | None = None
+
+
+@dataclass(frozen=True)
+class AdoptionOutcome:
+    """Whether the winner stays, in words; ``failed`` if it was tried and does not."""
+
+    words: str
+    failed: bool = False
+
+
+class NotProvedError(Exception):
+    """Nothing may stay. The message says why."""
+
+
+def proved_winner(verdicts: Iterable[Verdict], broken: Mapping[str, str]) -> str:
+    """Return the one configuration that may stay, by the verdicts on all deciding metrics. Raises NotProvedError.
+
+    It is the only one that improves a metric, on every other it is equivalent, and it is not among those that have
+    ``broken`` a guard.
+    """
+    said: dict[str, dict[str, str]] = {}
+    for verdict in verdicts:
+        said.setdefault(verdict.configuration, {})[verdict.metric] = verdict.verdict
+    better = [name for name, words in said.items() if "improves" in words.values()]
+    if not better:
+        raise NotProvedError("no configuration is proved to be better than the baseline")
+    if len(better) > 1:
+        raise NotProvedError(f"{listed(better)} improve: compare them with each other")
+    name = better[0]
+    if name in broken:
+        raise NotProvedError(f"{name} broke a guard: {broken[name]}")
+    others = [f"{metric} {word}" for metric, word in said[name].items() if word not in ("improves", "equivalent")]
+    if others:
+        raise NotProvedError(f"{name} improves, but not everywhere: {listed(others)}")
+    return name
+
+
+def adopt_winner(
+    conductor: Conductor, host: HostExecutor, run: Run, store: Store, wish: AdoptionWish
+) -> AdoptionOutcome:
+    """Put the winner in force, and leave it there once the probation is over. Raises RunError, with the old values
+    back, where the agent that holds the values is lost.
+    """
+    if adopted := next((one for one in adoptions() if one.run == run.id and one.is_of_this_boot), None):
+        return _adopted(adopted)  # Ajuste was killed right after it.
+    try:
+        if conductor.hooks.wants_end():
+            raise NotProvedError("the experiment was stopped")
+        judged = judge_live(conductor.study, conductor.trials)
+        verdicts = [verdict for metric in judged for verdict in metric.verdicts]
+        name = proved_winner(verdicts, breaches_by_name(conductor.trials))
+    except NotProvedError as reason:
+        return AdoptionOutcome(f"Nothing was adopted: {reason}.")
+    conductor.hooks.state(configuration=name, doing=ON_PROBATION, slices=len(conductor.trials))
+    conductor.hooks.tell(f"{name} is on probation for {duration(wish.probation_s)}, with the guards on")
+    results = results_of(store.find_run(run.id), store)  # Now: later nobody checks the guards meanwhile.
+    length_s = wish.probation_s + MARGIN_SECONDS
+    plan = Plan(
+        id="adoption",
+        writes=conductor.study.find(name).writes,
+        workload=watch_command(conductor.watch, conductor.heart, length_s),
+        timeout_ns=round((length_s + MARGIN_SECONDS) * 1e9),
+    )
+    with host.holding(plan) as held:
+        written, why = _probation(conductor, held, name, wish.probation_s)
+        if not why:
+            journal = held.leave_in_force()
+            why = _changed(written)
+        if why:
+            words = f"{name} was not adopted: {why}. The old values are restored."
+            return AdoptionOutcome(words, failed=not conductor.hooks.wants_end())
+        export = _export(conductor.study, results, written, name)
+        values = _values(written, journal)
+        files = _files(export, values, wish)
+        adoption = Adoption(
+            run=run.id,
+            study=run.study,
+            configuration=name,
+            boot=boot_id(),
+            adopted=datetime.now(UTC).isoformat(timespec="seconds"),
+            probation_s=wish.probation_s,
+            journal=journal.name,
+            values=values,
+            evidence=export.evidence,
+            files=tuple(BootFile(path=str(path), sha256=_digest(file.text)) for path, file in files.items()),
+            unit=next((path.name for path in files if path.suffix == ".service" and wish.directory is None), ""),
+        )
+        adopt(adoption)
+    return _adopted(adoption, _write(files, adoption))
+
+
+def _adopted(adoption: Adoption, problem: str = "") -> AdoptionOutcome:
+    kept = f"it kept the guards for {duration(adoption.probation_s)} and stays in force"
+    words = f"Adopted {adoption.settings}: {kept}. It is {problem or adoption.at_boot}. Undo with {adoption.undo}."
+    return AdoptionOutcome(words)
+
+
+def _probation(conductor: Conductor, held: HeldPlan, name: str, seconds: float) -> tuple[tuple[Written, ...], str]:
+    """Return what was written, and why it may not stay; the old values are back then. The guards are checked in
+    stretches as long as slices, since that is what they are compared with.
+    """
+    count = max(1, round(seconds / conductor.study.live_design.slice_s))
+    written: tuple[Written, ...] = ()
+    for number in range(count):
+        with conductor.monitor(name, seconds / count, held.kill_unresponsive) as monitor:
+            if number == 0:
+                written = held.begin()
+            last = held.ended_within(seconds / count)
+        if (ended := monitor.watched.ended) is not None or last is not None:
+            last = last if last is not None else held.ended_within(_RESTORING_SECONDS)
+            failures = [event.message for event in last or () if isinstance(event, Failed)]
+            return written, ended.words if ended else "; ".join(failures) or "the guards were not checked in time"
+    return written, ""
+
+
+def _changed(written: Sequence[Written]) -> str:
+    """Why the values are not what was written any more: by somebody, or by an agent that was just restoring."""
+    with HostExecutor() as reader:
+        now = current_values(reader, [catalogue().find_tunable(event.tunable) for event in written])
+    found = {event.tunable: now[event.tunable].value for event in written}
+    changed = [
+        f"{event.tunable} became {value}"
+        for event in written
+        if (value := found[event.tunable]) is None or not same_value(value, event.after)
+    ]
+    return f"{listed(changed)} meanwhile, which Ajuste did not write" if changed else ""
+
+
+def _values(written: Sequence[Written], journal: Path) -> tuple[AdoptedValue, ...]:
+    steps = old_values(journal)
+    return tuple(
+        AdoptedValue(
+            tunable=event.tunable,
+            before=event.before,
+            value=event.after,
+            places=tuple(step.location for step in steps if step.tunable == event.tunable),
+        )
+        for event in written
+    )
+
+
+# Files for the next boots, by the exporter: sysctls in one of sysctl.d, whatever else in a unit.
+
+
+def _export(study: ResolvedStudy, results: Results, written: Sequence[Written], name: str) -> Export:
+    export = configuration_export(results, study, written, name, whole=True)
+    adopted = f"Adopted {datetime.now(UTC):%Y-%m-%d %H:%M} UTC. To undo: ajuste restore --run {results.run}"
+    # In the order of time: of two files with the same sysctl the last one counts.
+    stamp = f"ajuste-{datetime.now(UTC):%Y%m%d-%H%M%S}-{export.name.removeprefix('ajuste-')}"
+    return replace(export, name=stamp, evidence=(*export.evidence, adopted))
+
+
+def _files(export: Export, values: Sequence[AdoptedValue], wish: AdoptionWish) -> dict[Path, ExportFile]:
+    sysctls = tuple(setting for setting in export.settings if setting_sysctl(setting))
+    others = tuple(setting for setting in export.settings if not setting_sysctl(setting))
+    files = [*renderers()["sysctl.d"](replace(export, settings=sysctls)).files]
+    files += renderers()["systemd"](replace(export, settings=others)).files
+    own = {place for value in values for place in value.places}
+    earlier = " ".join(one.unit for one in adoptions() if one.unit and own & one.places)
+    if earlier:  # Of two units with the same setting, the later one counts.
+        files = [replace(file, text=file.text.replace("\nAfter=", f"\nAfter={earlier} ", 1)) for file in files]
+    places = [wish.directory.absolute() / file.name if wish.directory else Path(file.place) for file in files]
+    return dict(zip(places, files, strict=True))
+
+
+def places_at_boot(study: ResolvedStudy, wish: AdoptionWish) -> set[str]:
+    """Return the files that an adopted winner would get, with DATE for when."""
+    places: set[str] = set()
+    for configuration in study.configurations:
+        settings = tuple(
+            ExportSetting(write.tunable, write.location, write.value, write.value) for write in configuration.writes
+        )
+        export = Export(f"ajuste-DATE-{study.study.name}", configuration.configuration.name, (), settings)
+        places |= set(map(str, _files(export, (), wish)))
+    return places
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _write(files: dict[Path, ExportFile], adoption: Adoption) -> str:
+    """Write them; returns why not."""
+    try:
+        for path, file in files.items():
+            make_directory(path.parent, 0o755)
+            write_text(path, file.text)
+            path.chmod(0o755 if file.executable else 0o644)
+        if adoption.unit:
+            systemctl("enable", adoption.unit)
+    except (OSError, AjusteError) as failure:
+        return f"not set at boot ({failure})"
+    return ""

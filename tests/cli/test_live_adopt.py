@@ -1,0 +1,187 @@
+"""``ajuste live --adopt`` as a person uses it, in a network of its own: a proved winner stays, and is undone later."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from namespace import in_namespace, needs_root
+
+SERVICE = """\
+import http.server, pathlib, sys
+setting, here = pathlib.Path("/proc/sys/net/ipv4/tcp_retries2"), pathlib.Path(sys.argv[1])
+total = count = 0.0
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        global total, count
+        count += 100
+        total += 100 * {"8": 0.008, "7": 0.006}.get(setting.read_text().strip(), 0.010) * (1 + (count % 700) / 7000)
+        bad = (here / "bad").exists()
+        body = f"# TYPE took summary\\ntook_sum {total}\\ntook_count {count}\\n"
+        body += f"# TYPE worst gauge\\nworst {9 if bad else 1}\\n"
+        self.send_response(200); self.send_header("Content-Length", str(len(body))); self.end_headers()
+        self.wfile.write(body.encode())
+    def log_message(self, *_): pass
+service = http.server.ThreadingHTTPServer(("127.0.0.1", 21797), Handler)
+(here / "answers").touch()
+service.serve_forever()
+"""
+READER = """\
+import collections, pathlib, sys, time
+setting, seen = pathlib.Path("/proc/sys/net/ipv4/tcp_retries2"), collections.Counter()
+here = pathlib.Path(sys.argv[1])
+while not (here / "enough").exists():
+    for _ in range(100):
+        seen[setting.read_text().strip()] += 1
+        time.sleep(0.001)
+(here / "seen").write_text(" ".join(sorted(seen)))
+"""
+"""Reads the setting about every millisecond."""
+BEGIN = """\
+mkdir -p /run/lock
+mount -t tmpfs none /etc/sysctl.d
+{python} service.py . &
+until [ -e answers ]; do sleep 0.05; done
+ajuste() {{ {ajuste} "$@"; }}
+value() {{ cat /proc/sys/net/ipv4/tcp_retries2; }}
+live() {{
+    ajuste live --set net.ipv4.tcp_retries2=$1 --adopt --probation $2 \\
+    --slice 2s --washout 0 --for 10m --min-effect 5% --seed 2 --confidence 80% \\
+    --metric "took,s,lower=prometheus:http://127.0.0.1:21797/#took" \\
+    --watch "worst,s=prometheus:http://127.0.0.1:21797/#worst" --guard "worst < 5s"
+}}
+begin() {{ live "$1" "$2" >"$3" 2>&1 & live=$!; }}
+on_probation() {{
+    for try in $(seq 1200); do grep -q "is on probation" "$1" && break; sleep 0.05; done
+    for try in $(seq 100); do [ "$(value)" = "$2" ] && pgrep -x ajuste-watch >/dev/null && return 0; sleep 0.05; done
+    cat "$1"; exit 1
+}}
+run_of() {{ ajuste live result --json | sed -n 's/.*"run": "\\(.*\\)".*/\\1/p' | head -1; }}
+at_rest() {{ for try in $(seq 200); do pgrep "^ajuste-" >/dev/null || return 0; sleep 0.1; done; pgrep -l "^ajuste-"; }}
+"""
+
+pytestmark = [needs_root, pytest.mark.machine, pytest.mark.slow]
+
+
+def run(script: str, directory: Path, *, limit_s: float = 280) -> str:
+    (directory / "service.py").write_text(SERVICE)
+    (directory / "reader.py").write_text(READER)
+    ajuste = f"AJUSTE_HOME={directory}/home {Path(sys.executable).with_name('ajuste')}"
+    begin = BEGIN.format(python=sys.executable, ajuste=ajuste)
+    return in_namespace(begin + script, directory, limit_s=limit_s)
+
+
+def test_a_proved_winner_stays_until_it_is_undone(tmp_path: Path) -> None:
+    said = run(
+        f"""\
+        begin 15,8 4s progress.txt
+        for try in $(seq 1200); do grep -q "^slice 12" progress.txt && break; sleep 0.05; done
+        {sys.executable} reader.py . & reader=$!
+        wait $live
+        touch enough; wait $reader
+        value
+        ajuste live result --json >result.json
+        cat /etc/sysctl.d/*.conf >boot.conf
+        ajuste live status >status.txt
+        ajuste restore >kept.txt
+        ajuste restore --verify >verified.txt
+        value
+        at_rest
+        roll=$(ls /var/lib/ajuste/adopted | sed -n 's/.*-\\([0-9]*-[0-9]*\\).json/ajuste-\\1/p')
+        ls /dev/shm | grep -x "$roll" || true
+        ajuste restore --run $(run_of) >undone.txt
+        value
+        ls /etc/sysctl.d /var/lib/ajuste/adopted | wc -w
+        """,
+        tmp_path,
+    )
+    assert said.split() == ["8", "8", "15", "2"]
+    document = json.loads((tmp_path / "result.json").read_text())
+    assert set((tmp_path / "seen").read_text().split()) == {"15", "8"}, "the old value and the new one, and no other"
+    boot = (tmp_path / "boot.conf").read_text()
+    assert "\nnet.ipv4.tcp_retries2 = 8\n" in boot
+    assert f"Run {document['run']}, digest {document['digest']}" in boot
+    assert "took: improves" in boot
+    for page in ("status.txt", "kept.txt"):
+        assert f"adopted from run {document['run']}" in (tmp_path / page).read_text(), page
+    assert any(note.startswith("Adopted net.ipv4.tcp_retries2 = 8 (was 15)") for note in document["notes"])
+    assert "Adopted:\n  net.ipv4.tcp_retries2 is 8, was 15" in (tmp_path / "verified.txt").read_text()
+    assert "net.ipv4.tcp_retries2 is 15 (it was 8)" in (tmp_path / "undone.txt").read_text()
+
+
+def test_the_second_winner_is_undone_to_the_first(tmp_path: Path) -> None:
+    said = run(
+        """\
+        live 15,8 2s >first.txt 2>&1
+        first=$(run_of)
+        live 8,7 2s >second.txt 2>&1
+        value
+        ajuste restore --run $first >refused.txt 2>&1 || echo "exit code $?"
+        ajuste restore --run $(run_of) >/dev/null
+        value
+        ajuste restore --run $first >/dev/null
+        value
+        """,
+        tmp_path,
+    )
+    assert said.splitlines() == ["7", "exit code 2", "8", "15"]
+    assert "adopted from run" in (tmp_path / "second.txt").read_text()
+    assert "was adopted later" in (tmp_path / "refused.txt").read_text()
+
+
+def test_whoever_is_killed_on_probation_the_value_is_the_old_or_the_new_one(tmp_path: Path) -> None:
+    said = run(
+        """\
+        for parts in agent python "agent guardian" "guardian agent python"; do
+            begin 15,8 60s said.txt
+            on_probation said.txt 8
+            python=$(pgrep -P $live || echo $live)
+            agent=$(pgrep -x ajuste-agent | tail -1); guardian=$(pgrep -x ajuste-guardian)
+            kill -9 $(for part in $parts; do eval echo \\$$part; done)
+            wait $live || true
+            at_rest
+            value
+            ajuste restore >restored.txt
+            value
+            ls /var/lib/ajuste/adopted | wc -w
+            rm said.txt
+        done
+        """,
+        tmp_path,
+    )
+    found = [said.split()[place : place + 3] for place in range(0, 12, 3)]
+    assert [one[1:] for one in found] == [["15", "0"]] * 4, said
+    assert [one[0] for one in found] == ["15", "15", "15", "8"], "only with all of them dead it is the new one"
+
+
+def test_a_winner_that_is_not_left_alone_or_breaks_a_guard_does_not_stay(tmp_path: Path) -> None:
+    said = run(
+        """\
+        begin 15,8 60s first.txt
+        on_probation first.txt 8
+        python=$(pgrep -P $live || echo $live); kill -9 $python; wait $live || true; at_rest
+        cp -a home again
+
+        begin 15,8 3s changed.txt
+        on_probation changed.txt 8
+        echo 12 >/proc/sys/net/ipv4/tcp_retries2
+        wait $live || echo "exit code $?"
+        value
+
+        rm -r home; mv again home
+        begin 15,8 60s broken.txt
+        on_probation broken.txt 8
+        touch bad
+        wait $live || echo "exit code $?"
+        value
+        ls /etc/sysctl.d /var/lib/ajuste/adopted | wc -w
+        ajuste restore
+        """,
+        tmp_path,
+    )
+    assert said.splitlines() == ["exit code 1", "15", "exit code 1", "15", "2", "Nothing to restore."]
+    assert "tcp_retries2 became 12 meanwhile" in (tmp_path / "changed.txt").read_text()
+    assert "worst is 9 s" in (tmp_path / "broken.txt").read_text()

@@ -1,0 +1,103 @@
+"""What is adopted on a machine, by its records."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from ajuste.executor.host.adoption import (
+    AdoptedValue,
+    Adoption,
+    BootFile,
+    adopt,
+    adopted_from,
+    adoption_of,
+    adoptions,
+    require_latest,
+    withdraw,
+)
+from ajuste.executor.host.journals import record_of, require_none_left
+from ajuste.machine.session import boot_id
+from ajuste.model.error import RequestError
+from ajuste.model.plan import FileLocation
+
+EXPIRE = FileLocation(path="/proc/sys/vm/dirty_expire_centisecs")
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    (tmp_path / "adopted").mkdir()
+    return tmp_path / "adopted"
+
+
+def journal(directory: Path, name: str) -> Path:
+    """One of this boot with a value to restore, whose agent has ended."""
+    header = {"journal": 1, "session": name, "boot": boot_id(), "pid": 1, "started_ticks": 2, "began_s": 3}
+    step = {"undo": "value", "tunable": "vm.dirty_expire_centisecs", "location": EXPIRE.model_dump(), "before": "3000"}
+    path = directory / f"{name}.journal"
+    path.write_text(f"{json.dumps(header)}\n{json.dumps(step)}\n")
+    path.chmod(0o600)
+    return path
+
+
+def adoption(run: str, *, journal: str = "", boot: str = "", files: tuple[Path, ...] = ()) -> Adoption:
+    return Adoption(
+        run=run,
+        study="live",
+        configuration="new",
+        boot=boot or boot_id(),
+        adopted="2026-01-02T03:04:05+00:00",
+        probation_s=600,
+        journal=f"{journal or run}.journal",
+        values=(AdoptedValue(tunable="vm.dirty_expire_centisecs", before="3000", value="1500", places=(EXPIRE,)),),
+        evidence=("took: improves",),
+        files=tuple(BootFile(path=str(file), sha256=hashlib.sha256(file.read_bytes()).hexdigest()) for file in files),
+    )
+
+
+def test_only_the_record_makes_it_adopted(directory: Path) -> None:
+    journal(directory, "1-7-8")
+    registry = directory.with_name("journals")
+    with pytest.raises(RequestError, match="1-7-8"):
+        require_none_left(directory / "none", registry)
+    adopt(adoption("run-1", journal="1-7-8"), directory)
+    assert require_none_left(directory / "none", registry) == ()
+    assert [one.run for one in adoptions(directory)] == ["run-1"]
+    assert [one.run for one in adopted_from([EXPIRE], directory)] == ["run-1"]
+    assert adopted_from([FileLocation(path="/proc/sys/vm/swappiness")], directory) == ()
+
+
+def test_what_was_adopted_later_is_undone_first(directory: Path) -> None:
+    for number in (1, 2):
+        adopt(adoption(f"run-{number}", journal=f"{number}-7-8"), directory)
+    with pytest.raises(RequestError) as refused:
+        require_latest(adoption_of("run-1", directory), directory)
+    assert refused.value.hint == "ajuste restore --run run-2"
+    require_latest(adoption_of("run-2", directory), directory)
+    for unclear in ("run", "run-3"):
+        with pytest.raises(RequestError) as refused:
+            adoption_of(unclear, directory)
+        assert refused.value.hint == "name one of run-1, run-2"
+
+
+def test_a_reboot_has_undone_it_and_its_file_goes_with_the_record(directory: Path, tmp_path: Path) -> None:
+    files = (tmp_path / "own.conf", tmp_path / "edited.conf")
+    for file in files:
+        file.write_text("vm.dirty_expire_centisecs = 1500\n")
+    adopt(adoption("run-1", boot="another", files=files), directory)
+    files[1].write_text("vm.dirty_expire_centisecs = 1600\n")
+    known = adoption_of("run-1", directory)
+    assert "the last reboot" in str(known)
+    assert adopted_from([EXPIRE], directory) == ()
+    said = withdraw(known, directory)
+    assert [file.exists() for file in files] == [False, True]
+    assert "edited.conf was edited since" in said[-1]
+    assert adoptions(directory) == ()
+
+
+def test_a_damaged_record_is_none(directory: Path) -> None:
+    record_of(directory / "1-7-8.journal").write_text("{")
+    assert adoptions(directory) == ()
