@@ -18,6 +18,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from ajuste.cli.edge import Interrupted
 from ajuste.cli.options import PROMPT, RARE_PANELS, F, panel_order
 
 FILE: Final = Path(__file__).with_name("command-line.json")
@@ -144,6 +145,12 @@ class _Command(TyperCommand):
 class _Group(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         _write_help(ctx, formatter)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:  # Typer would forget its notes.
+            raise Interrupted from stop
 
 
 class Commands(typer.Typer):
