@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from ajuste.cli.edge import exit_code, in_our_words
 from shell import Shell
+from small_stores import DECIDED, Commands, small_store
 
 WRONG = {
     "a command": (("compar", "--", "true"), "command 'compar' not found; did you mean 'compare'?"),
@@ -45,3 +48,16 @@ def test_a_full_disk_is_said_in_words(name: str | None, capsys: pytest.CaptureFi
     assert "disk is full" in said
     assert "Errno" not in said
     assert (name or "") in said
+
+
+@pytest.mark.parametrize("note", ["", "the first half is kept"])
+def test_an_interruption_says_only_what_is_kept(note: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands(tmp_path, monkeypatch)
+    small_store(commands.store)
+    stopped = KeyboardInterrupt()
+    if note:
+        stopped.add_note(note)
+    with mock.patch("ajuste.cli.report.home", side_effect=stopped):
+        code, said, complained = commands.run("report", DECIDED)
+    assert (code, said) == (130, "")
+    assert complained.splitlines() == ["ajuste: interrupted", *([f"  {note}"] if note else [])]

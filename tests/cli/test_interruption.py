@@ -67,6 +67,7 @@ def interrupt(ajuste: Shell, number: signal.Signals, moment: Callable[[], bool])
     said, complained = process.communicate()
     assert said == ""
     assert number == signal.SIGKILL or "interrupted" in complained
+    assert number == signal.SIGKILL or ("are kept" in complained) == (kept(ajuste.home) > 0)
     assert "Traceback" not in complained
     assert process.returncode == (-number if number == signal.SIGKILL else 130)
     wait_until(lambda: not machines(ajuste.home) and not sessions(ajuste.home))

@@ -44,6 +44,14 @@ def listed(commands: Commands, *words: str) -> list[str]:
     return [run["run"] for run in commands.json("report", *words)]
 
 
+def test_a_deleted_run_leaves_no_report(commands: Commands) -> None:
+    reports = commands.store.parent / "reports"
+    commands.json("report", GOING_ON)
+    assert {file.name for file in reports.iterdir()} == {f"{DECIDED}.html", f"{GOING_ON}.html"}
+    commands.json("store", "delete", DECIDED, "--yes")
+    assert [file.name for file in reports.iterdir()] == [f"{GOING_ON}.html"]
+
+
 def test_runs_are_listed_with_what_tells_them_apart(commands: Commands) -> None:
     more_runs(commands)
     found = {run["run"]: run for run in commands.json("report")}

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,6 +185,63 @@ def test_root_installs_for_all_users_where_sudo_finds_it(user: User) -> None:
     *_, removed, left = done.stdout.splitlines()
     assert removed.startswith("Ajuste is removed")
     assert left.split() == ["/usr/local", "/usr/local/bin", "/usr/local/share", "/usr/local/share/man"]
+
+
+@pytest.fixture
+def private() -> Iterator[Path]:
+    """A Python that root alone can start, and a wheel that needs nothing else."""
+    with tempfile.TemporaryDirectory() as directory:
+        private = Path(directory)
+        shutil.copy(Path(SYSTEM).resolve(), private / "python3")
+        with zipfile.ZipFile(private / "ajuste-1-py3-none-any.whl", "w") as wheel:
+            wheel.writestr("ajuste_here.py", "def main():\n    print('here')\n")
+            about = "ajuste-1.dist-info"
+            wheel.writestr(
+                f"{about}/METADATA", "Metadata-Version: 2.1\nName: ajuste\nVersion: 1\nProvides-Extra: serve\n"
+            )
+            wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            wheel.writestr(f"{about}/entry_points.txt", "[console_scripts]\najuste = ajuste_here:main\n")
+            wheel.writestr(f"{about}/RECORD", "")
+        yield private
+
+
+def installed_by_root(private: Path, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What root's installation in a /usr/local of its own says, and the ``script`` after it."""
+    begin = 'mount -t tmpfs -o mode=0755 none /usr/local; sh "$1" "$2"/ajuste-*.whl; code=$?; '
+    return subprocess.run(
+        [
+            "unshare",
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            begin + script,
+            "sh",
+            ROOT / "setup/install",
+            private,
+        ],
+        env={"PATH": f"{private}:{SUDO_PATH}", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+    )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root installs for all users")
+def test_a_python_that_others_cannot_run_is_refused_and_changes_nothing(private: Path) -> None:
+    done = installed_by_root(private, "ls -A /usr/local; exit $code", PYTHON=str(private / "python3"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"other users cannot run {private}/python3" in done.stderr.splitlines()[0]
+    assert len(done.stderr.splitlines()) == 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root installs for all users")
+@pytest.mark.slow
+def test_root_installs_with_a_python_that_everybody_can_run(private: Path) -> None:
+    done = installed_by_root(private, f"setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups env ajuste --version")
+    assert (done.returncode, done.stdout) == (0, "here\nhere\n"), done.stderr
 
 
 @pytest.mark.vm

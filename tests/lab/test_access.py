@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from html import unescape
 from pathlib import Path
-from socket import create_connection
+from socket import create_connection, socket
 from threading import Thread
 from typing import Final
 
@@ -32,6 +35,7 @@ from ajuste.model.error import RequestError
 from ajuste.run.sharing import to_bundle
 from ajuste.store.bundle import write_bundle
 from ajuste.store.store import Store
+from namespace import needs_root
 from shell import SMALL
 from small_stores import DECIDED, GOING_ON, run_of, small_store
 
@@ -341,16 +345,25 @@ def test_every_route_is_for_the_owner_or_also_for_viewers(
         assert not (home.state / "lab").exists()
 
 
-def test_connections_without_a_request_neither_stay_nor_keep_the_owner_out(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ajuste.lab.access.HEADER_SECONDS", 0.5)
+@pytest.fixture
+def place(home: Home) -> Iterator[tuple[str, int]]:
+    """Where a server of the lab page listens."""
     listener = listener_at(0)
     place = listener.getsockname()
     guarded = application(LabService(home), token=TOKEN, port=place[1])
     server = lab_server(guarded, lambda: None)
     thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
+    yield place
+    server.should_exit = True
+    thread.join(20)
+    listener.close()
+
+
+def test_connections_without_a_request_neither_stay_nor_keep_the_owner_out(
+    place: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ajuste.lab.access.HEADER_SECONDS", 0.5)
     with ExitStack() as stack:
         held = [stack.enter_context(create_connection(place)) for _ in range(MOST_CONNECTIONS + 10)]
         held[-1].sendall(b"GET / HTTP/1.1\r\nHost: ")
@@ -360,6 +373,69 @@ def test_connections_without_a_request_neither_stay_nor_keep_the_owner_out(
             one.settimeout(20)
             with suppress(ConnectionResetError):
                 assert one.recv(100) == b""
-    server.should_exit = True
-    thread.join(20)
-    listener.close()
+
+
+OTHERS = """
+import os, socket, sys
+os.setgroups([])
+os.setgid(54321)
+os.setuid(54321)
+held = [socket.socket() for _ in range(int(sys.argv[2]))]
+for one in held:
+    one.connect(("127.0.0.1", int(sys.argv[1])))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@needs_root
+def test_connections_of_another_user_take_no_place_of_the_owners(place: tuple[str, int]) -> None:
+    with create_connection(place) as own:  # The oldest, and it waits.
+        flood = [sys.executable, "-c", OTHERS, str(place[1]), str(2 * MOST_CONNECTIONS)]
+        with subprocess.Popen(flood, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as others:
+            assert others.stdout is not None
+            assert others.stdout.readline() == "held\n"
+            own.settimeout(20)
+            own.sendall(
+                f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{place[1]}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
+            )
+            assert own.recv(15) == b"HTTP/1.1 200 OK"
+            others.communicate()
+
+
+FLOODED = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (600, 600))
+from ajuste.lab.access import lab_server, listener_at
+
+async def application(scope, receive, send):
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"here"})
+
+listener = listener_at(0)
+lab_server(application, lambda: print(listener.getsockname()[1], flush=True)).run(sockets=[listener])
+"""
+
+
+def test_a_flood_that_takes_all_descriptors_is_no_news_for_the_terminal() -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-c", FLOODED],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    place = ("127.0.0.1", int(server.stdout.readline()))
+    server.send_signal(signal.SIGSTOP)
+    with ExitStack() as stack:
+        held = [stack.enter_context(socket()) for _ in range(800)]
+        for one in held:
+            one.setblocking(False)
+            one.connect_ex(place)
+        held[0].setblocking(True)
+        held[0].sendall(b"\xff" * 100)
+        server.send_signal(signal.SIGCONT)
+        assert httpx.get(f"http://{place[0]}:{place[1]}/", timeout=20).text == "here"
+    server.terminate()
+    assert server.communicate(timeout=20)[1] == ""

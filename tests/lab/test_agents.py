@@ -267,6 +267,9 @@ def test_the_api_answers_what_only_looks_by_get_and_the_rest_by_post(client: Tes
         (b"[" * 100_000, "is not JSON"),
         (b" " * (MOST_BYTES + 1), "more than 256 KiB"),
         (json.dumps({"study": HOST}).encode(), "only with --allow-host"),
+        (json.dumps({"study": GUEST, "max_blocks": True}).encode(), "max_blocks: "),
+        (json.dumps({"study": GUEST, "max_blocks": "2"}).encode(), "max_blocks: "),
+        (json.dumps({"study": GUEST, "fresh": 1}).encode(), "fresh: "),
     ],
 )
 def test_the_api_refuses_wrong_requests(body: bytes, said: str, client: TestClient, service: LabService) -> None:

@@ -149,7 +149,7 @@ def test_a_bundle_is_imported_by_choosing_its_file(opened: Open, tmp_path: Path)
 def test_a_script_in_an_imported_bundle_does_not_run(opened: Open, tmp_path: Path) -> None:
     file = bundle_of(SMALL.replace('name = "small"\n', f"name = \"small\"\ntitle = '{HOSTILE}'\n"), tmp_path)
     page = opened("/")
-    page.set_input_files("#import", file_of(f"{HOSTILE}.ajuste", file.read_bytes()))
+    page.set_input_files("#import", store_file(f"{HOSTILE}.ajuste", file.read_bytes()))
     page.wait_for_selector("#import-said a")
     for path in ("/", f"/runs/{file.stem}", f"/runs/{file.stem}/explore"):
         page.goto(page.url.partition("/runs")[0].rstrip("/") + path)
@@ -166,10 +166,10 @@ def test_a_bundle_that_is_forged_or_none_or_too_large_is_refused_on_the_page(ope
         opened_file.truncate(LARGEST_BUNDLE + 1)
     wrong: tuple[tuple[Any, str], ...] = (
         (
-            file_of("forged.ajuste", zstd.compress(text + seal + b"\n")),
+            store_file("forged.ajuste", zstd.compress(text + seal + b"\n")),
             "forged.ajuste is damaged or forged",
         ),
-        (file_of(f"{HOSTILE}.ajuste", b"PK\x03\x04"), "is not a bundle of Ajuste"),
+        (store_file(f"{HOSTILE}.ajuste", b"PK\x03\x04"), "is not a bundle of Ajuste"),
         (large, "large.ajuste is too large for the lab page; expected at most 64 MiB"),
     )
     page = opened("/")
@@ -183,7 +183,7 @@ def test_a_bundle_that_is_forged_or_none_or_too_large_is_refused_on_the_page(ope
     assert page.inner_text("#runs") == before
 
 
-def file_of(name: str, content: bytes) -> dict[str, Any]:
+def store_file(name: str, content: bytes) -> dict[str, Any]:
     return {"name": name, "mimeType": "", "buffer": content}
 
 

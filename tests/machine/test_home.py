@@ -93,7 +93,7 @@ def test_a_link_of_ones_own_is_followed_to_where_it_leads(place: Path) -> None:
 
 def test_links_in_a_circle_are_refused(place: Path) -> None:
     (place / "lab").symlink_to("lab")
-    with pytest.raises(RequestError, match="too many symbolic links"):
+    with pytest.raises(RequestError, match="symbolic links"):
         at(place / "lab")
 
 
@@ -102,7 +102,7 @@ def test_directories_are_made_for_this_user_alone(place: Path) -> None:
     assert [stat.S_IMODE((place / name).stat().st_mode) for name in ("a", "a/b", "a/b/c")] == [0o700] * 3
     assert stat.S_IMODE(place.stat().st_mode) == 0o755
     (place / "file").touch()
-    with pytest.raises(FileExistsError):
+    with pytest.raises(NotADirectoryError):
         make_directory(place / "file")
 
 
@@ -226,15 +226,15 @@ class TestOfSeveralUsers:
 
     def test_who_was_faster_is_looked_at(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         shared = given(place / "shared", 0, 0o1777)
-        ordinary = Path.mkdir
+        ordinary = os.mkdir
 
-        def taken_just_now(self: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
-            if self == shared / "lab" and not self.exists():
-                ordinary(self)
-                os.chown(self, BOB, BOB)
-            ordinary(self, mode, parents, exist_ok)
+        def taken_just_now(name: str, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+            if name == "lab":
+                ordinary(shared / "lab")
+                os.chown(shared / "lab", BOB, BOB)
+            ordinary(name, mode, dir_fd=dir_fd)
 
-        monkeypatch.setattr(Path, "mkdir", taken_just_now)
+        monkeypatch.setattr(os, "mkdir", taken_just_now)
         with pytest.raises(RequestError, match="belongs to"):
             make_directory(shared / "lab/state")
 

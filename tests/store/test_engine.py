@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.trial import Slot, Trial
 from ajuste.store.engine import unusable
+from ajuste.store.salvage import inspect_store
 from ajuste.store.store import Store
 from postgresql import Server
 
@@ -83,3 +87,25 @@ def test_a_server_that_is_cut_off_is_no_damaged_store() -> None:
     assert isinstance(failure, RunError)
     assert "resume" in (failure.hint or "")
     assert "salvage" not in (failure.hint or "")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("open_store", [Store, inspect_store])
+@pytest.mark.parametrize("what", ["FIFO", "directory", "device", "link to a FIFO"])
+def test_a_store_that_is_no_file_is_said_so_at_once(
+    what: str, open_store: Callable[[str], object], tmp_path: Path
+) -> None:
+    file = tmp_path / "store"
+    os.mkfifo(tmp_path / "fifo")
+    match what:
+        case "directory":
+            file.mkdir()
+        case "device":
+            file = Path("/dev/zero")
+        case _:
+            file = tmp_path / "fifo"
+    if what == "link to a FIFO":
+        file = tmp_path / "link"
+        file.symlink_to("fifo")
+    with pytest.raises(RequestError, match="is not a regular file"):
+        open_store(f"sqlite:///{file}")

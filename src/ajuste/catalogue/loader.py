@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from ajuste.catalogue import level, place
 from ajuste.catalogue.place import CanChange, ListFiles
+from ajuste.model.caller import open_given
 from ajuste.model.error import AjusteError, Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import InstanceKind, Marker, Tunable
@@ -104,10 +105,11 @@ class Catalogue:
 
         file = directory / name
         try:
-            # A FIFO would make its reader wait.
-            if file.exists() and not (file.is_file() and file.stat().st_size <= _LARGEST_MACHINE):
-                raise RequestError(f"{file} is not a regular file of at most 1 MB", hint=_MACHINE_HINT)
-            machines = list(load(file, "machine", ModelledMachine).values())
+            with open_given(file) as opened:
+                content = opened.read(_LARGEST_MACHINE + 1)
+            if len(content) > _LARGEST_MACHINE:
+                raise RequestError(f"{file} is larger than 1 MB", hint=_MACHINE_HINT)
+            machines = list(load(file, "machine", ModelledMachine, content).values())
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "not UTF-8"
             raise RequestError(f"cannot read the machine {file}: {why}", hint="name a TOML file") from None
@@ -209,14 +211,15 @@ def _later(source: str, table: str, model: str) -> Mapping[str, Any]:
     return Later(lambda: load(folder / source, table, getattr(import_module(f"ajuste.model.{module}"), name)))
 
 
-def load(source: Traversable, table: str, model: type[M]) -> dict[str, M]:
-    """Return the entries ``[[table]]`` of a TOML file, or of all in a folder, by name. Raises AjusteError naming the
-    place.
+def load(source: Traversable, table: str, model: type[M], content: bytes | None = None) -> dict[str, M]:
+    """Return the entries ``[[table]]`` of a TOML file, whose ``content`` may have been read, or of all in a folder, by
+    name. Raises AjusteError naming the place.
     """
     entries: dict[str, M] = {}
     paths = sorted(source.iterdir(), key=lambda file: file.name) if source.is_dir() else [source]
     for path in (path for path in paths if path.name.endswith(".toml")):
-        tables = _with_shared_metrics(path, table, _tables(path, path.read_bytes(), table))
+        text = path.read_bytes() if content is None else content
+        tables = _with_shared_metrics(path, table, _tables(path, text, table))
         for number, values in enumerate(tables):
             entry = _entry(path, number, table, values, model)
             if entry.name in entries:

@@ -18,6 +18,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from ajuste.cli.edge import Interrupted
 from ajuste.cli.options import PROMPT, F
 from ajuste.study.command_line.option import RARE_PANELS, panel_order
 
@@ -145,6 +146,12 @@ class _Command(TyperCommand):
 class _Group(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         _write_help(ctx, formatter)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:  # Typer would forget its notes.
+            raise Interrupted from stop
 
 
 class Commands(typer.Typer):

@@ -29,6 +29,10 @@ class ServerStopped(Exception):
     """A person ended what served them: nothing was lost and nothing resumes."""
 
 
+class Interrupted(Exception):
+    """A person ended a command. The notes of its cause say what is kept."""
+
+
 _LOG: Final = logging.getLogger(__name__)
 
 _RED: Final = "\x1b[1;31m"
@@ -63,8 +67,6 @@ def exit_code(work: Callable[[], object]) -> int:
 def _done(work: Callable[[], object]) -> int:
     try:
         result = work()
-        if result == INTERRUPTED:  # Typer turns an interruption into its exit code.
-            raise KeyboardInterrupt
         sys.stdout.flush()
     except AjusteError as error:
         _log_failure(error, error.exit_code)
@@ -86,9 +88,9 @@ def _done(work: Callable[[], object]) -> int:
     except ServerStopped:
         print("Stopped.", file=sys.stderr)
         return INTERRUPTED
-    except (KeyboardInterrupt, typer.Abort):
+    except (Interrupted, KeyboardInterrupt, typer.Abort) as stop:
         _LOG.warning("command interrupted")
-        _say("interrupted", "measurements are kept; run the same command again to resume")
+        _say("interrupted", _notes(stop.__cause__ or stop) or None)
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output went away; what remains in the buffers has nowhere to go.
@@ -100,7 +102,8 @@ def _done(work: Callable[[], object]) -> int:
         place = f"{error.filename}: " if error.filename else ""
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         said = "the disk is full" if is_full else error.strerror or str(error)
-        _say(f"{place}{said}", "free disk space; what was measured is kept" if is_full else None)
+        notes = _notes(error)
+        _say(f"{place}{said}", f"free disk space{notes and f'; {notes}'}" if is_full else notes or None)
         return 1
     return result if isinstance(result, int) else 0
 
@@ -186,6 +189,10 @@ def in_our_words(text: str) -> str:
     for pattern, ours in _USAGE:
         text = re.sub(pattern, ours, text)
     return text
+
+
+def _notes(error: BaseException) -> str:
+    return "; ".join(getattr(error, "__notes__", ()))
 
 
 def _log_failure(error: Exception, code: int) -> None:

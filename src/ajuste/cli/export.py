@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ajuste.cli.options import Json, example
-from ajuste.machine.files import make_directory, write_text
+from ajuste.machine.files import make_directory, open_named
 from ajuste.machine.home import home
 from ajuste.model.error import RequestError, did_you_mean, nearest_names
 from ajuste.model.event import Written
@@ -109,8 +110,9 @@ def _write(files: tuple[ExportFile, ...], directory: Path, force: bool) -> None:
         for file in files:
             path = directory / file.name
             make_directory(path.parent, 0o755)
-            write_text(path, file.text)
-            path.chmod(0o755 if file.executable else 0o644)
+            with open_named(path) as opened:
+                opened.write(file.text.encode())
+                os.fchmod(opened.fileno(), 0o755 if file.executable else 0o644)
     except OSError as error:
         raise RequestError(
             f"--output {directory}: {error.strerror}: {error.filename}", hint="choose a directory that you can write to"

@@ -21,6 +21,7 @@ from ajuste.machine.inventory.inventory import (
     take_inventory,
 )
 from ajuste.model.base import first_problem
+from ajuste.model.caller import open_given
 from ajuste.model.error import RequestError
 from ajuste.model.wording import count_of, visible_line
 from ajuste.report.console import Console
@@ -85,7 +86,7 @@ def _inventory(name: str) -> Inventory:
 def _read(path: Path) -> Any:
     """The inventory that a file is, or has as results do. Raises RequestError."""
     try:
-        with path.open("rb") as file:
+        with open_given(path) as file:
             document = json.loads(file.read(_MOST_BYTES))
     except (ValueError, RecursionError) as error:
         raise RequestError(

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, TextIO
 
-from ajuste.machine.files import require_no_foreign_link, user_name
+from ajuste.machine.files import open_directory, user_name
 from ajuste.machine.installation import ajuste_version
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible_line
@@ -67,9 +67,9 @@ def without_log(words: Sequence[str]) -> Sequence[str]:
 
 def _opened(path: Path) -> int:
     """The file, for its user alone. Raises RequestError for a link, for what is no file, and for another user's."""
-    require_no_foreign_link(path.parent)
     try:
-        descriptor = os.open(path, _FLAGS, 0o600)
+        with open_directory(path.parent) as directory:
+            descriptor = os.open(directory / path.name, _FLAGS, 0o600)
     except OSError as error:
         what = "it is a symbolic link" if path.is_symlink() else error.strerror
         raise _refused(path, str(what)) from None

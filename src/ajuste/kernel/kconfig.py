@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from ajuste.catalogue.programs import install_hint
 from ajuste.machine.files import require_trusted
 from ajuste.model.base import BaseModel
+from ajuste.model.caller import open_given
 from ajuste.model.error import Place, RequestError, RunError
 
 Kind = Literal["switch", "text", "number", "hex", "absent"]
@@ -105,10 +106,9 @@ def split_line(line: str) -> tuple[str, str] | None:
 def read_config(path: Path) -> ConfigFile:
     """Read the .config at ``path``, perhaps packed by gzip. Raises RequestError for any other file."""
     try:
-        with path.open("rb") as file:
-            packed = file.read(len(_GZIP)) == _GZIP
-        with gzip.open(path) if packed else path.open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
+        with open_given(path) as file:
+            packed = file.peek(len(_GZIP)).startswith(_GZIP)
+            content = (gzip.GzipFile(fileobj=file) if packed else file).read(MOST_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise RequestError(
             f"cannot read {path}: {getattr(error, 'strerror', None) or error}",

@@ -13,6 +13,7 @@ import json
 import logging
 import secrets
 import socket
+import struct
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
@@ -25,7 +26,10 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from ajuste.machine.files import is_trusted
 from ajuste.model.error import RequestError
+
+_LOG: Final = logging.getLogger(__name__)
 
 Role = Literal["writer", "viewer"]
 Message = MutableMapping[str, Any]
@@ -331,18 +335,25 @@ HOST: Final = "127.0.0.1"
 
 
 MOST_CONNECTIONS: Final = 200
+"""Of the owner, and as many of all others together."""
 HEADER_SECONDS: Final = 10.0
 """So long a client may take to send the headers of a request."""
+_AT_ONCE: Final = 32
+"""Connections that the event loop accepts before it answers the next request: each takes a descriptor."""
+_WAITING: Final = 1024
+"""Connections that wait in the kernel meanwhile."""
 
 
 class _Connection(H11Protocol):
     """One that sends no request is closed: after ``HEADER_SECONDS``, and at once if new ones need its place.
 
-    All clients are on this machine and so have one address: a client that opens many loses its oldest first.
+    All clients are on this machine and so have one address: who opens many loses the oldest first, and nobody else
+    takes a place of the owner's.
     """
 
     _deadline: asyncio.TimerHandle | None = None
     since = 0.0
+    is_owners = False
 
     @property
     def is_waiting(self) -> bool:
@@ -351,11 +362,13 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.since = self.loop.time()
+        self.since, self.is_owners = self.loop.time(), _is_owners(transport)
         self._expect_request()
-        surplus = len(self.connections) - MOST_CONNECTIONS
+        connections = (c for c in self.connections if isinstance(c, _Connection))
+        alike = [connection for connection in connections if connection.is_owners == self.is_owners]
+        surplus = len(alike) - MOST_CONNECTIONS
         if surplus > 0:
-            waiting = [c for c in self.connections if isinstance(c, _Connection) and c.is_waiting]
+            waiting = [connection for connection in alike if connection.is_waiting]
             for connection in sorted(waiting, key=lambda c: c.since)[:surplus]:
                 if connection is not self:
                     connection.transport.abort()
@@ -380,6 +393,31 @@ class _Connection(H11Protocol):
             self._deadline = None
 
 
+def _is_owners(transport: asyncio.Transport) -> bool:
+    """Whether the client is a process of the owner or of root, as far as the kernel says (sock_diag(7))."""
+    own, peer = transport.get_extra_info("sockname"), transport.get_extra_info("peername")
+    if not own or not peer:
+        return False
+    from_client = (*peer, *own)
+    addresses = b"".join(socket.inet_aton(host).ljust(16, b"\0") for host in from_client[::2])
+    ports = struct.pack("!HH", *from_client[1::2])
+    which = struct.pack("=BBxxI", socket.AF_INET, socket.IPPROTO_TCP, 0xFFFFFFFF)
+    ask = which + ports + addresses + bytes(4) + b"\xff" * 8
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
+            kernel.settimeout(1)
+            kernel.send(struct.pack("=IHHII", 16 + len(ask), _BY_FAMILY, 1, 0, 0) + ask)
+            kind, uid, inode = struct.unpack_from("=4xH74xII", kernel.recv(4096))
+    except (OSError, struct.error):
+        return False
+    # A socket that its process has left has no inode, and the UID 0.
+    return kind == _BY_FAMILY and inode != 0 and is_trusted(uid)
+
+
+_SOCK_DIAG: Final = 4
+_BY_FAMILY: Final = 20
+
+
 class _Server(uvicorn.Server):
     """Says when it listens. An interruption ends it at once: pages that watch a run would never let go."""
 
@@ -388,7 +426,11 @@ class _Server(uvicorn.Server):
         self._listening = listening
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        # What a client does wrong, and descriptors that are all in use, are no news for a terminal.
+        asyncio.get_running_loop().set_exception_handler(lambda _, found: _LOG.warning("%s", found["message"]))
         await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_WAITING)
         if self.started:
             self._listening()
 
@@ -406,6 +448,7 @@ def lab_server(application: Application, listening: Callable[[], None]) -> uvico
         server_header=False,
         lifespan="on",
         timeout_graceful_shutdown=1,
+        backlog=_AT_ONCE,
         http=_Connection,
         h11_max_incomplete_event_size=64 * 1024,
         ws="none",

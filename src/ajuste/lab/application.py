@@ -88,9 +88,11 @@ def _path(operation: Operation) -> dict[str, Any]:
 def _endpoint(desks: Mapping[str, AgentDesk], operation: Operation) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         try:
-            arguments = dict(request.query_params) if request.method == "GET" else await _body(request)
+            in_address = request.method == "GET"
+            arguments = dict(request.query_params) if in_address else await _body(request)
             arguments.pop("token", None)
-            result = await run_in_threadpool(partial(operation.carry_out, desks[request.scope["role"]], arguments))
+            desk = desks[request.scope["role"]]
+            result = await run_in_threadpool(partial(operation.carry_out, desk, arguments, as_text=in_address))
         except AjusteError as error:
             status = 400 if isinstance(error, RequestError) else 500
             return JSONResponse({"error": str(error), "hint": error.hint or ""}, status)

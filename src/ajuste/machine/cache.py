@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ajuste.machine.files import require_no_foreign_link, unused
+from ajuste.machine.files import open_directory, unused
 from ajuste.machine.home import Home
 from ajuste.machine.session import stale
 from ajuste.model.base import BaseModel
@@ -235,19 +235,19 @@ def _is_unused(entry: Entry) -> bool:
 
 
 def _remove(entry: Entry) -> bool:
-    require_no_foreign_link(entry.path.parent)
-    with unused(entry.locks) as free:
-        if not free:
-            return False
-        aside = entry.path.with_name(f"{_REMOVING}{entry.path.name}")
-        try:
-            entry.path.rename(aside)
-        except FileNotFoundError:
-            return True
-        except OSError:
-            return False
-    if aside.is_dir() and not aside.is_symlink():
-        shutil.rmtree(aside, ignore_errors=True)
-    else:
-        aside.unlink(missing_ok=True)
+    try:
+        with open_directory(entry.path.parent) as directory:
+            aside = directory / f"{_REMOVING}{entry.path.name}"
+            with unused(entry.locks) as free:
+                if not free:
+                    return False
+                (directory / entry.path.name).rename(aside)
+            if aside.is_dir() and not aside.is_symlink():
+                shutil.rmtree(aside, ignore_errors=True)
+            else:
+                aside.unlink(missing_ok=True)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
     return True

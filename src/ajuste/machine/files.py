@@ -11,24 +11,24 @@ import grp
 import hashlib
 import os
 import pwd
+import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from io import BufferedReader, BufferedWriter
+from io import BufferedWriter
 from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
+from ajuste.model.caller import LARGEST_ID, calling_ids, open_kept
 from ajuste.model.error import RequestError
 
-SUDO: Final = ("SUDO_UID", "SUDO_GID")
-"""What sudo(8) says of the one who called it."""
-
-SUDO_HINT: Final = "call Ajuste with sudo, or unset SUDO_UID and SUDO_GID to run commands as root"
-
-_LARGEST_ID: Final = 2**32 - 2
+_NAME_IT: Final = "name what it leads to"
+_PATH: Final = os.O_PATH | os.O_CLOEXEC
+_OVERWRITE: Final = os.O_WRONLY | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
+"""A FIFO that nobody reads is an error, and not waited for."""
 _MOST_LINKS: Final = 40
 """As many as the kernel follows (path_resolution(7))."""
 
@@ -41,84 +41,153 @@ class _Trusted:
     directories: frozenset[int]
 
 
-def calling_ids(environment: Mapping[str, str] = os.environ) -> tuple[int, int] | None:
-    """Return the user and group who called sudo, ``None`` if neither ``SUDO_UID`` nor ``SUDO_GID`` is set. Raises
-    RequestError for one without the other and for anything else than two numbers.
+@contextmanager
+def open_directory(directory: Path, *, make: int | None = None) -> Iterator[Path]:
+    """Yield a path that leads to ``directory`` whatever becomes of its name. With ``make``, a mode, it is made if it is
+    missing, and what is above it.
+
+    Root follows no link that another user could have put there: raises RequestError for one. Raises OSError.
     """
-    if not any(name in environment for name in SUDO):
-        return None
-    uid, gid = (_number(name, environment) for name in SUDO)
-    return uid, gid
-
-
-def _number(name: str, environment: Mapping[str, str]) -> int:
-    text = environment.get(name)
-    if text is None:
-        other = next(variable for variable in SUDO if variable != name)
-        raise RequestError(f"{other} is set and {name} is not; expected both or none", hint=SUDO_HINT)
-    if text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= _LARGEST_ID:
-        return int(text)
-    raise RequestError(
-        f"{name} = {text[:40]!r} is not a user or group ID; expected a number between 0 and {_LARGEST_ID}",
-        hint=SUDO_HINT,
-    )
+    with closing(_steps(directory, make)) as steps:
+        for step in steps:
+            if step.is_link:
+                _require_followed(step.path, step.status, step.above)
+            elif step.is_last:
+                held = os.dup(step.descriptor)
+    there = Path(f"/proc/self/fd/{held}")
+    try:
+        if not there.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(there))
+        yield there
+    except OSError as error:
+        if isinstance(error.filename, str):  # People know it by its name.
+            error.filename = error.filename.replace(str(there), str(directory), 1)
+        raise
+    finally:
+        os.close(held)
 
 
 def require_no_foreign_link(directory: Path) -> None:
-    """Raise RequestError where a link of another user, or of the one who called sudo, would lead root elsewhere."""
-    if os.geteuid() != 0:
-        return
-    trusted = _trusted(os.environ).links
-    for folder in (directory, *directory.absolute().parents):
-        if folder.is_symlink() and (uid := folder.lstat().st_uid) not in trusted:
-            raise RequestError(f"{folder} is a link owned by {user_name(uid)}", hint="name the directory itself")
+    """Raise RequestError where a link that another user could have put there would lead root elsewhere."""
+    with suppress(OSError), open_directory(directory):
+        pass
 
 
 def make_directory(directory: Path, mode: int = 0o700) -> None:
     """Make ``directory`` and every missing one above it, for this user alone unless ``mode`` says otherwise.
 
-    Under sudo, what is made in a directory of the caller belongs to the caller. Raises RequestError where another
-    user's link would lead root elsewhere.
+    Under sudo, what is made in a directory of the caller belongs to the caller. Raises as ``open_directory``.
     """
-    require_no_foreign_link(directory)
-    missing = [directory, *directory.parents]
-    missing = missing[: next((i for i, folder in enumerate(missing) if folder.exists()), len(missing))]
-    for folder in reversed(missing):
-        try:
-            folder.mkdir(mode=mode)
-        except FileExistsError:
-            # Somebody was faster, in a place where everybody may make files.
-            require_trusted(folder)
-        else:
-            give_to_caller(folder)
-    directory.mkdir(exist_ok=True)  # What is there and no directory is refused.
+    with open_directory(directory, make=mode):
+        pass
+
+
+def _require_followed(link: Path, status: os.stat_result, above: os.stat_result) -> None:
+    # Not even a link of root's, where another user can put it in the place of another name.
+    if os.geteuid() != 0:
+        return
+    if status.st_uid not in _trusted(os.environ).links:
+        raise RequestError(f"{link} is a link owned by {user_name(status.st_uid)}", hint=_NAME_IT)
+    if why := _exchangeable(above):
+        raise RequestError(f"{link} is a link in a directory that {why}", hint=_NAME_IT)
+
+
+def _exchangeable(directory: os.stat_result) -> str:
+    # Why others can put something of root's in the place of something else that is in the directory.
+    if directory.st_uid not in _trusted(os.environ).links:
+        return f"belongs to {user_name(directory.st_uid)}"
+    others = "" if directory.st_mode & stat.S_ISVTX else _writers(directory)
+    return f"is writable by {others}" if others else ""
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What is on the way to a directory: one above it, a link or itself, with a descriptor (O_PATH) until the next."""
+
+    path: Path
+    descriptor: int
+    status: os.stat_result
+    above: os.stat_result
+    is_last: bool
+
+    @property
+    def is_link(self) -> bool:
+        return stat.S_ISLNK(self.status.st_mode)
+
+
+def _steps(directory: Path, make: int | None = None) -> Generator[_Step]:
+    # As path_resolution(7), each from the descriptor of the one before: what was looked at is what is used.
+    at = os.open("/" if directory.is_absolute() else ".", _PATH)
+    path, rest, links, follow = Path(), list(directory.parts or "."), 0, 0
+    try:
+        while rest:
+            part, above = rest.pop(0), os.fstat(at)
+            try:
+                found = _entered(part, at, _PATH | (follow or os.O_NOFOLLOW), make)
+            except OSError as error:
+                error.filename = str(path / part)
+                raise
+            try:
+                step = _Step(path / part, found, os.fstat(found), above, not rest)
+                yield step
+                if not step.is_link:
+                    path, at, found, follow = step.path, found, at, 0
+                    continue
+                links += 1
+                if links > _MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(step.path))
+                if above.st_dev == Path("/proc").stat().st_dev:  # What it says is no path: the kernel knows.
+                    rest, follow = [part, *rest], os.O_DIRECTORY
+                else:
+                    rest = [*(Path(os.readlink("", dir_fd=found)).parts or "."), *rest]
+            finally:
+                os.close(found)
+    finally:
+        os.close(at)
+
+
+def _entered(part: str, at: int, flags: int, make: int | None) -> int:
+    try:
+        return os.open(part, flags, dir_fd=at)
+    except FileNotFoundError:
+        if make is None:
+            raise
+    with suppress(FileExistsError):
+        os.mkdir(part, make, dir_fd=at)
+    made = os.open(part, flags, dir_fd=at)
+    owner = os.fstat(made).st_uid
+    if not is_trusted(owner):  # Somebody was faster, in a place where everybody may make files.
+        os.close(made)
+        raise RequestError(f"the new directory {part} belongs to {user_name(owner)}", hint="choose another place")
+    if ids := _caller_who_owns(os.fstat(at)):
+        _give(made, ids)
+    return made
 
 
 def give_to_caller(path: Path) -> None:
     """Under sudo, make a new file or directory the caller's, where its directory is the caller's or everybody's."""
-    ids = _caller_who_owns(path.parent)
-    if ids is not None:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            _give(descriptor, ids)
-        finally:
-            os.close(descriptor)
+    with open_directory(path.parent) as directory:
+        if ids := _caller_who_owns(directory.stat()):
+            descriptor = os.open(directory / path.name, _PATH | os.O_NOFOLLOW)
+            try:
+                _give(descriptor, ids)
+            finally:
+                os.close(descriptor)
 
 
 def _give(descriptor: int, ids: tuple[int, int]) -> None:
     there = os.fstat(descriptor)
     # The caller may have put something else there: root gives away only what it has just made.
-    if there.st_uid == 0 and (stat.S_ISDIR(there.st_mode) or there.st_nlink == 1):
-        os.fchown(descriptor, *ids)
+    if there.st_uid == 0 and (stat.S_ISDIR(there.st_mode) or (stat.S_ISREG(there.st_mode) and there.st_nlink == 1)):
+        os.chown(f"/proc/self/fd/{descriptor}", *ids)
 
 
-def _caller_who_owns(directory: Path) -> tuple[int, int] | None:
+def _caller_who_owns(directory: os.stat_result) -> tuple[int, int] | None:
     caller = calling_ids() if os.geteuid() == 0 else None
     if caller is None or caller[0] == 0:
         return None
-    there = directory.stat()
-    for_everybody = bool(there.st_mode & stat.S_ISVTX and there.st_mode & stat.S_IWOTH)
-    return caller if for_everybody or there.st_uid == caller[0] else None
+    for_everybody = bool(directory.st_mode & stat.S_ISVTX and directory.st_mode & stat.S_IWOTH)
+    return caller if for_everybody or directory.st_uid == caller[0] else None
 
 
 def require_trusted(directory: Path, environment: Mapping[str, str] = os.environ) -> None:
@@ -128,48 +197,35 @@ def require_trusted(directory: Path, environment: Mapping[str, str] = os.environ
     Raises RequestError (exit code 2).
     """
     trusted = _trusted(environment)
-    links = 0
-    at, rest = Path("/"), list(directory.absolute().parts[1:])
-    while rest:
-        part = rest.pop(0)
-        if part == "..":
-            at = at.parent
-            continue
-        try:
-            status = (at / part).lstat()
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise _refused(directory, at / part, f"is not accessible: {error.strerror}") from None
-        _require_owner(directory, at / part, status, trusted)
-        if not stat.S_ISLNK(status.st_mode):
-            at = at / part
-            _require_closed(directory, at, status, last=not rest)
-            continue
-        links += 1
-        if links > _MOST_LINKS:
-            raise _refused(directory, at / part, "has too many symbolic links")
-        target = Path(os.readlink(at / part))  # noqa: PTH115 - its parts are wanted as they are
-        rest = [*target.parts[target.is_absolute() :], *rest]
-        at = Path("/") if target.is_absolute() else at
+    try:
+        with closing(_steps(directory.absolute())) as steps:
+            for step in steps:
+                if step.path != Path("/"):
+                    _require_own(directory, step, trusted)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _refused(directory, Path(error.filename), f"is not accessible: {error.strerror}") from None
 
 
-def _require_owner(directory: Path, at: Path, status: os.stat_result, trusted: _Trusted) -> None:
-    is_link = stat.S_ISLNK(status.st_mode)
+def _require_own(directory: Path, step: _Step, trusted: _Trusted) -> None:
     # Root follows no link of the user who called sudo either.
-    if status.st_uid in (trusted.links if is_link else trusted.directories):
-        return
-    raise _refused(directory, at, f"{'is a link owned by' if is_link else 'belongs to'} {user_name(status.st_uid)}")
-
-
-def _require_closed(directory: Path, at: Path, status: os.stat_result, *, last: bool) -> None:
+    if step.status.st_uid not in (trusted.links if step.is_link else trusted.directories):
+        what = "is a link owned by" if step.is_link else "belongs to"
+        raise _refused(directory, step.path, f"{what} {user_name(step.status.st_uid)}")
     # Nobody else may write there. Above the last one it is enough that nobody else may replace what is in it.
-    if status.st_mode & stat.S_ISVTX and not last:
+    if step.is_link or (step.status.st_mode & stat.S_ISVTX and not step.is_last):
         return
-    if status.st_mode & stat.S_IWOTH:
-        raise _refused(directory, at, "is writable by every user", f"chmod o-w {at}")
-    if status.st_mode & stat.S_IWGRP and not _is_private(status.st_gid, status.st_uid):
-        raise _refused(directory, at, "is writable by other users of its group", f"chmod g-w {at}")
+    if others := _writers(step.status):
+        mend = f"chmod {'o' if step.status.st_mode & stat.S_IWOTH else 'g'}-w {step.path}"
+        raise _refused(directory, step.path, f"is writable by {others}", mend)
+
+
+def _writers(directory: os.stat_result) -> str:
+    if directory.st_mode & stat.S_IWOTH:
+        return "every user"
+    shared = directory.st_mode & stat.S_IWGRP and not _is_private(directory.st_gid, directory.st_uid)
+    return "other users of its group" if shared else ""
 
 
 def _is_private(gid: int, uid: int) -> bool:
@@ -184,9 +240,10 @@ def _is_private(gid: int, uid: int) -> bool:
 
 
 def _refused(directory: Path, at: Path, why: str, mend: str = "") -> RequestError:
-    where = f"{directory}: {at}" if at != directory else str(at)
     advice = "set AJUSTE_HOME to another directory"
-    return RequestError(f"cannot store files in {where} {why}", hint=f"{mend}, or {advice}" if mend else advice)
+    return RequestError(
+        f"cannot store files in {directory}: {at} {why}", hint=f"{mend}, or {advice}" if mend else advice
+    )
 
 
 def _trusted(environment: Mapping[str, str]) -> _Trusted:
@@ -204,7 +261,7 @@ def _unmapped() -> set[int]:
     # How a user namespace shows the owners outside of it (user_namespaces(7)): nobody in it can be one of them.
     try:
         mapped = sum(int(line.split()[2]) for line in Path("/proc/self/uid_map").read_text().splitlines())
-        whole = mapped >= _LARGEST_ID
+        whole = mapped > LARGEST_ID
         return set() if whole else {int(Path("/proc/sys/kernel/overflowuid").read_text())}
     except (OSError, ValueError, IndexError):
         return set()
@@ -217,23 +274,25 @@ def write_text(path: Path, text: str) -> None:
 
 
 @contextmanager
-def replaced(path: Path, *, mode: int = 0o600) -> Iterator[Path]:
+def replaced(path: Path, *, mode: int = 0o600, overwrite: bool = True) -> Iterator[Path]:
     """Yield an empty file that takes the place of ``path`` when the block ends without an error. Nobody else writes to
-    it, not even in a container that shares the directory, where PIDs can be the same. Raises OSError.
+    it, not even in a container that shares the directory, where PIDs can be the same. Raises OSError, which is
+    FileExistsError for what is there already and not to be overwritten.
     """
-    require_no_foreign_link(path.parent)
-    new = path.with_name(f".{path.name}.{token_hex(8)}.new")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-    try:
-        if ids := _caller_who_owns(path.parent):
-            _give(descriptor, ids)
-    finally:
-        os.close(descriptor)
-    try:
-        yield new
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
+    with open_directory(path.parent) as directory:
+        if not overwrite and os.path.lexists(directory / path.name):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        new = directory / f".{path.name}.{token_hex(8)}.new"
+        descriptor = _created(new, mode)
+        try:
+            yield Path(f"/proc/self/fd/{descriptor}")  # Its name may have been given to something else.
+            if overwrite:
+                new.replace(directory / path.name)
+            else:
+                os.link(new, directory / path.name, follow_symlinks=False)
+        finally:
+            os.close(descriptor)
+            new.unlink(missing_ok=True)
 
 
 def replace_file(path: Path, content: bytes, *, mode: int = 0o666, on_disk: bool = False) -> None:
@@ -243,6 +302,18 @@ def replace_file(path: Path, content: bytes, *, mode: int = 0o666, on_disk: bool
         if on_disk:
             file.flush()
             os.fsync(file.fileno())
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file or link, if it is there; as root through no link of another user. Raises OSError."""
+    with suppress(FileNotFoundError), open_directory(path.parent) as directory:
+        (directory / path.name).unlink()
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a directory with all that is in it, as far as can be, as ``remove_file``."""
+    with suppress(OSError), open_directory(path.parent) as directory:
+        shutil.rmtree(directory / path.name, ignore_errors=True)
 
 
 def sync_to_disk(path: Path) -> None:
@@ -258,30 +329,55 @@ def open_named(path: Path) -> BufferedWriter:
     """Open the file that a person named for writing; as root through no link and into no file of another user's making.
     Raises OSError, and RequestError for a file or link that another user has put there.
     """
-    require_no_foreign_link(path.parent)
-    ids = None
-    try:
-        status = path.lstat()
-    except FileNotFoundError:
-        flags = os.O_CREAT | os.O_EXCL
-        ids = _caller_who_owns(path.parent)
-    else:
-        trusted = _trusted(os.environ)
-        owners = trusted.links if stat.S_ISLNK(status.st_mode) else trusted.directories
-        if os.geteuid() == 0 and status.st_uid not in owners:
-            raise RequestError(
-                f"{path} belongs to {user_name(status.st_uid)}; it is not overwritten",
-                hint="choose another name, or remove the file",
-            )
-        if os.geteuid() == 0 and status.st_uid != 0 and stat.S_ISFIFO(status.st_mode):
-            raise RequestError(f"{path} is a FIFO of {user_name(status.st_uid)}", hint="name a file")
-        flags = os.O_TRUNC | (0 if stat.S_ISLNK(status.st_mode) else os.O_NOFOLLOW)
-    # A FIFO that nobody reads is an error, and not waited for.
-    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags, 0o666)
+    with open_directory(path.parent) as directory:
+        try:
+            return os.fdopen(_created(directory / path.name, 0o666), "wb")
+        except FileExistsError:
+            found = os.open(directory / path.name, _PATH | os.O_NOFOLLOW)
+        try:
+            status = os.fstat(found)
+            _require_overwritten(path, status)
+            if stat.S_ISLNK(status.st_mode):
+                _require_followed(path, status, directory.stat())
+                (directory / path.name).stat()  # Raises OSError for a loop, and where nothing is.
+                if status.st_dev != Path("/proc").stat().st_dev:
+                    return open_named(path.parent / os.readlink("", dir_fd=found))
+                descriptor = os.open(directory / path.name, _OVERWRITE)
+            else:
+                descriptor = os.open(f"/proc/self/fd/{found}", _OVERWRITE)
+        except OSError as error:
+            error.filename = str(path)
+            raise
+        finally:
+            os.close(found)
     os.set_blocking(descriptor, True)
-    if ids is not None:
-        _give(descriptor, ids)
     return os.fdopen(descriptor, "wb")
+
+
+def _require_overwritten(path: Path, status: os.stat_result) -> None:
+    if os.geteuid() != 0:
+        return
+    trusted = _trusted(os.environ)
+    if status.st_uid not in (trusted.links if stat.S_ISLNK(status.st_mode) else trusted.directories):
+        raise RequestError(
+            f"{path} belongs to {user_name(status.st_uid)}; it is not overwritten",
+            hint="choose another name, or remove the file",
+        )
+    if status.st_uid != 0 and stat.S_ISFIFO(status.st_mode):
+        raise RequestError(f"{path} is a FIFO of {user_name(status.st_uid)}", hint="name a file")
+
+
+def create_file(path: Path, mode: int = 0o600) -> BufferedWriter:
+    """Make a new file and open it for writing, as ``open_named``. Raises FileExistsError if anything is there."""
+    with open_directory(path.parent) as directory:
+        return os.fdopen(_created(directory / path.name, mode), "wb")
+
+
+def _created(file: Path, mode: int) -> int:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    if ids := _caller_who_owns(file.parent.stat()):
+        _give(descriptor, ids)
+    return descriptor
 
 
 def user_name(uid: int) -> str:
@@ -299,18 +395,6 @@ def file_sha256(file: Path) -> str:
     """Return the SHA-256 of the content, hexadecimal. Raises OSError, also for what is no regular file."""
     with open_kept(file) as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
-
-
-def open_kept(file: Path) -> BufferedReader:
-    """Open a regular file for reading. Raises OSError for anything else, such as a FIFO, which blocks."""
-    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file", str(file))
-        return os.fdopen(descriptor, "rb")
-    except BaseException:
-        os.close(descriptor)
-        raise
 
 
 def read_kept(file: Path) -> bytes:

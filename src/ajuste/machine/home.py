@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from ajuste.machine.files import calling_ids, require_trusted, user_name
+from ajuste.machine.files import require_trusted, user_name
 from ajuste.machine.installation import NATIVE, TREE, how_to_mend, in_tree, require_runnable
+from ajuste.model.caller import calling_ids
 from ajuste.model.error import RequestError
 
 _LOG: Final = logging.getLogger(__name__)

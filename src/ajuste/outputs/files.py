@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
 from pathlib import Path
 from typing import Final
 
+from ajuste.model.caller import open_given
 from ajuste.model.error import Place, RequestError
 from ajuste.model.measurements import MeasuredTable
 from ajuste.model.metric import Direction, Metric
@@ -144,15 +144,13 @@ def _label(given: Path) -> Path:
 
 def _text(file: Path) -> str:
     try:
-        status = file.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise RequestError("is not a regular file; expected a regular file", place=Place(file))
-        if status.st_size > LARGEST_BYTES:
+        with open_given(file) as opened:
+            data = opened.read(LARGEST_BYTES + 1)
+        if len(data) > LARGEST_BYTES:
             raise RequestError(
                 f"is larger than {LARGEST_BYTES >> 20} MiB; expected at most {LARGEST_BYTES >> 20} MiB",
                 place=Place(file),
             )
-        data = file.read_bytes()
     except OSError as error:
         raise RequestError(error.strerror or str(error), place=Place(file)) from None
     except ValueError as error:  # a NUL in the name

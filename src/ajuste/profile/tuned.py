@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from ajuste.model.caller import open_given
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
 from ajuste.model.topology import cpu_list, cpu_mask, parse_mask
 from ajuste.profile.profile import PLUGINS, MachineFacts, Profile, ProfileLine
@@ -42,13 +43,13 @@ Sections = dict[str, dict[str, IniOption]]
 def read_text(path: Path) -> str:
     """Read a profile's file. Raises RequestError for one that cannot be read, or is far too large."""
     try:
-        if path.exists() and not path.is_file():  # A FIFO would make its reader wait.
-            raise RequestError("is not a regular file; expected a profile", place=Place(path))
-        if path.stat().st_size > _MOST_BYTES:
+        with open_given(path) as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
             raise RequestError(
                 f"has more than {_MOST_BYTES} bytes; expected a profile of at most {_MOST_BYTES}", place=Place(path)
             )
-        text = path.read_text(encoding="utf-8")
+        text = content.decode()
     except OSError as failure:
         raise RequestError(
             f"cannot be read: {failure.strerror}", place=Place(path), hint="check that the file exists and is readable"

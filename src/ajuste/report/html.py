@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from markupsafe import Markup, escape
 
-from ajuste.machine.files import make_directory, open_kept, replace_file
+from ajuste.machine.files import make_directory, replace_file
+from ajuste.model.caller import open_kept
 from ajuste.model.wording import unbroken, visible
 from ajuste.report.document import Cell, Column, Data, Entry, Report, Row, every, saved_pictures
 from ajuste.report.plots.plot import declarations, figure_json
@@ -62,12 +63,14 @@ def page_context(report: Report) -> dict[str, Any]:
     }
 
 
-def write_report(report: Report, path: Path, of: str = "") -> None:
-    """Write ``report`` to ``path``, whole or not at all, unless a page of the same contents (``of``) is there."""
+def write_report(report: Report, path: Path, of: str = "", *, mode: int = 0o600) -> None:
+    """Write ``report`` to ``path``, whole or not at all; its directory is made if it is missing. A page of the same
+    contents, which ``of`` names, stays as it is.
+    """
     if of and _contents(path) == of:
         return
     make_directory(path.parent)
-    replace_file(path, render_html(report, of).encode(), mode=0o600)
+    replace_file(path, render_html(report, of).encode(), mode=mode)
 
 
 def _contents(path: Path) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from ajuste.machine.files import file_sha256, make_directory, replace_file
+from ajuste.machine.files import file_sha256, make_directory, remove_file, replace_file
 from ajuste.model.error import RequestError
 from ajuste.report.document import Report
 from ajuste.report.html import content_policy, page_asset, page_environment, page_style, write_report
@@ -75,8 +75,7 @@ class StaticSite:
             files: dict[str, str] = {}
             for entry, report in zip(entries, reports, strict=True):
                 file = self._directory / entry.page
-                write_report(report, file, entry.contents)
-                file.chmod(0o644)  # It is to be published.
+                write_report(report, file, entry.contents, mode=0o666)  # It is to be published.
                 files[entry.page] = file_sha256(file)
                 self._keep({**self._earlier, **files})  # Whatever happens, it is known whose files these are.
             index = self._directory / INDEX
@@ -84,7 +83,7 @@ class StaticSite:
             files[INDEX] = file_sha256(index)
             removed = sorted(set(self._earlier) - set(files))
             for name in removed:
-                (self._directory / name).unlink(missing_ok=True)
+                remove_file(self._directory / name)
             self._keep(files)
         except OSError as error:
             raise RequestError(f"{error.filename}: {error.strerror}", hint="choose a DIR that you can write") from error

@@ -21,10 +21,11 @@ from ajuste.catalogue.programs import install_hint, require_git
 from ajuste.executor.host.caller import LAST_LINES, Caller, finished, invoking_user
 from ajuste.kernel.building.configuration import read_options
 from ajuste.kernel.building.make import first_error
-from ajuste.kernel.building.schedulers import is_program, read_schedulers, require_loadable
+from ajuste.kernel.building.schedulers import ELF, read_schedulers, require_loadable
 from ajuste.kernel.spec import specs_to_build
-from ajuste.machine.files import file_sha256, hold, make_directory, replace_file
+from ajuste.machine.files import file_sha256, hold, make_directory, remove_file, replace_file, write_text
 from ajuste.machine.home import Home
+from ajuste.model.caller import open_given
 from ajuste.model.capability import Asked
 from ajuste.model.error import Place, RequestError, RunError
 from ajuste.model.kernel import KernelImage
@@ -90,7 +91,7 @@ def with_schedulers(
         if table.build is not None and table.name not in programs:
             asked.require("kernel source", shlex.join(table.build), f"scheduler {table.name}")
         if own := programs.get(table.name):
-            digest = _keep(own.file, table.name, home)
+            digest = _keep(_program(own.file, table.name, None), table.name, home)
         elif table.sha256 and _is_kept(table.sha256, table.name, home):
             digest = table.sha256
         elif table.build is not None:
@@ -149,9 +150,9 @@ def _kept_text(name: str, text: str, home: Home) -> Path:
     return file
 
 
-def _keep(file: Path, name: str, home: Home) -> str:
-    digest = file_sha256(file)
-    _put(file.read_bytes(), _folder(digest, home) / name)
+def _keep(content: bytes, name: str, home: Home) -> str:
+    digest = hashlib.sha256(content).hexdigest()
+    _put(content, _folder(digest, home) / name)
     return digest
 
 
@@ -177,15 +178,15 @@ def _of_file(table: SchedulerTable, directory: Path, home: Home, place: Place | 
             hint=f"build it, or give it with --scheduler DIR/{table.name}",
             place=place,
         )
-    digest = file_sha256(file)
+    content = _program(file, table.name, place)
+    digest = hashlib.sha256(content).hexdigest()
     if table.sha256 not in (None, digest):
         raise RequestError(
             f"{table.program} has the SHA-256 {digest}; expected {table.sha256}",
             hint=f"add --scheduler DIR/{table.name} to test this program instead",
             place=place,
         )
-    _require_program(file, table.name, place)
-    return _keep(file, table.name, home)
+    return _keep(content, table.name, home)
 
 
 def _inside(directory: Path, name: str, place: Place | None) -> Path:
@@ -195,9 +196,12 @@ def _inside(directory: Path, name: str, place: Place | None) -> Path:
     return file
 
 
-def _require_program(file: Path, name: str, place: Place | None) -> None:
-    if not is_program(file):
+def _program(file: Path, name: str, place: Place | None) -> bytes:
+    with open_given(file) as opened:
+        content = opened.read()
+    if not content.startswith(ELF):
         raise RequestError(f"{file.name} is not an ELF file; expected the program of {name}", place=place)
+    return content
 
 
 @dataclass(frozen=True)
@@ -221,10 +225,9 @@ class SchedulerWorkplace:
         if table.repository is not None:
             _check_out(self.caller, table, self.tree)
         for name, text in table.source.items():
-            (self.tree / name).write_text(text, encoding="utf-8")
-            self.caller.give(self.tree / name)
+            write_text(self.tree / name, text)
         file = _inside(self.tree, table.program, None)
-        file.unlink(missing_ok=True)
+        remove_file(file)
         said = shlex.join(table.build)
         log = self.directory / "log"
         try:
@@ -243,8 +246,7 @@ class SchedulerWorkplace:
             raise RunError("\n".join((f"{table.name} does not build: {error}{ended}", *lines)))
         if not file.is_file():
             raise RunError("\n".join((f'"{said}" made no file {table.program}', *lines)))
-        _require_program(file, table.name, None)
-        return _keep(file, table.name, self.home)
+        return _keep(_program(file, table.name, None), table.name, self.home)
 
     def build_once(self, table: SchedulerTable, environment: Mapping[str, str], about: str) -> str:
         """As ``build``, for a commit that was not built before; ``about`` is what else the program follows from."""
@@ -265,9 +267,9 @@ def scheduler_workplace(home: Home) -> Iterator[SchedulerWorkplace]:
         directory = Path(tempfile.mkdtemp(prefix="ajuste-scheduler-"))
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         workplace = SchedulerWorkplace(home, caller, directory)
-        workplace.tree.mkdir()
-        for one in (directory, workplace.tree):
-            caller.give(one)
+        workplace.tree.mkdir(mode=0o700)
+        caller.give(workplace.tree)
+        directory.chmod(0o711)  # Who builds comes to the tree, and exchanges nothing beside it.
         yield workplace
 
 

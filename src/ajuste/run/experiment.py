@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ajuste.store.store import Run, Store
 
 _LOG: Final = logging.getLogger(__name__)
+_KEPT: Final = "measurements are kept; run the same command again to resume"
 
 Anew = Callable[[Experiment, "Store"], bool]
 """Whether an experiment is measured anew, though the store may have a run of the very same."""
@@ -257,6 +258,8 @@ def conduct(
         except BaseException as failure:
             if means.reboots is None:
                 store.forget_if_empty(run)
+            if _has_trials(run, store):
+                failure.add_note(_KEPT)
             if isinstance(failure, RunError) and _has_ended(run, store):
                 kept = f"ajuste report {run.id} shows what was measured"
                 raise RunError(failure.message, hint=f"{failure.hint}; {kept}" if failure.hint else kept) from failure
@@ -268,6 +271,13 @@ def _has_ended(run: Run, store: Store) -> bool:
     try:
         return any(one.id == run.id and one.stopped for one in store.runs())
     except AjusteError:  # What failed may be the store.
+        return False
+
+
+def _has_trials(run: Run, store: Store) -> bool:
+    try:
+        return store.count(run) > 0
+    except AjusteError:  # It has none, or the store fails.
         return False
 
 

@@ -28,10 +28,10 @@ from ajuste.kernel.spec import (
     parse_spec,
     read_options,
 )
-from ajuste.machine.files import calling_ids
 from ajuste.machine.home import Home
 from ajuste.machine.installation import as_root
 from ajuste.model.boot import BOOTS, BootFindings, KeptBoots
+from ajuste.model.caller import calling_ids
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.gate import SHORT
 from ajuste.model.relevance import read_no_chance

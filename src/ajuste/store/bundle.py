@@ -12,7 +12,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -22,14 +21,14 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol, TypeVar
 from pydantic import AfterValidator, ConfigDict, Field
 
 from ajuste.design.stopping import Why
-from ajuste.machine.files import give_to_caller, open_kept, require_no_foreign_link
 from ajuste.model.base import BaseModel
+from ajuste.model.caller import open_given
 from ajuste.model.error import RequestError
 from ajuste.model.explanation import Recorded
 from ajuste.model.results import Results
 from ajuste.model.trial import Trial
 from ajuste.store.checks import canonical as compact_json
-from ajuste.store.location import require_new
+from ajuste.store.location import new_file
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -152,25 +151,17 @@ def write_bundle(file: Path, runs: Iterable[Bundled], count: int) -> None:
     """Write ``count`` runs to the new ``file``, whole or not at all: the same runs give the same bytes. Raises
     RequestError if it is there already or cannot be written.
     """
-    require_no_foreign_link(file.parent)
-    require_new(file)
     if not file.absolute().parent.is_dir():
         raise RequestError(f"{file}: expected a file in an existing directory")
     try:
-        handle, name = tempfile.mkstemp(dir=file.absolute().parent, prefix=f".{file.name}.", suffix=".part")
-        try:
-            give_to_caller(Path(name))
-            with os.fdopen(handle, "wb") as part, zstd.ZstdFile(part, "w", level=_LEVEL) as packed:
-                digest = hashlib.sha256()
-                header = BundleContents(format=FORMAT, version=BUNDLE_VERSION, runs=count)
-                lines = (line for run in runs for line in run_lines(run))
-                for line in (canonical(header.model_dump()), *lines):
-                    packed.write(line)
-                    digest.update(line)
-                packed.write(canonical({"sha256": digest.hexdigest()}))
-            os.link(name, file)  # Nothing that was put there meanwhile is replaced.
-        finally:
-            Path(name).unlink(missing_ok=True)
+        with new_file(file) as part, zstd.ZstdFile(part, "w", level=_LEVEL) as packed:
+            digest = hashlib.sha256()
+            header = BundleContents(format=FORMAT, version=BUNDLE_VERSION, runs=count)
+            lines = (line for run in runs for line in run_lines(run))
+            for line in (canonical(header.model_dump()), *lines):
+                packed.write(line)
+                digest.update(line)
+            packed.write(canonical({"sha256": digest.hexdigest()}))
     except OSError as error:
         raise RequestError(f"{file}: {error.strerror or error}", hint="choose a FILE that you can write") from error
 
@@ -305,7 +296,7 @@ COPY_AGAIN: Final = "ask for a new copy, made with ajuste bundle"
 def open_bundle(file: Path) -> Iterator[BundleReader]:
     """Open a bundle for reading. Raises RequestError."""
     try:
-        with open_kept(file) as opened:
+        with open_given(file) as opened:
             if os.fstat(opened.fileno()).st_size > LARGEST_FILE:
                 raise RequestError(f"{file} is too large: a bundle has up to {LARGEST_FILE >> 20} MiB")
             with zstd.ZstdFile(opened) as packed:

@@ -11,11 +11,19 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from ajuste.machine.files import give_to_caller, make_directory
+from ajuste.machine.files import create_file, make_directory
 from ajuste.machine.installation import lacking
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.store.checks import UNREADABLE, DamageError
-from ajuste.store.location import OTHER_PLACE, STORE_URLS, going_on, lock_number, redact_password, store_file
+from ajuste.store.location import (
+    OTHER_PLACE,
+    STORE_URLS,
+    going_on,
+    lock_number,
+    redact_password,
+    require_file,
+    store_file,
+)
 from ajuste.store.schema import LAYOUT, METADATA, STORE, keep, sealed, verified
 
 CHECKED_BYTES: Final = 16 << 20
@@ -51,6 +59,7 @@ class Database:
                 raise RequestError(
                     f"cannot create the store's directory {self.file.parent}: {error.strerror}", hint=OTHER_PLACE
                 ) from error
+            require_file(self.file)
             self.engine = sa.create_engine(
                 "sqlite://", creator=self._connected, poolclass=sa.pool.QueuePool, max_overflow=-1
             )
@@ -62,11 +71,10 @@ class Database:
 
     def _connected(self) -> sqlite3.Connection:
         assert self.file is not None
-        is_new = not self.file.exists()
+        with suppress(FileExistsError):
+            create_file(self.file, 0o666).close()  # SQLite itself gives the files beside it to the owner of the store.
         made = sqlite3.connect(self.file, timeout=30, isolation_level=None, check_same_thread=False)
         try:
-            if is_new:
-                give_to_caller(self.file)  # SQLite itself gives the files beside it to the owner of the store.
             for pragma in _PRAGMAS:
                 made.execute(f"PRAGMA {pragma}")
         except BaseException:

@@ -10,8 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from ajuste.machine.files import make_directory, replace_file
+from ajuste.machine.files import make_directory, remove_file, replace_file
 from ajuste.machine.home import Home
+from ajuste.model.caller import open_given
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible_line
 
@@ -44,7 +45,8 @@ class RunNotes:
         if not _RUN.fullmatch(run):
             return ""
         try:
-            return (self._directory / f"{run}.txt").read_text(encoding="utf-8", errors="replace")
+            with open_given(self._directory / f"{run}.txt") as file:
+                return file.read().decode(errors="replace")
         except OSError:
             return ""
 
@@ -60,7 +62,7 @@ class RunNotes:
             raise RequestError(f"the note has {len(text):,} characters; expected at most {LONGEST:,}")
         file = self._directory / f"{run}.txt"
         if not text.strip():
-            file.unlink(missing_ok=True)
+            remove_file(file)
             return
         make_directory(self._directory)
         replace_file(file, f"{text.strip()}\n".encode())

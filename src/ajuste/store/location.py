@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import os
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 from urllib.parse import urlsplit
 
-from ajuste.machine.files import locked
+from ajuste.machine.files import locked, replaced
 from ajuste.model.error import RequestError
 
 OTHER_PLACE: Final = "set AJUSTE_STORE or AJUSTE_HOME to another place"
@@ -32,22 +33,42 @@ def redact_password(url: str) -> str:
     return url.replace(f"{name}:{password}@", f"{name}:***@", 1) if at and colon else url
 
 
-def require_new(file: Path) -> None:
-    """Raises RequestError if there is a file already, or a link, which would lead elsewhere."""
-    if os.path.lexists(file):
-        raise RequestError(f"{file} exists; expected a new file", hint="choose another name, or remove the file")
+@contextmanager
+def new_file(file: Path, *, mode: int = 0o600) -> Iterator[Path]:
+    """Yield an empty file that becomes ``file`` at the end. Raises RequestError if there is anything already, OSError
+    where it cannot be written.
+    """
+    try:
+        with replaced(file, mode=mode, overwrite=False) as new:
+            yield new
+    except FileExistsError:
+        raise RequestError(
+            f"{file} exists; expected a new file", hint="choose another name, or remove the file"
+        ) from None
+
+
+@contextmanager
+def new_store(file: Path) -> Iterator[Path]:
+    """Yield where SQLite makes what becomes ``file`` at the end, as ``new_file``: in a directory of its own, because it
+    follows names.
+    """
+    with new_file(file, mode=0o666) as new, TemporaryDirectory(prefix="ajuste-store-") as directory:
+        made = Path(directory) / "store.sqlite"
+        yield made
+        shutil.copyfile(made, new)
 
 
 def require_there(file: Path) -> None:
-    """Raises RequestError if a store's file is not there."""
-    if not file.is_file():
+    """Raises RequestError if a store's file is not there, or is none."""
+    if not file.exists():
         raise RequestError(f"store {file} not found", hint="run a study first, or set AJUSTE_STORE or AJUSTE_HOME")
+    require_file(file)
 
 
-def remove_store(file: Path) -> None:
-    """Remove a store's file with what SQLite keeps beside it."""
-    for end in ("", "-wal", "-shm", "-journal"):
-        Path(f"{file}{end}").unlink(missing_ok=True)
+def require_file(file: Path) -> None:
+    """Raises RequestError for anything but a regular file, such as a FIFO; what is missing is fine."""
+    if file.exists() and not file.is_file():
+        raise RequestError(f"the store {file} is not a regular file", hint=OTHER_PLACE)
 
 
 # One process at a time for a study and seed.

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from ajuste.model.error import RunError
+from ajuste.model.error import RequestError, RunError
 from ajuste.store.checks import UNREADABLE, DamageError
 from ajuste.store.engine import FAILURES, Database, open_database, require_plain, unusable
 from ajuste.store.head import Head
-from ajuste.store.location import remove_store, require_new, require_there, store_file
+from ajuste.store.location import new_store, require_there, store_file
 from ajuste.store.runs import count_runs, documents, keep_study
 from ajuste.store.schema import (
     DOCUMENTS,
@@ -175,21 +175,23 @@ def salvage(url: str, file: Path) -> Salvaged:
     on. Raises RequestError if ``file`` is there already, or there is nothing at ``url``; RunError where nothing can be
     read.
     """
-    require_new(file)
     done = Salvaged()
-    target = open_database(f"sqlite:///{file}")
     try:
-        with _readable(url) as source, target.writing() as copied:
+        with (
+            new_store(file) as made,
+            closing(open_database(f"sqlite:///{made}")) as target,
+            _readable(url) as source,
+            target.writing() as copied,
+        ):
             remains = Remains(source, done.lost)
             for table in (RUNS, DOCUMENTS, TRIALS):
                 _copy(remains, table, copied)
             counted = next((row.runs for row in remains.each(STORE)), None)
             _settle(copied, done, counted)
-    except BaseException:
-        target.close()
-        remove_store(file)
-        raise
-    target.close()
+    except OSError as error:
+        raise RequestError(
+            f"{error.filename or file}: {error.strerror or error}", hint="choose a FILE that you can write"
+        ) from error
     done.lost = list(dict.fromkeys(done.lost))
     return done
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from ajuste.machine.files import give_to_caller
+from ajuste.machine.files import remove_file
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.store import runs as rows
@@ -23,9 +23,8 @@ from ajuste.store.head import Head, RunNotes
 from ajuste.store.location import (
     exclusive,
     lock_name,
+    new_store,
     redact_password,
-    remove_store,
-    require_new,
     require_there,
     store_file,
 )
@@ -44,28 +43,23 @@ def back_up(url: str, file: Path) -> Findings:
     not sound: then there is none.
     """
     original = _file(url, f"back it up with pg_dump --format=custom --file={file} --dbname={redact_password(url)}")
-    require_new(file)
     require_there(original)
     try:
-        with closing(sqlite3.connect(original)) as source, closing(sqlite3.connect(file)) as copy:
-            source.backup(copy)
-        give_to_caller(file)
-        findings = inspect_store(f"sqlite:///{file}")
-        if findings.damaged:
-            raise unusable(url, DamageError(findings.damaged[0]), "copied")
-        with closing(sqlite3.connect(file)) as copy:
-            copy.execute("PRAGMA journal_mode=DELETE")  # One file.
+        with new_store(file) as made:
+            with closing(sqlite3.connect(original)) as source, closing(sqlite3.connect(made)) as copy:
+                source.backup(copy)
+            findings = inspect_store(f"sqlite:///{made}")
+            if findings.damaged:
+                raise unusable(url, DamageError(findings.damaged[0]), "copied")
+            with closing(sqlite3.connect(made)) as copy:
+                copy.execute("PRAGMA journal_mode=DELETE")  # One file.
     except (sqlite3.Error, OSError) as error:
-        remove_store(file)
         raise RunError(f"cannot copy the store to {file}: {error}", hint="check disk space and permissions") from error
-    except BaseException:
-        remove_store(file)
-        raise
     return findings
 
 
 def forget(runs: Sequence[Head], store: Store, home: Home) -> None:
-    """Delete ``runs`` with their notes. Raises RequestError for one that another process measures."""
+    """Delete ``runs`` with their notes and reports. Raises RequestError for one that another process measures."""
     with ExitStack() as stack:
         for run in runs:
             stack.enter_context(_held(run, store, home))
@@ -73,6 +67,7 @@ def forget(runs: Sequence[Head], store: Store, home: Home) -> None:
     notes = RunNotes(home)
     for run in runs:
         notes.forget(run.id)
+        remove_file(home.reports / f"{run.id}.html")
 
 
 def is_measured(run: Head, store: Store, home: Home) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -13,6 +12,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from ajuste.catalogue.loader import Catalogue, catalogue
+from ajuste.model.caller import open_given
 from ajuste.model.error import Place, RequestError
 from ajuste.model.trial import COMMAND_FACTOR, KERNEL_FACTOR
 from ajuste.study.check import check
@@ -143,12 +143,9 @@ def parse_study(document: dict[str, Any], source: StudyOrigin | None = None) -> 
 
 
 def _read(path: Path, what: str, hint: str) -> str:
-    if path.is_fifo():  # It would make its reader wait.
-        raise RequestError(f"{what} {path} is not a regular file", hint=hint)
     try:
-        # Files of the kernel such as /proc/kmsg would wait for their next line.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            data = file.read(LARGEST_BYTES + 1) or b""
+        with open_given(path) as file:
+            data = file.read(LARGEST_BYTES + 1) or b""  # Files of the kernel such as /proc/kmsg may have nothing yet.
     except OSError as failure:
         raise RequestError(f"cannot read {what} {path}: {failure.strerror}", hint=hint) from None
     if len(data) > LARGEST_BYTES:

@@ -22,6 +22,7 @@ from ajuste.executor.cluster.messages import Answer, HostJob, PackedGuest, Trans
 from ajuste.executor.executor import LEFT_OUT, Begun, Executor, TrialDone, TrialRequest, Untrusted, now, side_by_side
 from ajuste.machine.inventory.inventory import Inventory, summarise
 from ajuste.model.base import first_problem
+from ajuste.model.caller import open_given
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.event import Hello
 from ajuste.model.plan import Plan
@@ -285,7 +286,8 @@ class ClusterExecutor(Executor):
                     lacking.setdefault(digest, []).append(address)
         for digest, addresses in lacking.items():
             self._say(f"sending {self._files[digest].name} to {len(addresses)} workers")
-            content = self._files[digest].read_bytes()
+            with open_given(self._files[digest]) as file:
+                content = file.read()
             for answer in self._connection.ask("receive", "", content, workers=addresses).values():
                 answer.require()
 

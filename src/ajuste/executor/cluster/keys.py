@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ajuste.machine.files import give_to_caller, is_trusted, make_directory
+from ajuste.machine.files import create_file, is_trusted, make_directory
 from ajuste.model.error import RequestError
 from ajuste.model.wording import visible_line
 
@@ -162,9 +162,8 @@ def make_key(directory: Path) -> Path:
     path = directory / KEY
     try:
         make_directory(directory)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
+        with create_file(path) as file:
             file.write(secret + certificate.public_bytes(pem))
-        give_to_caller(path)
     except FileExistsError:
         raise RequestError(
             f"{path} exists already",

@@ -25,9 +25,10 @@ from ajuste.executor.guest.qemu import Channels, GuestMachine, command_line
 from ajuste.executor.stream import read_boot
 from ajuste.kernel.kconfig import read_config
 from ajuste.machine.cache import SNAPSHOTS, make_room
-from ajuste.machine.files import file_sha256, holding, make_directory, open_kept, replaced, sealed, unsealed
+from ajuste.machine.files import file_sha256, holding, make_directory, replaced, sealed, unsealed
 from ajuste.machine.home import Home
 from ajuste.model.base import BaseModel
+from ajuste.model.caller import open_kept
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Gate, Hello
 

@@ -21,10 +21,10 @@ from typing import Any, Final
 
 from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.host.availability import HostMachine, files_in, why_not_writable
-from ajuste.machine.files import SUDO_HINT, calling_ids
 from ajuste.machine.home import WORKLOADS, native_program
 from ajuste.machine.installation import as_root
 from ajuste.machine.session import started_ticks
+from ajuste.model.caller import SUDO_HINT, calling_ids, groups_of
 from ajuste.model.capability import asked_here
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
@@ -76,13 +76,12 @@ def invoking_user(environment: Mapping[str, str] = os.environ) -> User | None:
         return None
     uid, gid = ids
     try:
-        groups = os.getgrouplist(pwd.getpwuid(uid).pw_name, gid)
+        return User(uid=uid, gid=gid, groups=groups_of(uid, gid))
     except KeyError:
         raise RequestError(
             f"SUDO_UID = {uid}: user not found; cannot run your commands with the user's groups",
             hint=SUDO_HINT,
         ) from None
-    return User(uid=uid, gid=gid, groups=tuple(sorted(set(groups))))
 
 
 def works_for_agent(environment: Mapping[str, str] = os.environ) -> bool:
@@ -129,8 +128,7 @@ def user_here_called(name: str) -> User | None:
         return None
     if os.geteuid() != 0:
         raise RequestError(f'running a service as "{name}" needs root on this machine', hint=f"run {as_root()}")
-    groups = os.getgrouplist(name, entry.pw_gid)
-    return User(uid=entry.pw_uid, gid=entry.pw_gid, groups=tuple(sorted(set(groups))))
+    return User(uid=entry.pw_uid, gid=entry.pw_gid, groups=groups_of(entry.pw_uid, entry.pw_gid))
 
 
 def free_port(first: int) -> int:

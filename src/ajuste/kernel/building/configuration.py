@@ -22,6 +22,7 @@ from ajuste.kernel.building.workspace import Edits, Workspace, find_damage, unse
 from ajuste.kernel.fetch import fetch_kernel
 from ajuste.kernel.kconfig import option_line, split_line
 from ajuste.machine.home import Home
+from ajuste.model.caller import open_given
 from ajuste.model.error import AjusteError, RequestError, nearest_names
 from ajuste.model.wording import Say
 
@@ -104,9 +105,8 @@ def missed(asked: Options, came: Options) -> dict[str, str]:
 def read_config_file(path: Path) -> str:
     """Read a ``.config``. Raises RequestError for a file that is none."""
     try:
-        if path.exists() and not path.is_file():  # A FIFO would make its reader wait.
-            raise ValueError
-        text = path.read_text(encoding="utf-8")
+        with open_given(path) as file:
+            text = file.read().decode()
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not a text file"
         raise RequestError(f"--config {path}: {why}", hint="expected lab, lab-ext, distro or a .config file") from None

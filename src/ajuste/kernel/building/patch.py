@@ -17,6 +17,7 @@ from typing import Final
 from ajuste.catalogue.programs import install_hint
 from ajuste.kernel.building.built import LINK, PROGRAM, SourceOrigin
 from ajuste.kernel.building.workspace import Edit, Edits
+from ajuste.model.caller import open_given
 from ajuste.model.error import Place, RequestError, RunError
 
 LARGEST_BYTES: Final = 32 << 20
@@ -52,13 +53,12 @@ def read_patches(paths: Sequence[Path]) -> tuple[PatchFile, ...]:
 
 def _read(path: Path) -> PatchFile:
     try:
-        if path.exists() and not path.is_file():  # A FIFO would make its reader wait.
-            raise RequestError(f"{path} is not a regular file; expected a patch")
-        if path.stat().st_size > LARGEST_BYTES:
+        with open_given(path) as file:
+            content = file.read(LARGEST_BYTES + 1)
+        if len(content) > LARGEST_BYTES:
             raise RequestError(
                 f"{path} is larger than {LARGEST_BYTES >> 20} MiB; expected a patch of up to {LARGEST_BYTES >> 20} MiB"
             )
-        content = path.read_bytes()
     except OSError as error:
         raise RequestError(
             f"patch {path}: {error.strerror}; expected the file of a patch",

@@ -36,7 +36,7 @@ _SUFFIXES: Final = ("-21", "-20", "-19", "-18", "-17", "")
 """Debian's programs of each version of LLVM, and those without a version: 16 and older do not build them."""
 _PROGRAMS: Final = ("clang", "ld.lld", "llvm-ar", "llvm-strip")
 _TUNABLE: Final = "sched_ext"
-_ELF: Final = b"\x7fELF"
+ELF: Final = b"\x7fELF"
 _PACKAGES: Final = ("clang-19", "llvm-19", "lld-19")
 
 
@@ -63,7 +63,7 @@ class OwnScheduler:
 def is_program(file: Path) -> bool:
     """Return whether ``file`` is an ELF file. Raises OSError."""
     with file.open("rb") as opened:
-        return opened.read(len(_ELF)) == _ELF
+        return opened.read(len(ELF)) == ELF
 
 
 def read_schedulers(files: Sequence[Path]) -> tuple[OwnScheduler, ...]:

@@ -31,15 +31,18 @@ class Operation:
     act: Callable[[AgentDesk, Any], Document]
     reads: bool = True
 
-    def carry_out(self, desk: AgentDesk, arguments: Mapping[str, Any]) -> Document:
-        """Return the answer. Raises RequestError for arguments that are wrong or too large, or too many calls."""
+    def carry_out(self, desk: AgentDesk, arguments: Mapping[str, Any], *, as_text: bool = False) -> Document:
+        """Return the answer. ``as_text``: numbers may be texts, as those of an address are. Raises RequestError for
+        arguments that are wrong or too large, and for too many calls.
+        """
         desk.budget.call()
-        if len(json.dumps(arguments)) > MOST_BYTES:
+        document = json.dumps(arguments)
+        if len(document) > MOST_BYTES:
             raise RequestError(
                 f"the arguments have more than {MOST_BYTES // 1024} KiB", hint="send a smaller study or fewer settings"
             )
         try:
-            request = self.request.model_validate(dict(arguments))
+            request = self.request.model_validate_json(document, strict=not as_text)
         except ValidationError as failure:
             raise RequestError(_wrong(failure), hint=f"see the schema of {self.name}") from None
         return {name: _visible(value) for name, value in self.act(desk, request).items()}

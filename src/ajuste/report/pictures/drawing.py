@@ -13,7 +13,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, MultipleLocator, NullFormatter
 from matplotlib.transforms import blended_transform_factory
 
-from ajuste.machine.files import give_to_caller, make_directory
+from ajuste.machine.files import make_directory, open_named
 from ajuste.model.error import RequestError
 from ajuste.report.document import Report, saved_pictures
 from ajuste.report.pictures.traces import POINTS, RC, colour, draw_trace, role, symbol, words
@@ -42,10 +42,10 @@ def write_pictures(report: Report, directory: Path, form: PictureFormat) -> tupl
             for picture in saved_pictures(report):
                 path = directory / f"{picture.stem}.{form}"
                 about = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
-                draw(picture.plot, picture.title).savefig(
-                    path, format=form, dpi=_DPI, bbox_inches="tight", pad_inches=0.15, metadata=about
-                )
-                give_to_caller(path)
+                with open_named(path) as file:
+                    draw(picture.plot, picture.title).savefig(
+                        file, format=form, dpi=_DPI, bbox_inches="tight", pad_inches=0.15, metadata=about
+                    )
                 written.append(path)
     except OSError as error:
         raise RequestError(

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final
 
-from ajuste.machine.files import file_sha256, give_to_caller, make_directory
+from ajuste.machine.files import file_sha256, give_to_caller, open_directory, remove_tree
+from ajuste.model.caller import open_given
 from ajuste.model.error import RequestError, RunError
 
 PLACE: Final = "{candidate}"
@@ -32,23 +33,28 @@ class Candidates:
 
     def take(self, path: Path) -> str:
         """Copy what is at ``path`` now; returns its digest. Raises RequestError for what cannot be a candidate."""
-        make_directory(self._directory / _FOLDER)
-        copy = Path(tempfile.mkdtemp(dir=self._directory / _FOLDER, prefix="new-"))
-        try:
-            for name, file in _contained(path):
-                (copy / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(file, copy / name)
-                (copy / name).chmod(0o755 if os.access(file, os.X_OK) else 0o644)
-            digest = _digest(copy)
-            if not self._own(digest).exists():
-                copy.chmod(0o755)
-                for one in (copy, *copy.rglob("*")):
-                    give_to_caller(one)
-                copy.rename(self._own(digest))
-        except OSError as failure:
-            raise RequestError(f"--candidate {path}: {failure.strerror}", hint="build it first") from None
-        finally:
-            shutil.rmtree(copy, ignore_errors=True)
+        with open_directory(self._directory / _FOLDER, make=0o700) as folder:
+            name = Path(tempfile.mkdtemp(dir=folder, prefix="new-")).name
+            try:
+                with open_directory(folder / name) as copy:
+                    return self._copied(path, copy, folder / name)
+            except OSError as failure:
+                raise RequestError(f"--candidate {path}: {failure.strerror}", hint="build it first") from None
+            finally:
+                shutil.rmtree(folder / name, ignore_errors=True)
+
+    def _copied(self, path: Path, copy: Path, called: Path) -> str:
+        for name, file in _contained(path):
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            with open_given(file) as content, (copy / name).open("xb") as out:
+                shutil.copyfileobj(content, out)
+            (copy / name).chmod(0o755 if os.access(file, os.X_OK) else 0o644)
+        digest = _digest(copy)
+        if not self._own(digest).exists():
+            copy.chmod(0o755)
+            for one in (called, *sorted(copy.rglob("*"))):
+                give_to_caller(one)
+            called.rename(called.with_name(self._own(digest).name))
         return digest
 
     def place(self, digest: str) -> str:
@@ -70,7 +76,7 @@ class Candidates:
         names = {self._own(one).name for one in digests}
         for one in (self._directory / _FOLDER).iterdir():
             if one.name not in names:
-                shutil.rmtree(one, ignore_errors=True)
+                remove_tree(one)
 
     def _own(self, digest: str) -> Path:
         return self._directory / _FOLDER / digest[:_DIGITS]

@@ -21,7 +21,16 @@ from pydantic import ValidationError
 from ajuste.catalogue.loader import Catalogue
 from ajuste.design.blocks import SEED_BITS
 from ajuste.kernel.spec import parse_study_spec
-from ajuste.machine.files import file_sha256, make_directory, read_kept, replace_file, sync_to_disk
+from ajuste.machine.files import (
+    create_file,
+    file_sha256,
+    make_directory,
+    open_directory,
+    read_kept,
+    remove_file,
+    replace_file,
+    sync_to_disk,
+)
 from ajuste.machine.home import Home
 from ajuste.model.base import ClosedModel
 from ajuste.model.campaign import CAMPAIGN_NAME, Campaign, CampaignEntry, CampaignEvent
@@ -54,7 +63,10 @@ class CampaignLedger:
         entry = entry.model_copy(update={"digest": digest_of(entry)})
         line = f"{entry.model_dump_json(exclude_defaults=True)}\n".encode()
         is_new = not self.file.exists()
-        descriptor = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        if is_new:
+            create_file(self.file).close()
+        with open_directory(self.file.parent) as directory:
+            descriptor = os.open(directory / self.file.name, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
         size = os.fstat(descriptor).st_size
         try:
             if os.write(descriptor, line) < len(line):
@@ -213,7 +225,7 @@ def new_campaign(home: Home, wanted: Campaign, hidden: tuple[str, ...], known: C
     )
     make_directory(directory)
     told = campaign.model_dump_json()
-    (directory / "ledger.jsonl").unlink(missing_ok=True)  # Of one that was interrupted before it began.
+    remove_file(directory / "ledger.jsonl")  # Of one that was interrupted before it began.
     CampaignLedger(directory / "ledger.jsonl").add("begun", reason=_sha256(told.encode()))
     for name, text in (("sealed.json", sealed), ("campaign.json", told)):
         replace_file(directory / name, text.encode(), mode=0o600, on_disk=True)

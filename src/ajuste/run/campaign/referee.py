@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
@@ -11,8 +11,9 @@ from typing import Final
 from ajuste.analysis.campaign import incumbents, referee_answer
 from ajuste.catalogue.loader import Catalogue
 from ajuste.kernel.spec import parse_study_spec
-from ajuste.machine.files import file_sha256, make_directory, replace_file
+from ajuste.machine.files import file_sha256, make_directory, remove_file, remove_tree, replace_file
 from ajuste.machine.home import Home
+from ajuste.model.caller import open_given
 from ajuste.model.campaign import CANDIDATE, Campaign, RefereeAnswer, Refereed
 from ajuste.model.error import RequestError, RunError
 from ajuste.outputs.trial import why_lost
@@ -52,7 +53,7 @@ def refereed_campaign(
         return _begun(home, wanted, study, own, known, bench)
     except BaseException:
         if not (directory / "campaign.json").exists():
-            shutil.rmtree(directory, ignore_errors=True)
+            remove_tree(directory)
         raise
 
 
@@ -69,11 +70,12 @@ def _begun(
 ) -> KeptCampaign:
     assert wanted.refereed is not None
     place = campaign_directory(home, wanted.name) / STUDY
-    shutil.rmtree(place, ignore_errors=True)
+    remove_tree(place)
     make_directory(place)
     for name in own:
         make_directory((place / name).parent)
-        shutil.copy(name, place / name)
+        with open_given(Path(name)) as content:
+            replace_file(place / name, content.read(), mode=0o777 if os.access(name, os.X_OK) else 0o666)
     replace_file(place / _FILE, text.encode(), on_disk=True)
     start = Candidates(place).take(Path(wanted.refereed.path))
     files = {str(PurePosixPath(name)): file_sha256(place / name) for name in own}
@@ -84,7 +86,7 @@ def _begun(
     once = proposed_study(study, campaign, {}, known, said="--candidate", blocks=1)
     tried = bench.measured(once, place / "tried.sqlite").trials
     for file in place.glob("tried.sqlite*"):
-        file.unlink()
+        remove_file(file)
     if not any(one.status == "ok" for one in tried):
         raise _unmeasured(next(map(why_lost, tried), "no trial ended"))
     return new_campaign(home, campaign, (), known)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from typing import Final, Self
 
 from ajuste.catalogue.programs import require_git
 from ajuste.executor.host.caller import LAST_LINES, Caller, finished, invoking_user, user_here
-from ajuste.machine.files import make_directory
+from ajuste.machine.files import make_directory, remove_tree
 from ajuste.machine.home import Home
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.gate import GateRevision, ProjectCommit
@@ -123,9 +122,9 @@ def checked_out(
     place = home.state / "gate"
     with exclusive(place / f"{name}.lock", f"a gate of {repository.top}"), ExitStack() as stack:
         directory = _directory(repository, place / name)
-        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        stack.callback(remove_tree, directory)
         logs = place / f"{name}-logs"
-        shutil.rmtree(logs, ignore_errors=True)
+        remove_tree(logs)
         checkouts = Checkouts(repository, directory, logs, home, renewable)
         for side, revision in revisions.items():
             stack.callback(checkouts.remove, side)
@@ -143,7 +142,7 @@ def _directory(repository: ProjectRepository, usual: Path) -> Path:
         return made
     for side in usual.glob("*"):  # of a gate that was killed
         _remove(repository, side)
-    shutil.rmtree(usual, ignore_errors=True)
+    remove_tree(usual)
     make_directory(usual)
     return usual
 
@@ -151,15 +150,14 @@ def _directory(repository: ProjectRepository, usual: Path) -> Path:
 def _remove(repository: ProjectRepository, there: Path) -> None:
     with suppress(RunError):
         repository.git("worktree", "remove", "--force", "--", str(there))
-    shutil.rmtree(there, ignore_errors=True)
+    remove_tree(there)
 
 
 def _copy_working_tree(repository: ProjectRepository, there: Path, objects: Path, home: Home) -> None:
     """Put what is in the user's tree, without what it ignores and what Ajuste keeps, into the worktree ``there``. git
     does that by its index, with an object database aside: the repository keeps nothing of it.
     """
-    objects.mkdir(exist_ok=True)
-    repository.caller.give(objects)
+    make_directory(objects)
     of_user = repository.git("rev-parse", "--path-format=absolute", "--git-path", "objects")
     own = os.fsdecode(_git(repository.caller, there, "rev-parse", "--absolute-git-dir").removesuffix(b"\n"))
     database = {
@@ -212,12 +210,12 @@ class Checkouts:
     def renew(self, side: str) -> None:
         """The worktree as it was before any build. Raises RunError."""
         there = self.directory / side
-        shutil.rmtree(there)
+        remove_tree(there)
         self._copy(self._pristine(side), there)
 
     def remove(self, side: str) -> None:
         """The worktree of that name, with what was built in it."""
-        shutil.rmtree(self._pristine(side), ignore_errors=True)
+        remove_tree(self._pristine(side))
         _remove(self.repository, self.directory / side)
 
     def _pristine(self, side: str) -> Path:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlsplit
 
-from ajuste.machine.files import open_kept
+from ajuste.model.caller import open_kept
 from ajuste.model.error import RequestError
 
 if TYPE_CHECKING:

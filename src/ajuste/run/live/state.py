@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import Field, ValidationError
 
-from ajuste.machine.files import make_directory, replace_file
+from ajuste.machine.files import make_directory, remove_file, replace_file
 from ajuste.machine.home import Home
 from ajuste.machine.session import boot_id, started_ticks
 from ajuste.model.base import BaseModel
@@ -87,4 +87,4 @@ def is_asked_to_stop(home: Home, run: str) -> bool:
 
 def forget_stop(home: Home) -> None:
     """Remove the request to stop."""
-    (directory(home) / _STOP).unlink(missing_ok=True)
+    remove_file(directory(home) / _STOP)
