@@ -75,7 +75,8 @@ def plan_of(study: Study, catalogue: Catalogue, means: RunOptions) -> PlannedStu
     if study.target.on_host:
         now = _values_here(resolved, catalogue)
         accepted = [risk.what for risk in risks(resolved, catalogue)]
-        planned = planned_study(resolved, catalogue, now, user_here(), no_chance, accepted)
+        user = "root" if study.workload.as_root else user_here()  # Without root it is refused.
+        planned = planned_study(resolved, catalogue, now, user, no_chance, accepted)
         adopted = adopted_from(write.location for one in resolved.configurations for write in one.writes)
         return planned.model_copy(update={"notes": (*planned.notes, *map(str, adopted))})
     planned = planned_study(resolved, catalogue, no_chance=no_chance)

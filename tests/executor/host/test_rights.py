@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from ajuste.catalogue.loader import catalogue
+from ajuste.cli.plan import plan_of
 from ajuste.executor.host.availability import HostMachine, require_rights
 from ajuste.executor.host.prepared import require_possible
+from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.plan import Attributes, Command, FileLocation, Plan, Write
+from ajuste.run.testbed import RunOptions
 from ajuste.study.location import StudySource
 from ajuste.study.read import checked_study
 from ajuste.study.resolve import HOST_KERNEL, resolve
@@ -118,3 +121,22 @@ def test_a_change_that_needs_root_can_be_planned_without(monkeypatch: pytest.Mon
     with pytest.raises(RequestError, match="root"):
         require_possible(resolved, catalogue(), accept_risk=False)
     require_possible(resolved, catalogue(), accept_risk=False, dry=True)
+
+
+def test_a_study_that_runs_as_root_needs_root_and_its_plan_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    document = {
+        "name": "s",
+        "factor": [{"name": "nice", "levels": [0, 5]}],
+        "workload": {"command": ["true"], "setup": ["true"], "as_root": True},
+        "target": {"kind": "host"},
+        "analysis": {"metrics": ["elapsed"]},
+    }
+    study = checked_study(document, StudySource(Path("s.toml"), ""), catalogue())
+    kernel = {HOST_KERNEL: KernelVersion(major=6, minor=1)}
+    resolved = resolve(study, catalogue(), kernel, lambda name: f"/bin/{name}", replace(GUEST, in_place=True))
+    with pytest.raises(RequestError, match="root"):
+        require_possible(resolved, catalogue(), accept_risk=False)
+    planned = plan_of(study, catalogue(), RunOptions(home(), dry=True))
+    commands = [command for configuration in planned.configurations for command in configuration.commands]
+    assert {command.user for command in (*commands, *planned.once)} == {"root"}

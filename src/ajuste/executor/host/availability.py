@@ -194,6 +194,12 @@ def require_rights(plan: Plan) -> None:
             raise _refusal(reason)
 
 
+def require_root(what: str) -> None:
+    """Raise RequestError for ``what`` only root may do."""
+    if os.geteuid() != 0:
+        raise _refusal(what)
+
+
 def _refusal(what: str) -> RequestError:
     return RequestError(f"{what} needs root on this machine", hint=f"run {as_root()}\n{WITHOUT_ROOT}")
 

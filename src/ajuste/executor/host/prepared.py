@@ -16,7 +16,14 @@ from typing import Final, Self
 from ajuste.catalogue.loader import Catalogue
 from ajuste.executor.executor import Executor
 from ajuste.executor.host.adoption import adopted_from
-from ajuste.executor.host.availability import NEEDS_ROOT, HostMachine, require_rights, why_no_weight, why_not_writable
+from ajuste.executor.host.availability import (
+    NEEDS_ROOT,
+    HostMachine,
+    require_rights,
+    require_root,
+    why_no_weight,
+    why_not_writable,
+)
 from ajuste.executor.host.caller import agents_directory
 from ajuste.executor.host.host import HostExecutor
 from ajuste.machine.home import Home
@@ -138,6 +145,8 @@ def require_possible(resolved: ResolvedStudy, catalogue: Catalogue, *, accept_ri
     only planned, which needs no root.
     """
     _refuse_modules(resolved)
+    if resolved.study.workload.as_root and not dry:
+        require_root("a workload with as_root")
     once = Plan(id="once", before=resolved.setup, after=resolved.cleanup)
     for plan in () if dry else (once, *map(_plan, resolved.configurations)):
         require_rights(plan)
