@@ -3,19 +3,23 @@
 Blocks are never split, so a machine's speed is in none of the ratios within blocks; but the effect itself can be
 another one there. Machine is a factor whose interaction with the configuration is tested on the effects of the blocks,
 which scatter more on one machine than on another: by the test of Alexander and Govern (1994, "A new and simpler
-approximation for ANOVA under variance heterogeneity", Journal of Educational Statistics 19), in SciPy's form.
+approximation for ANOVA under variance heterogeneity", Journal of Educational Statistics 19), in SciPy's form, and by
+that of Mehrotra (1997, "Improving the Brown-Forsythe solution to the generalized Behrens-Fisher problem",
+Communications in Statistics - Simulation and Computation 26). Both must reject: the first one does so too often where
+many machines have few blocks, the second one where noise differs (``python -m benchmarks fleet``).
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc
+from scipy.special import chdtrc, fdtrc
 
 from ajuste.analysis.effects import Effect, effect, margin
 from ajuste.analysis.pairs import Clean, Pairs, pairs
@@ -23,12 +27,15 @@ from ajuste.analysis.verdict import family, word_of
 from ajuste.model.metric import Metric, Scale
 from ajuste.model.trial import Configuration
 from ajuste.model.verdict import AcrossMachines, Agreement, Finding, MachineEffect, Verdict, Word
-from ajuste.model.wording import change, listed
+from ajuste.model.wording import change, count_of, listed
 
 Machines = Mapping[int, str]
 """The machine of every block; empty where there is only one."""
 
 Found = TypeVar("Found", bound=Finding)
+
+MOST_NAMED: Final = 4
+"""Machines that a sentence names each; of more it counts the verdicts."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,37 @@ def names_of(machines: Machines) -> tuple[str, ...]:
     return tuple(sorted(set(machines.values())))
 
 
+def by_machine(clean: Clean, machines: Machines) -> dict[str, Clean]:
+    """The clean trials of each machine, by its name."""
+    names = names_of(machines)
+    places = {name: place for place, name in enumerate(names)}
+    owners = np.array([places.get(machines.get(int(block), ""), -1) for block in clean.blocks], np.int64)
+    order = np.argsort(owners, kind="stable")
+    bounds = np.searchsorted(owners[order], np.arange(len(names) + 1))
+    return {
+        name: Clean(clean.measured, clean.blocks[own], clean.rows[:, own])
+        for place, name in enumerate(names)
+        for own in [order[bounds[place] : bounds[place + 1]]]
+    }
+
+
+class MachineValues(NamedTuple):
+    """The effect of each block, as logarithm of a ratio or as difference, by machine."""
+
+    names: tuple[str, ...]
+    values: tuple[NDArray[np.float64], ...]
+
+
+def machine_values(parts: Mapping[str, Clean], baseline: str, across: AcrossMachines, column: str) -> MachineValues:
+    """The effects that ``across`` compares, of the machines that have any."""
+    own = {name: pairs(parts[name], baseline, across.configuration, column) for name in map(_name, across.machines)}
+    return MachineValues(tuple(own), tuple(_values(one, across.scale) for one in own.values()))
+
+
+def _name(one: MachineEffect) -> str:
+    return one.machine
+
+
 def across_machines(
     configurations: Sequence[Configuration],
     clean: Clean,
@@ -70,7 +108,7 @@ def across_machines(
         return ()
     baseline = next(c for c in configurations if c.baseline)
     alpha = family(configurations, deciding, confidence).alpha
-    parts = {name: on_machine(clean, machines, name) for name in names}
+    parts = by_machine(clean, machines)
     found = []
     for metric in (*deciding, *described):
         for other in (c for c in configurations if not c.baseline):
@@ -104,7 +142,7 @@ def _across(
         )
         for part in parts
     )
-    p_value = _p_value([_values(part.pairs, whole) for part in parts]) if metric.quantile is None else None
+    p_value = _p_value([_values(part.pairs, whole.scale) for part in parts]) if metric.quantile is None else None
     agreement = _agreement(parts, effects, p_value, alpha, smallest_effect)
     return AcrossMachines(
         configuration=configuration,
@@ -118,8 +156,8 @@ def _across(
     )
 
 
-def _values(own: Pairs, whole: Effect) -> NDArray[np.float64]:
-    if whole.scale == "ratio":
+def _values(own: Pairs, scale: Scale) -> NDArray[np.float64]:
+    if scale == "ratio":
         return np.log(own.other) - np.log(own.baseline)
     return own.other - own.baseline
 
@@ -138,8 +176,20 @@ def _p_value(samples: Sequence[NDArray[np.float64]]) -> float | None:
     b = 48 * a**2
     c = np.sqrt(a * np.log1p(t**2 / freedom))
     z = c + (c**3 + 3 * c) / b - (4 * c**7 + 33 * c**5 + 240 * c**3 + 855 * c) / (b * (10 * b + 8 * c**4 + 1000))
-    found = chdtrc(len(samples) - 1, float(np.sum(z**2)))
+    found = max(chdtrc(len(samples) - 1, float(np.sum(z**2))), _brown_forsythe(means, freedom + 1, errors))
     return None if math.isnan(found) else found
+
+
+def _brown_forsythe(means: NDArray[np.float64], sizes: NDArray[np.float64], errors: NDArray[np.float64]) -> float:
+    # Brown and Forsythe's F* with both degrees of freedom of Mehrotra (1997).
+    variances, total = errors**2 * sizes, float(np.sum(sizes))
+    between = float(np.sum(sizes * (means - np.average(means, weights=sizes)) ** 2))
+    shares = (1 - sizes / total) * variances
+    within = float(np.sum(shares))
+    above = float(
+        np.sum(variances**2) + np.sum(sizes * variances / total) ** 2 - 2 * np.sum(sizes * variances**2 / total)
+    )
+    return float(fdtrc(within**2 / above, within**2 / np.sum(shares**2 / (sizes - 1)), between / within))
 
 
 def _agreement(
@@ -177,9 +227,11 @@ def _side(found: Effect, zone: float) -> int:
 
 
 def _says(agreement: Agreement, effects: Sequence[MachineEffect], whole: Effect, metric: Metric) -> str:
-    each = listed(
-        [f"{change(one.estimate, whole.scale, metric.unit)} on {one.machine} ({one.verdict})" for one in effects]
-    )
+    if len(effects) > MOST_NAMED:
+        each = counts_in_words(counted(effects))
+    else:
+        said = [f"{change(one.estimate, whole.scale, metric.unit)} on {one.machine} ({one.verdict})" for one in effects]
+        each = listed(said)
     if agreement == "depends":
         return f"it depends on the machine: {each}"
     if agreement == "differ":
@@ -187,6 +239,19 @@ def _says(agreement: Agreement, effects: Sequence[MachineEffect], whole: Effect,
     if agreement == "alike":
         return "no difference between the machines is seen"
     return "too few blocks on more than one machine to tell whether they differ"
+
+
+def counts_in_words(counts: Mapping[Word, int]) -> str:
+    """``improves on 31 of 40 machines, worsens on 2, undecided on 7``."""
+    total = count_of(sum(counts.values()), "machine")
+    first, *others = (f"{word} on {count:,}" for word, count in counts.items())
+    return ", ".join([f"{first} of {total}", *others])
+
+
+def counted(effects: Sequence[MachineEffect]) -> dict[Word, int]:
+    """How many machines each verdict was given on, the word of the most first, what is undecided last."""
+    counts = Counter(one.verdict for one in effects)
+    return dict(sorted(counts.items(), key=lambda item: (item[0] == "undecided", -item[1])))
 
 
 def right_for_all(verdicts: Sequence[Verdict], across: Sequence[AcrossMachines]) -> tuple[Verdict, ...]:

@@ -231,6 +231,10 @@ class _Subject:
         if verdict.verdict == "equivalent":
             return f"{self._name(verdict)} does not matter: {self._title} stays within {self._band}."
         if verdict.depends_on_machine:
+            from ajuste.report.fleet import headline_of  # few runs have many machines
+
+            if counted := headline_of(self.results, self._name(verdict), self._title, verdict):
+                return counted
             return f"Whether {self._name(verdict)} changes {self._title} depends on the machine."
         return f"{self._not_settled([verdict.configuration])}: {self._title}."
 

@@ -28,6 +28,7 @@ from ajuste.report.document import (
     Subsection,
     Table,
 )
+from ajuste.report.fleet import ENDS, fleet_section, shown_machines
 from ajuste.report.format import NOTHING, Labels, ShownNumber, shown_as
 from ajuste.report.metric_table import deciding_metrics, metric_shown
 from ajuste.report.verdicts import EffectStyle, effect_style, word_badge
@@ -37,6 +38,7 @@ def listings_of(results: Results, labels: Labels) -> tuple[Section, ...]:
     """Those that there are, in the order to be shown."""
     found = (
         kernel_options_section(results),
+        fleet_section(results, labels),
         machines_section(results, labels),
         predictions_section(results, labels),
         three_sigma_section(results, labels),
@@ -216,7 +218,8 @@ _MACHINES_LEAD: Final = (
 )
 _MACHINES_SOURCE: Final = (
     "Whether the effects are equal: R. A. Alexander and D. M. Govern, A New and Simpler Approximation for ANOVA Under "
-    "Variance Heterogeneity, Journal of Educational Statistics 19(2), 1994."
+    "Variance Heterogeneity, Journal of Educational Statistics 19(2), 1994; and D. V. Mehrotra, Improving the "
+    "Brown-Forsythe Solution to the Generalized Behrens-Fisher Problem, Communications in Statistics 26(3), 1997."
 )
 _MACHINES_COLUMNS: Final = ("Blocks", "Effect", "Interval")
 _SUMMARY: Final[dict[Agreement, str]] = {
@@ -239,22 +242,26 @@ def machines_section(results: Results, labels: Labels) -> Section | None:
     lead = f"{_MACHINES_LEAD} {_SUMMARY[worst]}"
     title = "Results per machine"
     columns = _columns("Machine", _MACHINES_COLUMNS, ("Verdict there",))
-    return _section(title, Table(columns, groups, "machines", title), lead, _MACHINES_SOURCE)
+    brief = max(len(one.machines) for one in shown) > ENDS
+    return _section(title, Table(columns, groups, "machines", title, brief=brief), lead, _MACHINES_SOURCE)
 
 
 def _group(results: Results, across: AcrossMachines, metric: Metric, labels: Labels) -> RowGroup:
     verdict = next(v for v in results.verdicts if (v.configuration, v.metric) == (across.configuration, across.metric))
-    own = [_as_verdict(verdict, one) for one in across.machines]
+    machines, omitted = shown_machines(across.machines)
+    own = [_as_verdict(verdict, one) for one in machines]
     style = effect_style(own, metric.unit)
     marked = across.agreement in ("depends", "differ")
     configuration = next(c for c in results.configurations if c.name == across.configuration)
     tested = "" if across.p_value is None else f" (p = {across.p_value:.2g} that all are equal)"
+    others = f"; {omitted:,} machines between these ends are omitted" if omitted else ""
     return RowGroup(
-        f"{metric.title}, {labels.short(configuration)}{tested}",
+        f"{metric.title}, {labels.short(configuration)}{tested}{others}",
         tuple(
             Row((one.machine, *_machines_cells(one, said, style[said.scale])), marked=marked)
-            for one, said in zip(across.machines, own, strict=True)
+            for one, said in zip(machines, own, strict=True)
         ),
+        summary=f"{count_of(len(across.machines), 'machine')}; --verbose lists them.",
     )
 
 

@@ -12,6 +12,7 @@ from ajuste.analysis.atlas import agreement, question_kind, shipped_atlas
 from ajuste.catalogue.loader import catalogue
 from ajuste.machine.inventory.inventory import Inventory
 from ajuste.model.boot import BOOTS
+from ajuste.model.fleet import FLEET
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
 from ajuste.model.relevance import RELEVANCE
 from ajuste.model.results import Diagnostic, Diagnostics, Results
@@ -33,6 +34,7 @@ from ajuste.report.document import (
     Table,
     facts_of,
 )
+from ajuste.report.fleet import MOST_MACHINES
 from ajuste.report.format import NOTHING, Labels, fixed_levels
 from ajuste.report.inventory_page import inventory_page
 from ajuste.report.metric_table import deciding_metrics, is_screening, metric_shown, title_with_unit
@@ -49,8 +51,13 @@ _DEEPEST: Final = 6
 
 def environment_facts(environment: Mapping[str, Any]) -> tuple[Fact, ...]:
     """All branches, of which the inventory, here or of each of several machines, is a page of its own, folded."""
-    own = {PROOFS, KERNEL_OPTIONS, RELEVANCE, BOOTS}  # They have tables, or notes.
-    return _facts({name: value for name, value in environment.items() if name not in own})
+    own = {PROOFS, KERNEL_OPTIONS, RELEVANCE, BOOTS, FLEET}  # They have tables, or notes.
+    shown = {name: value for name, value in environment.items() if name not in own}
+    machines = list(shown.get("machines", {}).items())
+    if len(machines) > MOST_MACHINES:
+        others = f"{len(machines) - MOST_MACHINES:,} more; `ajuste report --json` has all"
+        shown["machines"] = {**dict(machines[:MOST_MACHINES]), "others": others}
+    return _facts(shown)
 
 
 def _inventory(document: Any, depth: int) -> tuple[Fact, ...]:
@@ -136,7 +143,7 @@ def _is_emulated(environment: Mapping[str, Any]) -> bool:
 def _texts(mapping: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in mapping.items():
         if isinstance(value, Mapping):
-            yield from _texts(value)
+            yield from _texts(value) if name != "inventory" else ()
         else:
             yield str(name), str(value)
 
