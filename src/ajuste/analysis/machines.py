@@ -142,7 +142,7 @@ def _across(
         )
         for part in parts
     )
-    p_value = _p_value([_values(part.pairs, whole.scale) for part in parts]) if metric.quantile is None else None
+    p_value = equality_p_value([_values(part.pairs, whole.scale) for part in parts]) if metric.quantile is None else None
     agreement = _agreement(parts, effects, p_value, alpha, smallest_effect)
     return AcrossMachines(
         configuration=configuration,
@@ -162,7 +162,7 @@ def _values(own: Pairs, scale: Scale) -> NDArray[np.float64]:
     return own.other - own.baseline
 
 
-def _p_value(samples: Sequence[NDArray[np.float64]]) -> float | None:
+def equality_p_value(samples: Sequence[NDArray[np.float64]]) -> float | None:
     """Of equal means; ``None`` where a sample does not tell its own spread."""
     if len(samples) < 2 or any(len(sample) < 2 or np.ptp(sample) == 0 for sample in samples):
         return None

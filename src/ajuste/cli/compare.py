@@ -17,6 +17,7 @@ from ajuste.kernel.spec import parse_spec
 from ajuste.machine.home import home
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.condition import fail_conditions
+from ajuste.study.command_line.guards import fleet_plan
 from ajuste.study.command_line.request import Request, split_commands
 from ajuste.study.command_line.study import adhoc_document, adhoc_study, study_without_profiles
 from ajuste.study.overrides import with_kernels
@@ -143,6 +144,9 @@ def compare(
     cluster: options.ClusterAddress = None,
     cluster_keys: options.ClusterKeys = None,
     insecure: options.Insecure = False,
+    canary: options.Canary = None,
+    machine_each: options.MachineEach = None,
+    guard: options.Guards = None,
     accept_risk: options.AcceptRisk = False,
     wait: options.Wait = None,
     fail_on: options.FailOn = None,
@@ -224,6 +228,8 @@ def compare(
     study = adhoc_study(request, known, profiles, parse_kernel=parse_spec)
     conditions = fail_conditions(fail_on or (), study, known)
     means = replace(means, cluster=chosen_cluster(study, cluster, workers, keys=cluster_keys, insecure=insecure))
+    plan = fleet_plan(canary, machine_each, guard or (), study, known, on_cluster=means.cluster is not None)
+    means = replace(means, fleet=plan)
     if not dry_run:
         built = built_for(study, known, means, quiet=silent)
         if built:

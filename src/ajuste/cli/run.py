@@ -23,6 +23,7 @@ from ajuste.model.error import Place, RequestError
 from ajuste.report.display import Activity
 from ajuste.run.testbed import RunOptions
 from ajuste.study.command_line.condition import fail_conditions
+from ajuste.study.command_line.guards import fleet_plan
 from ajuste.study.command_line.request import block_range, seconds
 from ajuste.study.job import DiskTable
 from ajuste.study.overrides import (
@@ -78,6 +79,9 @@ def run(
     cluster: options.ClusterAddress = None,
     cluster_keys: options.ClusterKeys = None,
     insecure: options.Insecure = False,
+    canary: options.Canary = None,
+    machine_each: options.MachineEach = None,
+    guard: options.Guards = None,
     accept_risk: options.AcceptRisk = False,
     build: Annotated[
         bool,
@@ -149,6 +153,7 @@ def run(
             chosen = with_time(chosen, seconds("--max-time", max_time))
         if reboots or reboot_each is not None:
             chosen = with_boots(chosen, reboot_each)
+        place = chosen_cluster(chosen, cluster, workers, keys=cluster_keys, insecure=insecure)
         changed = any(given.values()) or (kernel, seed, target) != (None, None, None)
         notes: tuple[str, ...] = ()
         if chosen.schedulers or scheduler:
@@ -171,7 +176,8 @@ def run(
                     snapshot=snapshot,
                     accept_risk=accept_risk,
                     wait_s=options.wait_seconds(wait),
-                    cluster=chosen_cluster(chosen, cluster, workers, keys=cluster_keys, insecure=insecure),
+                    cluster=place,
+                    fleet=fleet_plan(canary, machine_each, guard or (), chosen, known, on_cluster=place is not None),
                 ),
                 loader,
                 reboots=reboots,

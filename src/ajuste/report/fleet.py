@@ -13,18 +13,16 @@ import numpy as np
 from ajuste.model.fleet import CanaryRecord, FleetEffect
 from ajuste.model.metric import Direction, Metric
 from ajuste.model.results import Results
-from ajuste.model.verdict import AcrossMachines, MachineEffect, Verdict, Word
+from ajuste.model.verdict import AcrossMachines, Verdict, Word
 from ajuste.model.wording import change, count_of, listed, percent, visible_line
 from ajuste.report.document import Block, Column, Entry, Paragraph, Picture, Row, RowGroup, Section, Table
 from ajuste.report.format import NOTHING, Labels
+from ajuste.report.listings import MOST_MACHINES, estimate_of, shown_machines
 from ajuste.report.plots.forest import axis_of, finding_traces, in_words, x_axis, zone_shapes
 from ajuste.report.plots.plot import Plot, figure, level_axis
 from ajuste.report.plots.trials import ROW_HEIGHT
 from ajuste.report.verdicts import effect_style, known
 
-MOST_MACHINES: Final = 40
-"""Machines that have a line each; of more, ``ENDS`` of each side."""
-ENDS: Final = 10
 _SPREAD: Final = "Spread between machines"
 _QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 _SOURCE: Final = (
@@ -34,10 +32,8 @@ _SOURCE: Final = (
 )
 
 
-def fleet_section(results: Results, labels: Labels) -> Section | None:
-    """What holds of machines like these; ``None`` where too few have measured."""
-    if not results.fleet and results.canary is None:
-        return None
+def fleet_section(results: Results, labels: Labels) -> Section:
+    """What holds of machines like these, and in which order they began."""
     metrics = {metric.name: metric for metric in results.metrics}
     groups = tuple(_group(results, one, metrics[one.metric], labels) for one in results.fleet)
     columns = ("Machines", *(("Effect", "Interval") if groups else ()))
@@ -46,11 +42,10 @@ def fleet_section(results: Results, labels: Labels) -> Section | None:
         Picture(_plot(results, one, metrics[one.metric], f"fleet-{place}"), _subject(results, one, labels))
         for place, one in enumerate(results.fleet)
     )
-    blocks: tuple[Block, ...] = (
-        *(Paragraph(visible_line(text)) for text in _sentences(results, labels)),
-        *((table, *pictures, Paragraph(_SOURCE, "dim", detail=True)) if groups else ()),
-    )
-    return Section("Machines like these", blocks, "fleet-section", "Machines")
+    blocks: list[Block] = [Paragraph(visible_line(text)) for text in _sentences(results, labels)]
+    if groups:
+        blocks += [table, *pictures, Paragraph(_SOURCE, "dim", detail=True)]
+    return Section("Machines like these", tuple(blocks), "fleet-section", "Machines")
 
 
 def headline_of(results: Results, name: str, title: str, verdict: Verdict) -> str:
@@ -72,23 +67,6 @@ def _which(names: set[str], found: FleetEffect) -> str:
     if found.differing is None or not names <= set(found.differing.machines):
         return ""
     return f", {'all with' if len(names) > 1 else 'with'} {found.differing.fact}"
-
-
-def shown_machines(machines: Sequence[MachineEffect]) -> tuple[tuple[MachineEffect, ...], int]:
-    """Return the machines that have a line, from the least effect to the largest, and how many have none. A few stay
-    in the order of their names.
-    """
-    if len(machines) <= ENDS:
-        return tuple(machines), 0
-    ordered = sorted(machines, key=_estimate)
-    if len(ordered) <= MOST_MACHINES:
-        return tuple(ordered), 0
-    return (*ordered[:ENDS], *ordered[-ENDS:]), len(ordered) - 2 * ENDS
-
-
-def _estimate(one: MachineEffect) -> float:
-    found = known(one.estimate)
-    return 0.0 if found is None else found
 
 
 def _is_of(one: FleetEffect | AcrossMachines, verdict: Verdict) -> bool:
@@ -194,7 +172,7 @@ def _word(direction: Direction, low: float | None, high: float | None, none: flo
 
 def _plot(results: Results, one: FleetEffect, metric: Metric, name: str) -> Plot:
     across = next(own for own in results.machines if (own.configuration, own.metric) == (one.configuration, one.metric))
-    machines, omitted = shown_machines(sorted(across.machines, key=_estimate))
+    machines, omitted = shown_machines(sorted(across.machines, key=estimate_of))
     lines = [
         ("Mean", _line(results, one, one.estimate, one.low, one.high)),
         ("A new machine", _line(results, one, None, one.new_low, one.new_high)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
 from pydantic import ValidationError
@@ -28,17 +28,15 @@ from ajuste.report.document import (
     Subsection,
     Table,
 )
-from ajuste.report.fleet import ENDS, fleet_section, shown_machines
 from ajuste.report.format import NOTHING, Labels, ShownNumber, shown_as
 from ajuste.report.metric_table import deciding_metrics, metric_shown
-from ajuste.report.verdicts import EffectStyle, effect_style, word_badge
+from ajuste.report.verdicts import EffectStyle, effect_style, known, word_badge
 
 
 def listings_of(results: Results, labels: Labels) -> tuple[Section, ...]:
     """Those that there are, in the order to be shown."""
     found = (
         kernel_options_section(results),
-        fleet_section(results, labels),
         machines_section(results, labels),
         predictions_section(results, labels),
         three_sigma_section(results, labels),
@@ -230,6 +228,11 @@ _SUMMARY: Final[dict[Agreement, str]] = {
 }
 
 
+MOST_MACHINES: Final = 40
+"""Machines that have a line each; of more, ``ENDS`` of each side."""
+ENDS: Final = 10
+
+
 def machines_section(results: Results, labels: Labels) -> Section | None:
     """The deciding effects by machine; ``None`` where there is one machine only."""
     deciding = deciding_metrics(results)
@@ -244,6 +247,24 @@ def machines_section(results: Results, labels: Labels) -> Section | None:
     columns = _columns("Machine", _MACHINES_COLUMNS, ("Verdict there",))
     brief = max(len(one.machines) for one in shown) > ENDS
     return _section(title, Table(columns, groups, "machines", title, brief=brief), lead, _MACHINES_SOURCE)
+
+
+def shown_machines(machines: Sequence[MachineEffect]) -> tuple[tuple[MachineEffect, ...], int]:
+    """Return the machines that have a line, from the least effect to the largest, and how many have none. A few stay
+    in the order of their names.
+    """
+    if len(machines) <= ENDS:
+        return tuple(machines), 0
+    ordered = sorted(machines, key=estimate_of)
+    if len(ordered) <= MOST_MACHINES:
+        return tuple(ordered), 0
+    return (*ordered[:ENDS], *ordered[-ENDS:]), len(ordered) - 2 * ENDS
+
+
+def estimate_of(one: MachineEffect) -> float:
+    """Return what to sort machines by."""
+    found = known(one.estimate)
+    return 0.0 if found is None else found
 
 
 def _group(results: Results, across: AcrossMachines, metric: Metric, labels: Labels) -> RowGroup:

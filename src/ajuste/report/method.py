@@ -34,9 +34,9 @@ from ajuste.report.document import (
     Table,
     facts_of,
 )
-from ajuste.report.fleet import MOST_MACHINES
 from ajuste.report.format import NOTHING, Labels, fixed_levels
 from ajuste.report.inventory_page import inventory_page
+from ajuste.report.listings import MOST_MACHINES
 from ajuste.report.metric_table import deciding_metrics, is_screening, metric_shown, title_with_unit
 from ajuste.report.plots.trials import course_plot, kind_of, place_word
 from ajuste.report.trials import trials_csv

@@ -105,6 +105,7 @@ def report_of(results: Results, metrics: Sequence[str] = ()) -> Report:
         *_notes(results, notes),
         *noise[:-1],
         *unsettled_sections(results, labels),
+        *_fleet(shown, labels),
         *listings_of(shown, labels),
         *search_sections(results, labels),
         *history_sections(results, labels),
@@ -163,6 +164,14 @@ def _live(results: Results, labels: Labels) -> tuple[Section, ...]:
     from ajuste.report.live import live_sections
 
     return tuple(live_sections(results, labels))
+
+
+def _fleet(results: Results, labels: Labels) -> tuple[Section, ...]:
+    if not results.fleet and results.canary is None:
+        return ()
+    from ajuste.report.fleet import fleet_section
+
+    return (fleet_section(results, labels),)
 
 
 def _boots(results: Results, decided: list[Metric], labels: Labels) -> tuple[Section, ...]:

@@ -337,6 +337,8 @@ if TYPE_CHECKING:
 
 MOST_LOST: Final = 3
 """A block during which so many machines were lost is not begun again: it may be to blame."""
+MOST_LISTED: Final = 40
+"""Machines whose names are listed."""
 
 
 @dataclass(frozen=True)
@@ -394,11 +396,17 @@ class BenchExecutor(Executor):
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"clock": "wall", "machines": ", ".join(self._known)}
+        names = list(self._known)
+        more = [f"{len(names) - MOST_LISTED:,} more"] if len(names) > MOST_LISTED else []
+        return {"clock": "wall", "machines": ", ".join([*names[:MOST_LISTED], *more])}
 
     @property
     def machines(self) -> dict[str, dict[str, Any]]:
         return dict(self._known)
+
+    @property
+    def present(self) -> tuple[str, ...]:
+        return tuple(machine.name for machine in self._there.values())
 
     @property
     def parallel(self) -> int:
