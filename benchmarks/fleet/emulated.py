@@ -8,6 +8,7 @@ NUMA nodes, and more on those with one: so the right answer is known.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -71,9 +72,8 @@ class Shape:
         topology = Topology(sockets=self.nodes, cores=self.cpus // self.nodes // self.threads, threads=self.threads)
         share = MemoryNode(cpus=self.cpus // self.nodes, memory_mib=self.memory_mib // self.nodes)
         nodes = (share,) * self.nodes if self.nodes > 1 else ()
-        return TargetTable(
-            kind="vm", kernel=KERNEL, cpus=self.cpus, memory_mib=self.memory_mib, node=nodes, topology=topology
-        )
+        table = {"kernel": KERNEL, "cpus": self.cpus, "memory_mib": self.memory_mib, "topology": topology}
+        return TargetTable.model_validate({**table, "node": nodes})
 
     def inventory(self, release: str) -> Inventory:
         """What the machine says of itself."""
@@ -103,6 +103,8 @@ class Machine:
     name: str
     shape: Shape
     home: Home
+    turns: threading.Semaphore
+    """As many guests run at once as this machine has CPUs."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stack: ExitStack = field(default_factory=ExitStack)
     _experiment: Experiment | None = None
@@ -122,8 +124,10 @@ class Machine:
                         inventory=self.shape.inventory(release).model_dump_json(),
                     )
                 case "bench-carry-out":
-                    executor = self._entered(self._prepared(job))
-                    return Answer(where=self.name, done=tuple(map(partial(_run, executor), PLANS.validate_json(body))))
+                    experiment, plans = self._prepared(job), PLANS.validate_json(body)
+                    with self.turns:
+                        executor = self._entered(experiment)
+                        return Answer(where=self.name, done=tuple(map(partial(_run, executor), plans)))
                 case "bench-close":
                     self.close()
         except AjusteError as error:
@@ -188,10 +192,15 @@ def cluster_of(machines: Sequence[Machine]) -> Iterator[Cluster]:
         return asyncio.run_coroutine_threadsafe(work, loop).result(120)
 
     async def scheduler() -> distributed.Scheduler:
-        return await distributed.Scheduler(host="127.0.0.1", port=0, protocol="tcp", dashboard_address="127.0.0.1:0")
+        started: distributed.Scheduler = await distributed.Scheduler(
+            host="127.0.0.1", port=0, protocol="tcp", dashboard_address="127.0.0.1:0"
+        )
+        return started
 
     async def worker(machine: Machine, address: str) -> distributed.Worker:
-        started = await distributed.Worker(address, nthreads=1, dashboard_address="127.0.0.1:0", name=machine.name)
+        started: distributed.Worker = await distributed.Worker(
+            address, nthreads=1, dashboard_address="127.0.0.1:0", name=machine.name
+        )
         started.plugins[NAME] = _Station(machine, started.address)
         return started
 
@@ -217,7 +226,8 @@ def measured(count: int, plan: FleetPlan, place: Path, home: Home) -> Results:
         commands=(("sh", "-c", SCRIPT),), set=("vm.swappiness=60,10",), warm_up=0, max_time="2h", name="fleet"
     )
     study = adhoc_study(request, catalogue())
-    machines = [Machine(f"node{n:02}", shape, home) for n, shape in enumerate(shapes(count))]
+    turns = threading.Semaphore(len(os.sched_getaffinity(0)))
+    machines = [Machine(f"node{n:02}", shape, home, turns) for n, shape in enumerate(shapes(count))]
     with (
         cluster_of(machines) as cluster,
         Store(f"sqlite:///{place}/store.sqlite") as store,

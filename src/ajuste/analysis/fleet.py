@@ -305,4 +305,5 @@ def _differences(effects: Floats, members: Floats) -> Floats:
     sums = centred @ members
     between = sums**2 * (1 / inside + 1 / (count - inside))
     total = np.sum(centred**2, axis=1, keepdims=True)
-    return np.sqrt(between / np.maximum(total - between, 1e-300))
+    found: Floats = np.sqrt(between / np.maximum(total - between, 1e-300))
+    return found

@@ -142,7 +142,8 @@ def _across(
         )
         for part in parts
     )
-    p_value = equality_p_value([_values(part.pairs, whole.scale) for part in parts]) if metric.quantile is None else None
+    values = [_values(part.pairs, whole.scale) for part in parts]
+    p_value = equality_p_value(values) if metric.quantile is None else None
     agreement = _agreement(parts, effects, p_value, alpha, smallest_effect)
     return AcrossMachines(
         configuration=configuration,

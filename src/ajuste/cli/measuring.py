@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ajuste.store.store import Store
 
 PROVED: Final = 3
-"""It is proved that something worsens."""
+"""It is proved that something worsens, or a guard was broken."""
 
 _MOST_NAMED: Final = 3
 
@@ -224,4 +224,6 @@ def _measured(
     elif failed:
         raise RunError(f"the study failed: {done.stopped_because}", hint=f"ajuste report {done.id} --trials shows each")
     code = exit_code_of(fail_on, results, as_json=showing.as_json) if fail_on else 0
+    if results.canary is not None and results.canary.stopped:
+        code = PROVED
     return max(code, expected.exit_code(results, as_json=showing.as_json)) if expected else code

@@ -382,6 +382,7 @@ class BenchExecutor(Executor):
         self._job = job.model_dump_json()
         self._stack = ExitStack()
         self._there: dict[str, _Machine] = {}
+        self._studies: dict[str, ResolvedStudy] = {}
         self._known: dict[str, dict[str, Any]] = {}
         self._names: dict[str, str] = {}
         self._refused: dict[str, str] = {}
@@ -526,7 +527,9 @@ class BenchExecutor(Executor):
                 self._refuse(worker, answer, reason)
                 continue
             try:
-                resolved = ResolvedStudy.model_validate_json(answer.resolved)
+                if answer.resolved not in self._studies:  # Most machines say the same.
+                    self._studies[answer.resolved] = ResolvedStudy.model_validate_json(answer.resolved)
+                resolved = self._studies[answer.resolved]
                 inventory = Inventory.model_validate_json(answer.inventory)
             except ValidationError as error:
                 self._refuse(worker, answer, f"its answer is malformed: {visible_line(first_problem(error)[:300])}")
