@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -90,8 +89,9 @@ class Shape:
 
 def shapes(count: int) -> tuple[Shape, ...]:
     """So many different machines, a fifth of which have one NUMA node."""
-    several = [Shape(*one) for one in product((2, 4), (4, 8), (1, 2), (256, 320, 384)) if one[1] >= one[0] * one[2]]
-    single = [Shape(1, *one) for one in product((1, 2, 4), (1,), (256, 320, 384))]
+    memory = (256, 288, 320, 352)
+    several = [Shape(*one, size) for size in memory for one in ((2, 2, 1), (2, 4, 1), (2, 4, 2), (4, 4, 1))]
+    single = [Shape(1, *one, size) for size in memory for one in ((1, 1), (2, 1), (2, 2), (4, 1))]
     few = count // 5
     return (*single[:few], *several[: count - few])
 
