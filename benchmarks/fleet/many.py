@@ -69,7 +69,7 @@ def played(resolved: ResolvedStudy, machines: int, blocks: int) -> tuple[list[Tr
     trials, owners, about = [], {}, {}
     for place in range(machines):
         name = f"node{place:05}"
-        nodes = int(random.choice(list(EFFECTS), p=[0.1, 0.6, 0.3]))
+        nodes = 1 if place % 10 == 0 else 4 if place % 3 == 0 else 2
         cpu = {**base["cpu"], "sockets": min(2, nodes), "cpus": int(random.choice([16, 32, 64, 96]))}
         numa = {str(node): {"cpus": "", "memory_bytes": 2**36, "distances": []} for node in range(nodes)}
         release = {**base["kernel"], "release": f"6.1.{random.integers(3)}"}
