@@ -145,6 +145,21 @@ def test_blocks_are_shared_out_whole_and_one_that_is_lost_with_its_machine_is_me
     assert results["configurations"][1]["read_back"][SETTING] == TRIED
 
 
+def test_a_guard_that_the_first_machine_breaks_stops_both_and_is_an_exit_code(labs: Labs) -> None:
+    """The tried value makes the command slow, by the command's own words."""
+    job = f"read v < /proc/sys/{SETTING.replace('.', '/')}; case $v in 3*) sleep 0.9;; *) sleep 0.1;; esac"
+    words = ("--set", f"{SETTING}={FOUND},{TRIED}", "--canary", "1,all", "--guard", "elapsed < 600ms", "--json")
+    running = labs.start("compare", *words, "--", "sh", "-c", job)
+    said, complained = running.communicate(timeout=PATIENCE_SECONDS)
+    assert running.returncode == 3, complained
+    assert labs.settings == [FOUND, FOUND]
+    assert not labs.journals()
+    results = json.loads(said)
+    assert len({trial["machine"] for trial in results["trials"]}) == 1
+    assert results["canary"]["reached"] == 1
+    assert "elapsed < 600ms" in results["canary"]["stopped"]
+
+
 @pytest.mark.slow
 def test_a_coordinator_that_is_killed_leaves_every_machine_as_it_was(labs: Labs) -> None:
     remaining = next(host for host, own in zip(labs.hosts, labs.working, strict=True) if own.poll() is None)

@@ -14,7 +14,16 @@ from ajuste.analysis.diagnostics.diagnose import diagnose
 from ajuste.analysis.diagnostics.residuals import outlier_notes
 from ajuste.analysis.effects import Trend, trend
 from ajuste.analysis.factor_effects import Effects, factor_effects
-from ajuste.analysis.machines import Machines, across_machines, machine_names, right_for_all, undisputed
+from ajuste.analysis.fleet import fleet_effects, with_groups
+from ajuste.analysis.machines import (
+    Machines,
+    across_machines,
+    by_machine,
+    machine_names,
+    machine_values,
+    right_for_all,
+    undisputed,
+)
 from ajuste.analysis.pairs import Clean, Trials, clean_trials, counted_blocks, units
 from ajuste.analysis.prediction import agreement, predictions
 from ajuste.analysis.ranking import rankings
@@ -27,6 +36,7 @@ from ajuste.analysis.timelines import timelines
 from ajuste.analysis.verdict import family, judge
 from ajuste.design.combinations import principal
 from ajuste.design.stopping import Why
+from ajuste.model.fleet import FLEET, CanaryRecord, FleetEffect
 from ajuste.model.measurements import Measurements
 from ajuste.model.metric import Metric
 from ajuste.model.relevance import NoChance
@@ -90,6 +100,28 @@ def compared_machines(resolved: ResolvedStudy, trials: Trials, machines: Machine
         machines,
         confidence=resolved.study.analysis.confidence,
         smallest_effect=resolved.study.analysis.smallest_effect,
+    )
+
+
+def fleet(
+    resolved: ResolvedStudy,
+    clean: Clean,
+    machines: Machines,
+    across: Sequence[AcrossMachines],
+    environment: Mapping[str, Any],
+) -> tuple[FleetEffect, ...]:
+    """What holds of machines like those that measured for the deciding means, where there are at least three."""
+    columns = {metric.name: metric.column for metric in _mean_metrics(resolved.deciding)}
+    means = [one for one in across if one.metric in columns]
+    if not means:
+        return ()
+    parts = by_machine(clean, machines)
+    known: Mapping[str, Mapping[str, Any]] = environment.get("machines", {})
+    return fleet_effects(
+        means,
+        lambda one: machine_values(parts, resolved.baseline, one, columns[one.metric]),
+        {name: about.get("inventory", {}) for name, about in known.items()},
+        alpha=family(configurations(resolved), resolved.deciding, resolved.study.analysis.confidence).alpha,
     )
 
 
@@ -194,6 +226,8 @@ def assemble(
     clean, every = units(resolved, columns), clean_trials(columns)
     made = configurations(resolved)
     across = compared_machines(resolved, clean, machines)
+    like_these = fleet(resolved, clean, machines, across, environment or {})
+    across = with_groups(across, like_these)
     judged = verdicts(resolved, clean, across)
     idle = unrefuted(no_chance, judged, resolved)
     judged = without_more_blocks(judged, idle, resolved)
@@ -245,6 +279,8 @@ def assemble(
         metrics=metrics,
         trials=select_points(columns, machines),
         machines=across,
+        fleet=like_these,
+        canary=CanaryRecord.model_validate(environment[FLEET]) if environment and FLEET in environment else None,
         tally=tally(columns),
         effects=factorial.findings,
         effects_correction=correction,

@@ -17,12 +17,14 @@ from ajuste.kernel.spec import KernelToBuild, parse_source, parse_spec, parse_st
 from ajuste.machine.home import home
 from ajuste.model.capability import Asked
 from ajuste.model.error import Place, RequestError
+from ajuste.model.fleet import FleetPlan
 from ajuste.model.wording import visible_line
 from ajuste.report.console import Console, sheet
 from ajuste.report.display import Activity
 from ajuste.run.experiment import built_kernels
 from ajuste.run.testbed import RunOptions
 from ajuste.study.builtin import find_study
+from ajuste.study.command_line.guards import fleet_plan
 from ajuste.study.command_line.request import Request, kernels_between_commas
 from ajuste.study.job import DiskTable
 from ajuste.study.overrides import relocated, with_factor_levels, with_parameters, without_levels
@@ -153,6 +155,19 @@ class Machines:
                 hint='remove --cluster, or set clock = "virtual"',
             )
         return cluster
+
+
+@dataclass(frozen=True)
+class FleetOptions:
+    """In which order the machines of a cluster begin, and what stops them all."""
+
+    canary: options.Canary = None
+    machine_each: options.MachineEach = None
+    guard: options.Guards = None
+
+    def plan(self, study: Study, known: Catalogue, *, on_cluster: bool) -> FleetPlan | None:
+        """Return the same for ``study``, or None if nothing was asked for. Raises RequestError."""
+        return fleet_plan(self.canary, self.machine_each, self.guard or (), study, known, on_cluster=on_cluster)
 
 
 def cluster_of(option: str, address: str, keys: Path | None, *, insecure: bool) -> Cluster:

@@ -9,7 +9,15 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli import options
-from ajuste.cli.choice import Machines, built_for, built_for_profiles, placed, savable, with_kernels_of_source
+from ajuste.cli.choice import (
+    FleetOptions,
+    Machines,
+    built_for,
+    built_for_profiles,
+    placed,
+    savable,
+    with_kernels_of_source,
+)
 from ajuste.cli.measuring import check_report, means_of_boots, measure
 from ajuste.cli.options import example, spread
 from ajuste.cli.showing import Showing, command_line
@@ -51,6 +59,7 @@ def compare(
     request: Request,
     loader: options.Loader = None,
     machines: Machines,
+    fleet: FleetOptions,
     fail_on: options.FailOn = None,
     save: options.Save = None,
     dry_run: options.DryRun = False,
@@ -80,7 +89,8 @@ def compare(
         profiles = placed(specs, target, known, means, tell=not (showing.silent or dry_run))
     study = adhoc_study(request, known, profiles, parse_kernel=parse_spec)
     conditions = fail_conditions(fail_on or (), study, known)
-    means = replace(means, cluster=machines.cluster_for(study))
+    cluster = machines.cluster_for(study)
+    means = replace(means, cluster=cluster, fleet=fleet.plan(study, known, on_cluster=cluster is not None))
     if not dry_run:
         built = built_for(study, known, means, quiet=showing.silent)
         if built:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ajuste.report.gate import Form
 
 PROVED: Final = 3
-"""It is proved that something worsens."""
+"""It is proved that something worsens, or a guard was broken."""
 
 _MOST_NAMED: Final = 3
 
@@ -188,4 +188,6 @@ def _shown(
     elif failed:
         raise found.failure()
     code = exit_code_of(fail_on, results, as_json=showing.as_json) if fail_on else 0
+    if results.canary is not None and results.canary.stopped:
+        code = PROVED
     return max(code, expected.exit_code(results, as_json=showing.as_json)) if expected else code

@@ -149,6 +149,39 @@ Insecure = Annotated[
     ),
 ]
 
+Canary = Annotated[
+    str | None,
+    typer.Option(
+        "--canary",
+        metavar="STAGES",
+        help="Let machines of --cluster begin in stages, such as 1,5,all; stop all of them where harm is proved.",
+        show_default=False,
+        rich_help_panel=MACHINES,
+    ),
+]
+MachineEach = Annotated[
+    int | None,
+    typer.Option(
+        "--machine-each",
+        min=1,
+        metavar="N",
+        help="Blocks on each machine of --cluster (default with --canary: as many as its own verdict needs).",
+        show_default=False,
+        rich_help_panel=MACHINES,
+    ),
+]
+Guards = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--guard",
+        metavar="GUARD",
+        help="Stop all machines of --cluster when a trial breaks this: 'METRIC < LIMIT' or 'METRIC not worse than "
+        "SHARE' (repeatable).",
+        show_default=False,
+        rich_help_panel=MACHINES,
+    ),
+]
+
 
 # Options of the commands that are given a command to measure.
 

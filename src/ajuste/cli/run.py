@@ -13,7 +13,7 @@ import typer
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.cli import options
-from ajuste.cli.choice import Choices, Machines, chosen_study, require_disk_wanted
+from ajuste.cli.choice import Choices, FleetOptions, Machines, chosen_study, require_disk_wanted
 from ajuste.cli.measuring import Expected, check_report, means_of_boots, measure
 from ajuste.cli.options import Only, example, option, spread
 from ajuste.cli.showing import Showing
@@ -60,6 +60,7 @@ def run(
         bool, typer.Option(help="Start every trial from one snapshot, or boot for each trial.", rich_help_panel=RARE)
     ] = True,
     machines: Machines,
+    fleet: FleetOptions,
     build: Annotated[
         bool,
         typer.Option(
@@ -106,6 +107,7 @@ def run(
         chosen = chosen_study(study, known, choices, opened, asked)
         require_disk_wanted(chosen, disk)
         chosen = overridden(chosen, request, known)
+        cluster = machines.cluster_for(chosen)
         changed = choices != Choices() or bool(words)
         notes: tuple[str, ...] = ()
         if chosen.schedulers or scheduler:
@@ -122,7 +124,12 @@ def run(
             showing,
             named=shlex.join([study, *words]),
             means=means_of_boots(
-                replace(machines.means(), snapshot=snapshot, cluster=machines.cluster_for(chosen)),
+                replace(
+                    machines.means(),
+                    snapshot=snapshot,
+                    cluster=cluster,
+                    fleet=fleet.plan(chosen, known, on_cluster=cluster is not None),
+                ),
                 loader,
                 reboots=request.reboots,
             ),

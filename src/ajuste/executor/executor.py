@@ -117,6 +117,11 @@ class Executor(ABC):
         return {}
 
     @property
+    def present(self) -> tuple[str, ...]:
+        """The names of several machines that can measure now."""
+        return ()
+
+    @property
     def boots(self) -> KeptBoots | None:
         """Return the boots of the machine that reboots for it."""
         return None

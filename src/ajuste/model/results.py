@@ -10,6 +10,7 @@ from pydantic import Field
 
 from ajuste.model.base import BaseModel, rare
 from ajuste.model.boot import BootFindings
+from ajuste.model.fleet import CanaryRecord, FleetEffect
 from ajuste.model.live import LiveRecord
 from ajuste.model.metric import Metric, PredictionRule, Scale
 from ajuste.model.relevance import NoChance
@@ -379,7 +380,8 @@ class Results(BaseModel):
     ``histories`` are there where versions of the kernel are compared, ``surfaces`` where numeric factors span one, with
     ``correlations`` of deciding metrics and all others.
     ``boots`` is there where the machine rebooted for it.
-    ``machines`` compares the effects on several machines, where blocks were shared out among them.
+    ``machines`` compares the effects on several machines, where blocks were shared out among them. ``fleet`` says of at
+    least three what holds of machines like them, and ``canary`` in which order they began.
     ``lines`` are those of a profile that was taken apart, the whole first, a family with ``effects_correction`` too.
     ``explanations`` are there of configurations whose trials were recorded (``ajuste why``).
     ``three_sigma`` and ``rule`` with its ``predictions`` are there if the study asked for them, ``timelines`` if it has
@@ -422,6 +424,8 @@ class Results(BaseModel):
     histories: tuple[History, ...] = ()
     lines: tuple[LineEffect, ...] = ()
     machines: tuple[AcrossMachines, ...] = ()
+    fleet: tuple[FleetEffect, ...] = Field(default=(), exclude_if=lambda value: not value)
+    canary: CanaryRecord | None = Field(default=None, exclude_if=lambda value: value is None)
     diagnostics: Diagnostics | None = None
     three_sigma: tuple[ThreeSigma, ...] = ()
     elsewhere: Elsewhere | None = None

@@ -230,6 +230,11 @@ class _Subject:
             return f"Keep {self._baseline}: {self._name(verdict)} {self._change(verdict)}."
         if verdict.verdict == "equivalent":
             return f"{self._name(verdict)} does not matter: {self._title} stays within {self._band}."
+        if verdict.is_undecided and self.results.fleet:
+            from ajuste.report.fleet import headline_of  # few runs have many machines
+
+            if counted := headline_of(self.results, self._name(verdict), self._title, verdict):
+                return counted
         if verdict.depends_on_machine:
             return f"Whether {self._name(verdict)} changes {self._title} depends on the machine."
         return f"{self._not_settled([verdict.configuration])}: {self._title}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
 from pydantic import ValidationError
@@ -30,7 +30,7 @@ from ajuste.report.document import (
 )
 from ajuste.report.format import NOTHING, Labels, NumberFormat, common_format
 from ajuste.report.metric_table import deciding_metrics, mean_format
-from ajuste.report.verdicts import EffectStyle, effect_style, word_badge
+from ajuste.report.verdicts import EffectStyle, effect_style, known, word_badge
 
 
 def listing_sections(results: Results, labels: Labels) -> tuple[Section, ...]:
@@ -217,7 +217,8 @@ _MACHINES_LEAD: Final = (
 )
 _MACHINES_SOURCE: Final = (
     "Whether the effects are equal: R. A. Alexander and D. M. Govern, A New and Simpler Approximation for ANOVA Under "
-    "Variance Heterogeneity, Journal of Educational Statistics 19(2), 1994."
+    "Variance Heterogeneity, Journal of Educational Statistics 19(2), 1994; and D. V. Mehrotra, Improving the "
+    "Brown-Forsythe Solution to the Generalized Behrens-Fisher Problem, Communications in Statistics 26(3), 1997."
 )
 _MACHINES_COLUMNS: Final = ("Blocks", "Effect", "Interval")
 _SUMMARY: Final[dict[Agreement, str]] = {
@@ -226,6 +227,11 @@ _SUMMARY: Final[dict[Agreement, str]] = {
     "unknown": "There are too few blocks on more than one machine to tell whether the effects are the same on all.",
     "alike": "No difference between the machines' effects is seen.",
 }
+
+
+MOST_MACHINES: Final = 40
+"""Machines that have a line each; of more, ``ENDS`` of each side."""
+ENDS: Final = 10
 
 
 def machines_section(results: Results, labels: Labels) -> Section | None:
@@ -240,22 +246,44 @@ def machines_section(results: Results, labels: Labels) -> Section | None:
     lead = f"{_MACHINES_LEAD} {_SUMMARY[worst]}"
     title = "Results per machine"
     columns = _columns("Machine", _MACHINES_COLUMNS, ("Verdict there",))
-    return _section(title, Table(columns, groups, "machines", title), lead, _MACHINES_SOURCE)
+    brief = max(len(one.machines) for one in effects) > ENDS
+    return _section(title, Table(columns, groups, "machines", title, brief=brief), lead, _MACHINES_SOURCE)
+
+
+def shown_machines(machines: Sequence[MachineEffect]) -> tuple[tuple[MachineEffect, ...], int]:
+    """Return the machines that have a line, from the least effect to the largest, and how many have none. A few stay
+    in the order of their names.
+    """
+    if len(machines) <= ENDS:
+        return tuple(machines), 0
+    ordered = sorted(machines, key=estimate_of)
+    if len(ordered) <= MOST_MACHINES:
+        return tuple(ordered), 0
+    return (*ordered[:ENDS], *ordered[-ENDS:]), len(ordered) - 2 * ENDS
+
+
+def estimate_of(one: MachineEffect) -> float:
+    """Return what to sort machines by."""
+    found = known(one.estimate)
+    return 0.0 if found is None else found
 
 
 def _group(results: Results, across: AcrossMachines, metric: Metric, labels: Labels) -> RowGroup:
     verdict = next(v for v in results.verdicts if (v.configuration, v.metric) == (across.configuration, across.metric))
-    verdicts = [_as_verdict(verdict, effect) for effect in across.machines]
+    machines, omitted = shown_machines(across.machines)
+    verdicts = [_as_verdict(verdict, effect) for effect in machines]
     style = effect_style(verdicts, metric.unit)
     marked = across.agreement in ("depends", "differ")
     configuration = next(c for c in results.configurations if c.name == across.configuration)
     tested = "" if across.p_value is None else f" (p = {across.p_value:.2g} that all are equal)"
+    others = f"; {omitted:,} machines between these ends are omitted" if omitted else ""
     return RowGroup(
-        f"{metric.title}, {labels.short(configuration)}{tested}",
+        f"{metric.title}, {labels.short(configuration)}{tested}{others}",
         tuple(
             Row((effect.machine, *_machines_cells(effect, local, style[local.scale])), marked=marked)
-            for effect, local in zip(across.machines, verdicts, strict=True)
+            for effect, local in zip(machines, verdicts, strict=True)
         ),
+        summary=f"{count_of(len(across.machines), 'machine')}; --verbose lists them.",
     )
 
 

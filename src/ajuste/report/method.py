@@ -12,6 +12,7 @@ from ajuste.analysis.transfer import agreement, question_kind, shipped_atlas
 from ajuste.catalogue.loader import catalogue
 from ajuste.machine.inventory.inventory import Inventory
 from ajuste.model.boot import BOOTS
+from ajuste.model.fleet import FLEET
 from ajuste.model.kernel import KERNEL_OPTIONS, PROOFS
 from ajuste.model.relevance import RELEVANCE
 from ajuste.model.results import Diagnostic, Diagnostics, Results
@@ -35,6 +36,7 @@ from ajuste.report.document import (
 )
 from ajuste.report.format import NOTHING, Labels, fixed_levels
 from ajuste.report.inventory_page import inventory_page
+from ajuste.report.listings import MOST_MACHINES
 from ajuste.report.metric_table import deciding_metrics, is_screening, mean_format, title_with_unit
 from ajuste.report.plots.trials import course_plot, place_word, trial_kind
 from ajuste.report.trials import trials_csv
@@ -49,8 +51,13 @@ _DEEPEST: Final = 6
 
 def environment_facts(environment: Mapping[str, Any]) -> tuple[Fact, ...]:
     """Return the environment as a tree of facts, with inventories folded."""
-    elsewhere = {PROOFS, KERNEL_OPTIONS, RELEVANCE, BOOTS}  # They have tables, or notes.
-    return _facts({name: value for name, value in environment.items() if name not in elsewhere})
+    elsewhere = {PROOFS, KERNEL_OPTIONS, RELEVANCE, BOOTS, FLEET}  # They have tables, or notes.
+    facts = {name: value for name, value in environment.items() if name not in elsewhere}
+    machines = list(facts.get("machines", {}).items())
+    if len(machines) > MOST_MACHINES:
+        others = f"{len(machines) - MOST_MACHINES:,} more; `ajuste report --json` has all"
+        facts["machines"] = {**dict(machines[:MOST_MACHINES]), "others": others}
+    return _facts(facts)
 
 
 def _inventory(document: Any, depth: int) -> tuple[Fact, ...]:
@@ -135,7 +142,7 @@ def _is_emulated(environment: Mapping[str, Any]) -> bool:
 def _texts(mapping: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in mapping.items():
         if isinstance(value, Mapping):
-            yield from _texts(value)
+            yield from _texts(value) if name != "inventory" else ()
         else:
             yield str(name), str(value)
 

@@ -104,6 +104,7 @@ def results_report(results: Results, metrics: Sequence[str] = ()) -> Report:
         *note_sections(notes, clock_notes(results) if results.clock == "virtual" else ()),
         *noise[:-1],
         *unsettled_sections(results, labels),
+        *_fleet(subset, labels),
         *listing_sections(subset, labels),
         *search_sections(results, labels),
         *history_sections(results, labels),
@@ -163,6 +164,14 @@ def _live(results: Results, labels: Labels) -> tuple[Section, ...]:
     from ajuste.report.live import live_sections
 
     return tuple(live_sections(results, labels))
+
+
+def _fleet(results: Results, labels: Labels) -> tuple[Section, ...]:
+    if not results.fleet and results.canary is None:
+        return ()
+    from ajuste.report.fleet import fleet_section
+
+    return (fleet_section(results, labels),)
 
 
 def _boots(results: Results, decided: list[Metric], labels: Labels) -> tuple[Section, ...]:

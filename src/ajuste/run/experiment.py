@@ -22,9 +22,11 @@ from ajuste.machine.inventory.inventory import summarise, take_inventory
 from ajuste.model.boot import BOOTS
 from ajuste.model.capability import Asked
 from ajuste.model.error import AjusteError, RequestError, RunError
+from ajuste.model.fleet import FLEET, CanaryRecord
 from ajuste.model.kernel import KERNEL_OPTIONS, PACKAGES, PROOFS
 from ajuste.model.relevance import RELEVANCE, NoChance, read_no_chance
 from ajuste.model.trial import KERNEL_FACTOR
+from ajuste.run.fleet import Fleet
 from ajuste.run.outcome import results_of
 from ajuste.run.relevance import ActivityObserver, RelevanceLook
 from ajuste.run.runner import Executors, Runner, Watcher
@@ -375,11 +377,21 @@ def _measure(experiment: Experiment, run: Run, store: Store, watcher: Watcher, m
     if experiment.root is not None:
         environment[PACKAGES] = experiment.root.about
         store.set_environment(run, environment)
+
+    def keep_fleet(record: CanaryRecord) -> None:
+        environment[FLEET] = record.model_dump(mode="json")
+        executors.told()  # Machines may have joined.
+
+    fleet = None
+    if means.fleet is not None:
+        fleet = Fleet(
+            means.fleet, resolved, lambda: next(iter(executors.entered.values())).present, keep_fleet, watcher.say
+        )
     first = keeper(means.home, run.id, resolved.writes, catalogue())
     with bed.connected, Executors(opened, ready) as executors, ExitStack() as stack:
         stack.callback(_say_what_came_up, executors, environment, ready)
         look = None if experiment.resolver else _look(bed.observer(experiment, catalogue()), environment, watcher, keep)
-        stop = Runner(resolved, run, store, executors, watcher, experiment.resolver, look).carry_out()
+        stop = Runner(resolved, run, store, executors, watcher, experiment.resolver, look, fleet).carry_out()
         explained = resolved.study.analysis.explain and experiment.resolver is None
         if explained and stop.why != "failed" and bed.explains:
             from ajuste.run.recordings import record_decisive
@@ -409,6 +421,7 @@ def _say_what_came_up(
     """Keep what executors found out about themselves after they had become ready."""
     for machine, executor in executors.entered.items():
         told = NOTES in executor.environment and environment.get(machine.name) != executor.environment
+        told |= bool(executor.machines.keys() - environment.get("machines", {}).keys())
         boots = None if executor.boots is None else executor.boots.model_dump(mode="json")
         if told or boots != environment.get(BOOTS):
             ready(machine, executor)

@@ -16,6 +16,7 @@ from ajuste.model.event import Restored, Written
 from ajuste.model.relevance import explains_all
 from ajuste.model.trial import Slot, Status, Trial
 from ajuste.outputs.trial import trial
+from ajuste.run.fleet import Fleet, StopAll
 from ajuste.run.schedule import (
     AblationSchedule,
     BestSchedule,
@@ -108,7 +109,7 @@ class Runner:
     be decided; there all wait for each other, so that what is measured does not depend on which trial was quicker.
 
     With a ``resolver`` it is a search: the study grows by what is suggested. ``look`` sees in the first block whether
-    what varies can matter at all.
+    what varies can matter at all. With a ``fleet`` that says which machine measures what.
     """
 
     study: ResolvedStudy
@@ -118,6 +119,7 @@ class Runner:
     watcher: Watcher
     resolver: Resolver | None = None
     look: RelevanceLook | None = None
+    fleet: Fleet | None = None
     _schedule: Schedule = field(init=False)
     _history: TrialHistory = field(init=False)
     _unfinished: set[int] = field(default_factory=set, init=False)  # blocks of those that are measured together
@@ -133,6 +135,8 @@ class Runner:
         while True:
             try:
                 return self._carry_out()
+            except StopAll as all_stop:
+                return all_stop.stop
             except _Dropped:
                 if self.study is not begun:  # What was suggested since is suggested anew.
                     self._keep_study(begun)
@@ -152,12 +156,19 @@ class Runner:
             if number == schedule.first and (stop := schedule.hopeless()):  # The first block is settled by now.
                 return stop
             self._end_look(anew=looks)
-            stop = schedule.look(last)
+            stop = schedule.look(last) or self._harm(last)
             schedule.tell(last, self.watcher)
             if stop is not None:
                 return stop
             number = last + 1
         return stop
+
+    def _harm(self, last: int) -> Stop | None:
+        if self.fleet is None or not isinstance(self._schedule, FixedSchedule):
+            return None
+        if last < self.study.study.design.warm_up:
+            return None
+        return self.fleet.harm(self._schedule.findings(last), self._history.trials(last), self._history)
 
     def _begin_look(self, number: int) -> bool:
         """Whether it is seen in block ``number`` what moves: once in a run, where something is measured."""
@@ -186,7 +197,7 @@ class Runner:
         one.
         """
         schedule, warm_up = self._schedule, self.study.study.design.warm_up
-        last = first + self._more_blocks(first)
+        last = self._last_of_wave(first)
         alike = schedule.last_alike(first)
         last = max(last if alike is None else min(last, alike), schedule.together(first))
         parts = schedule.parts([slot for number in range(first, last + 1) for slot in schedule.block(number)])
@@ -226,6 +237,13 @@ class Runner:
     def _is_lost_so_far(self, slot: Slot) -> bool:
         return all(map(self._schedule.is_lost, self._history.attempts(slot)))
 
+    def _last_of_wave(self, first: int) -> int:
+        if self.fleet is None:
+            return first + self._more_blocks(first)
+        self.executors.prepared(self.study.find(self.study.baseline).machine)
+        last, self._schedule.limits = self.fleet.assign(first, self._history, self._schedule.limits)
+        return last
+
     def _more_blocks(self, first: int) -> int:
         """How many more blocks to measure with block ``first``."""
         seconds = self._history.seconds_of(first - 1)
@@ -256,8 +274,9 @@ class Runner:
 
     def _request(self, slot: Slot) -> TrialRequest:
         executor = self.executors.prepared(self.study.find(slot.configuration).machine)
-        attempt, machine = len(self._history.attempts(slot)), self._history.machines.get(slot.block, "")
-        return TrialRequest(executor, self.study, slot, attempt, machine)
+        assigned = {} if self.fleet is None else self.fleet.assigned
+        machine = self._history.machines.get(slot.block) or assigned.get(slot.block, "")
+        return TrialRequest(executor, self.study, slot, len(self._history.attempts(slot)), machine)
 
     def _begun(self, request: TrialRequest) -> None:
         _LOG.info("trial begun", extra=_which(request.slot, request.attempt))
@@ -294,6 +313,9 @@ class Runner:
             if own.by:
                 self._given.setdefault(own.by, []).append(_place(one))
             self.watcher.trial_done(one.slot.configuration, one.slot.block, one.status, one.host_seconds)
+        if self.fleet is not None:
+            for own, one in zip(done, trials, strict=True):
+                self.fleet.require_guards(one, own.machine, self._history)
 
 
 def schedule_of(study: ResolvedStudy, history: TrialHistory, resolver: Resolver | None = None) -> Schedule:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ajuste.executor.guest.initramfs import GuestFiles
     from ajuste.executor.guest.root import GuestRoot
     from ajuste.machine.boot.session import BootSession
+    from ajuste.model.fleet import FleetPlan
     from ajuste.run.relevance import ActivityObserver
 
 _LOG: Final = logging.getLogger(__name__)
@@ -52,8 +53,9 @@ class RunOptions:
 
     One that is ``dry`` is only planned, and fetches no packages. ``reboots`` is an experiment across reboots that
     began; before it begins ``reboots_allowed`` says that the person wants them, by the boot ``loader`` of that name, if
-    they chose one. Another experiment on this machine may go on for ``wait_s`` seconds. ``asked`` says who asks for it.
-    ``say`` is told what happens now, ``warn`` what a person should read at any time.
+    they chose one. ``fleet`` says in which order the machines of a ``cluster`` begin. Another experiment on this
+    machine may go on for ``wait_s`` seconds. ``asked`` says who asks for it. ``say`` is told what happens now, ``warn``
+    what a person should read at any time.
     """
 
     home: Home
@@ -63,6 +65,7 @@ class RunOptions:
     say: Say = field(default=lambda _: None)
     warn: Say = field(default=lambda _: None)
     cluster: Cluster | None = None
+    fleet: FleetPlan | None = None
     dry: bool = False
     reboots: BootSession | None = None
     reboots_allowed: bool = False

@@ -339,6 +339,8 @@ if TYPE_CHECKING:
 
 MOST_LOST: Final = 3
 """A block during which so many machines were lost is not begun again: it may be to blame."""
+MOST_LISTED: Final = 40
+"""Machines whose names are listed."""
 
 
 @dataclass(frozen=True)
@@ -382,6 +384,7 @@ class BenchExecutor(Executor):
         self._job = job.model_dump_json()
         self._stack = ExitStack()
         self._there: dict[str, _Machine] = {}
+        self._studies: dict[str, ResolvedStudy] = {}
         self._known: dict[str, dict[str, Any]] = {}
         self._names: dict[str, str] = {}
         self._refused: dict[str, str] = {}
@@ -396,11 +399,17 @@ class BenchExecutor(Executor):
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"clock": "wall", "machines": ", ".join(self._known)}
+        names = list(self._known)
+        more = [f"{len(names) - MOST_LISTED:,} more"] if len(names) > MOST_LISTED else []
+        return {"clock": "wall", "machines": ", ".join([*names[:MOST_LISTED], *more])}
 
     @property
     def machines(self) -> dict[str, dict[str, Any]]:
         return dict(self._known)
+
+    @property
+    def present(self) -> tuple[str, ...]:
+        return tuple(machine.name for machine in self._there.values())
 
     @property
     def parallel(self) -> int:
@@ -520,7 +529,9 @@ class BenchExecutor(Executor):
                 self._refuse(worker, answer, reason)
                 continue
             try:
-                resolved = ResolvedStudy.model_validate_json(answer.resolved)
+                if answer.resolved not in self._studies:  # Most machines say the same.
+                    self._studies[answer.resolved] = ResolvedStudy.model_validate_json(answer.resolved)
+                resolved = self._studies[answer.resolved]
                 inventory = Inventory.model_validate_json(answer.inventory)
             except ValidationError as error:
                 self._refuse(worker, answer, f"its answer is malformed: {visible_line(first_problem(error)[:300])}")

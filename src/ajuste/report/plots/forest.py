@@ -93,7 +93,8 @@ def _plot(results: Results, metric: Metric, verdicts: list[Verdict], labels: Lab
     rows = _rows(results, verdicts)
     traces: list[dict[str, Any]] = []
     for place, (configuration, verdict) in enumerate(rows):
-        traces += _row(len(rows) - 1 - place, configuration, verdict, axis, labels, results)
+        said = "" if verdict is None else verdict_text(verdict, results.smallest_effect)
+        traces += finding_traces(len(rows) - 1 - place, labels.short(configuration), verdict, axis, said)
     ticks = [labels.named(configuration) for configuration, _ in reversed(rows)]
     return Plot(
         name=name,
@@ -117,13 +118,14 @@ def _rows(results: Results, verdicts: list[Verdict]) -> list[tuple[Measured, Ver
     return [(c, by_name.get(c.name)) for c in results.configurations if c.baseline or c.name in by_name]
 
 
-def _row(
-    height: int, configuration: Measured, verdict: Verdict | None, axis: EffectAxis, labels: Labels, results: Results
+def finding_traces(
+    height: int, name: str, verdict: Verdict | None, axis: EffectAxis, said: str
 ) -> list[dict[str, Any]]:
+    """A finding with its interval, called ``name``, which says ``said``; without one, the baseline."""
     if verdict is None:
-        text = f"<b>{plain_lines(labels.short(configuration), 40)}</b><br>baseline"
+        text = f"<b>{plain_lines(name, 40)}</b><br>baseline"
         return [_point(axis.place(neutral(axis.style)), height, "circle", "series-0", text)]
-    text = axis.hover_text(verdict, labels.short(configuration), verdict_text(verdict, results.smallest_effect))
+    text = axis.hover_text(verdict, name, said)
     low, high = axis.interval(verdict)
     estimate = known(verdict.estimate)
     middle = (low + high) / 2 if estimate is None else axis.place(estimate)

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Final, Literal
 
+from ajuste.design.guards import beyond_limit, worse_than_usual
 from ajuste.model.error import RequestError
 from ajuste.model.live import Guard, LiveDesign
 from ajuste.model.metric import Metric
-from ajuste.model.wording import amount, number, percent
+from ajuste.model.wording import number, percent
 from ajuste.run.live.reading import CounterResetError, Fold, NothingShownError, Reading, latest, read_file
 
 BLIND_LOOKS: Final = 2
@@ -24,11 +24,7 @@ UNKNOWN_SECONDS: Final = 5.0
 """… before there is a slice of the baseline."""
 _JITTER_SECONDS: Final = 0.2
 """Looks are not exactly a second apart."""
-FEWEST_BASELINES: Final = 3
-"""Slices of the baseline that a guard relative to it needs."""
 FEWEST_READINGS: Final = 5
-_NOISE: Final = 3.0
-"""Standard deviations of the baseline's slices that count as noise."""
 
 _PRESSURE: Final = Path("/proc/pressure")
 
@@ -103,23 +99,18 @@ class GuardWatch:
         return UNKNOWN_SECONDS if known_s is None else max(SILENT_SECONDS, 2 * known_s)
 
     def _beyond(self, guard: Guard, value: float | None) -> str:
-        if value is None or holds(guard, value):
-            return ""
-        return f"guard {guard.text}: {guard.metric} is {amount(value, self._metric(guard).unit)}"
+        words = "" if value is None else beyond_limit(guard, self._metric(guard), value)
+        return f"guard {guard.text}: {words}" if words else ""
 
     def _worse(self, guard: Guard, counted: Sequence[Reading]) -> str:
         known = self.baselines.get(guard.metric, ())
-        if len(known) < FEWEST_BASELINES or len(counted) < FEWEST_READINGS:
+        if len(counted) < FEWEST_READINGS:
             return ""
         value = _value(self.folds[guard.metric], counted)
         if value is None:
             return ""
-        usual, metric = fmean(known), self._metric(guard)
-        worse = value - usual if metric.direction == "lower" else usual - value
-        if worse <= guard.limit * abs(usual) + _NOISE * stdev(known):
-            return ""
-        unit = metric.unit
-        return f"guard {guard.text}: {guard.metric} is {amount(value, unit)}, {amount(usual, unit)} under the baseline"
+        words = worse_than_usual(guard, self._metric(guard), value, known)
+        return f"guard {guard.text}: {words}" if words else ""
 
     def _metric(self, guard: Guard) -> Metric:
         return next(metric.metric for metric in self.design.all_metrics if metric.metric.name == guard.metric)
@@ -132,19 +123,6 @@ def longest_silence(line: Sequence[tuple[float, float | None]]) -> float:
         longest_s = max(longest_s, at_s - since_s) if value is None else longest_s
         since_s = since_s if value is None else at_s
     return longest_s
-
-
-def holds(guard: Guard, value: float) -> bool:
-    """Return whether ``value`` is as a guard with a sign wants it."""
-    match guard.sign:
-        case "<":
-            return value < guard.limit
-        case "<=":
-            return value <= guard.limit
-        case ">":
-            return value > guard.limit
-        case _:
-            return value >= guard.limit
 
 
 def _value(fold: Fold, readings: Sequence[Reading]) -> float | None:

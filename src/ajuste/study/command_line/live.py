@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, cast, get_args
 
 from ajuste.catalogue.loader import Catalogue
-from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
-from ajuste.model.live import Guard, GuardSign, LiveDesign, LiveMetric, SwitchbackOrder
+from ajuste.model.error import Place, RequestError
+from ajuste.model.live import LiveDesign, LiveMetric, SwitchbackOrder
 from ajuste.model.wording import listed
-from ajuste.outputs.base import ParseError, amount
+from ajuste.study.command_line.guards import read_guard
 from ajuste.study.command_line.job import read_metric
 from ajuste.study.command_line.option import option, texts
 from ajuste.study.command_line.request import Request, seconds, share, wrong
@@ -27,8 +26,7 @@ LONGEST_S: Final = 60 * 86_400.0
 
 _SOURCE: Final = re.compile(r"(.*?)=([a-z]+):(.+)", re.DOTALL)
 _EXAMPLE: Final = "for example 'latency,s,lower=prometheus:http://127.0.0.1:9100/metrics#demo_latency_seconds'"
-_LIMIT: Final = re.compile(r"([a-z0-9-]+)\s*(<=|>=|<|>)\s*(\S.*)")
-_RELATIVE: Final = re.compile(r"([a-z0-9-]+)\s+not\s+worse\s+than\s+(\S.*)")
+_OTHERWISE: Final = "add --watch '{},UNIT=SOURCE:WHERE'"
 _COUNTER: Final = "counter"
 _DIRECTIONS: Final = frozenset({"lower", "higher", "none"})
 
@@ -78,6 +76,7 @@ def live_design(request: LiveRequest) -> LiveDesign:
     known = [metric.metric.name for metric in (*metrics, *watched, *((control,) if control else ()))]
     if twice := next((name for name in known if known.count(name) > 1), None):
         raise RequestError(f"two metrics are called {twice}", hint="use a different name for each")
+    guarded = {one.metric.name: one.metric for one in (*metrics, *watched)}
     slice_s = seconds("--slice", request.slice)
     if slice_s < LEAST_SLICE_S:
         raise wrong("--slice", request.slice, f"at least {LEAST_SLICE_S:g} s", HINT)
@@ -89,7 +88,7 @@ def live_design(request: LiveRequest) -> LiveDesign:
         metrics=metrics,
         watched=watched,
         control=control,
-        guards=tuple(_guard(text, (*metrics, *watched)) for text in request.guard),
+        guards=tuple(read_guard(text, guarded, HINT, _OTHERWISE) for text in request.guard),
         slice_s=slice_s,
         washout_s=washout_s,
         for_s=for_s,
@@ -181,27 +180,3 @@ def _max_pressure(text: str | None) -> float | None:
     if not 0 < max_share < 1:
         raise wrong("--max-pressure", text, "a share of the time between 0 and 100 %", HINT)
     return max_share
-
-
-def _guard(text: str, metrics: Sequence[LiveMetric]) -> Guard:
-    relative, limit = _RELATIVE.fullmatch(text.strip()), _LIMIT.fullmatch(text.strip())
-    match = relative or limit
-    if match is None:
-        raise wrong("--guard", repr(text), "'METRIC < LIMIT' or 'METRIC not worse than SHARE'", HINT)
-    known = {metric.metric.name: metric.metric for metric in metrics}
-    metric = known.get(match[1])
-    if metric is None:
-        raise RequestError(
-            f"metric {match[1]} is not read; expected one of {', '.join(known)}",
-            hint=did_you_mean(nearest_names(match[1], known)) or f"add --watch '{match[1]},UNIT=SOURCE:WHERE'",
-            place=Place(f"--guard {text!r}"),
-        )
-    if relative:
-        if metric.direction == "none":
-            raise wrong("--guard", repr(text), f"a direction of {metric.name}: lower or higher", HINT)
-        return Guard(text=text, metric=metric.name, sign=None, limit=share("--guard", match[2]))
-    try:
-        value = amount(match[3], metric.unit, f"the limit of --guard {text!r}")
-    except ParseError as failure:
-        raise RequestError(failure.message, hint=HINT, place=Place(f"--guard {text!r}")) from None
-    return Guard(text=text, metric=metric.name, sign=cast("GuardSign", match[2]), limit=value)

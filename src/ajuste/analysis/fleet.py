@@ -1,0 +1,309 @@
+"""Fleets: machines as a sample of machines, by random effects; and which facts tell those apart that differ.
+
+The mean over machines is that of DerSimonian and Laird (1986, "Meta-analysis in clinical trials", Controlled Clinical
+Trials 7) with the interval of Hartung and Knapp (2001, "A refined method for the meta-analysis of controlled clinical
+trials with binary outcome", Statistics in Medicine 20) and Sidik and Jonkman (2002, the same journal, 21). Errors
+within machines are those of one variance, pooled over all: with the few blocks of a machine its own is so uncertain
+that the interval would be too narrow (``python -m benchmarks fleet``). A new machine's effect lies in the prediction
+interval of Higgins, Thompson and Spiegelhalter (2009, "A re-evaluation of random-effects meta-analysis", Journal of the
+Royal Statistical Society A 172).
+
+Facts are judged by permutation: effects change places among machines, and the largest difference that any fact makes is
+the measure (Westfall and Young 1993, "Resampling-Based Multiple Testing"), so that one error rate holds for all facts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from ajuste.analysis.machines import MachineValues, counted, counts_in_words
+from ajuste.model.fleet import FactGroup, FleetEffect
+from ajuste.model.metric import Scale
+from ajuste.model.verdict import AcrossMachines
+from ajuste.model.wording import amount, change, count_of
+
+Floats = NDArray[np.float64]
+
+FEWEST_MACHINES: Final = 3
+"""Fewer are no sample."""
+PERMUTATIONS: Final = 1999
+_AT_ONCE: Final = 1 << 22
+"""Effects that change places at once, in all permutations together."""
+_MOST_SPLITS: Final = 20
+"""Of the values of one fact."""
+
+
+@dataclass(frozen=True)
+class RandomEffects:
+    """``mean`` over machines with its standard ``error``, of ``freedom`` degrees; ``variance`` is between machines."""
+
+    mean: float
+    error: float
+    freedom: int
+    variance: float
+
+    def interval(self, alpha: float) -> tuple[float, float]:
+        """Return the interval of the mean."""
+        return self._around(self.error, alpha)
+
+    def prediction(self, alpha: float) -> tuple[float, float]:
+        """Return the interval of the effect on one more machine."""
+        return self._around(math.hypot(self.error, math.sqrt(self.variance)), alpha)
+
+    def _around(self, error: float, alpha: float) -> tuple[float, float]:
+        half = float(stdtrit(self.freedom, 1 - alpha / 2)) * error
+        return self.mean - half, self.mean + half
+
+
+def random_effects(effects: Floats, variances: Floats) -> RandomEffects:
+    """Combine the ``effects`` of machines, whose squared standard errors are ``variances``; at least two of each."""
+    weights = 1 / variances
+    fixed = np.average(effects, weights=weights)
+    total = weights.sum()
+    excess = float(np.sum(weights * (effects - fixed) ** 2)) - (len(effects) - 1)
+    between = max(0.0, excess / float(total - np.sum(weights**2) / total))
+    weights = 1 / (variances + between)
+    mean = float(np.average(effects, weights=weights))
+    scatter = float(np.sum(weights * (effects - mean) ** 2)) / (len(effects) - 1)
+    return RandomEffects(mean, math.sqrt(scatter / float(weights.sum())), len(effects) - 1, between)
+
+
+def pooled_variances(values: Sequence[Floats]) -> Floats | None:
+    """Return the squared standard error of each machine's mean, from one variance within machines; ``None`` if no
+    machine has two values that differ.
+    """
+    freedom = sum(len(own) - 1 for own in values)
+    within = sum(float(np.sum((own - np.mean(own)) ** 2)) for own in values)
+    if not freedom or not within:
+        return None
+    return within / freedom / np.array([len(own) for own in values])
+
+
+def fleet_effects(
+    across: Sequence[AcrossMachines],
+    values_of: Callable[[AcrossMachines], MachineValues],
+    inventories: Mapping[str, Mapping[str, Any]],
+    *,
+    alpha: float,
+) -> tuple[FleetEffect, ...]:
+    """What is known of machines like these, for each comparison on at least three of them. ``values_of`` gives the
+    effects of each machine's blocks, ``inventories`` say by name what the machines are.
+    """
+    found = []
+    for one in across:
+        values = values_of(one)
+        if len(values.names) >= FEWEST_MACHINES and (errors := pooled_variances(values.values)) is not None:
+            found.append(_fleet_effect(one, values, errors, inventories, alpha))
+    return tuple(found)
+
+
+def _fleet_effect(
+    across: AcrossMachines,
+    values: MachineValues,
+    variances: Floats,
+    inventories: Mapping[str, Mapping[str, Any]],
+    alpha: float,
+) -> FleetEffect:
+    effects = np.array([np.mean(own) for own in values.values])
+    combined = random_effects(effects, variances)
+    natural = natural_of(across.scale)
+    low, high = map(natural, combined.interval(alpha))
+    new_low, new_high = map(natural, combined.prediction(alpha))
+    counts = counted(across.machines)
+    group = differing_group(values.names, effects, inventories, natural, alpha=alpha)
+    fleet = FleetEffect(
+        configuration=across.configuration,
+        metric=across.metric,
+        unit=across.unit,
+        scale=across.scale,
+        machines=len(effects),
+        level=1 - alpha,
+        estimate=natural(combined.mean),
+        low=low,
+        high=high,
+        spread=natural(math.sqrt(combined.variance)),
+        new_low=new_low,
+        new_high=new_high,
+        verdicts=counts,
+        differing=group,
+        says="",
+    )
+    said = f"{counts_in_words(counts)}{f'; {_group_says(group, fleet)}' if group else ''}"
+    return fleet.model_copy(update={"says": said})
+
+
+def with_groups(across: Sequence[AcrossMachines], fleet: Sequence[FleetEffect]) -> tuple[AcrossMachines, ...]:
+    """``across``, where machines disagree with the group that differs."""
+    groups = {(one.configuration, one.metric): _group_says(one.differing, one) for one in fleet if one.differing}
+    said = [groups.get((one.configuration, one.metric), "") for one in across]
+    return tuple(
+        one.model_copy(update={"says": f"{one.says}; {group}"})
+        if group and one.agreement in ("depends", "differ")
+        else one
+        for one, group in zip(across, said, strict=True)
+    )
+
+
+def natural_of(scale: Scale) -> Callable[[float], float | None]:
+    """Return what makes a ratio or a difference of a mean on the scale of the analysis."""
+
+    def natural(value: float) -> float | None:
+        if not math.isfinite(value):
+            return None
+        return value if scale == "difference" else math.exp(value) if value < 700 else None
+
+    return natural
+
+
+def _group_says(group: FactGroup, fleet: FleetEffect) -> str:
+    here, there = (change(one, fleet.scale, fleet.unit) for one in (group.estimate, group.others_estimate))
+    return f"{here} on the {len(group.machines):,} with {group.fact}, {there} on the other {group.others:,}"
+
+
+# What is known of machines, and into which two parts each fact divides them.
+
+
+class Fact(NamedTuple):
+    """``read`` takes an inventory. Numbers are divided at a limit, words by what is said: ``words`` names the machines
+    from the least to the most of ``values``.
+    """
+
+    read: Callable[[Mapping[str, Any]], Any]
+    words: Callable[[Sequence[Any]], str]
+
+
+def _at(*keys: str) -> Callable[[Mapping[str, Any]], Any]:
+    def read(inventory: Mapping[str, Any]) -> Any:
+        found: Any = inventory
+        for key in keys:
+            found = found.get(key) if isinstance(found, Mapping) else None
+        return found
+
+    return read
+
+
+def _count(noun: str) -> Callable[[Sequence[Any]], str]:
+    def words(values: Sequence[Any]) -> str:
+        low, high = values[0], values[-1]
+        if low == high:
+            return f"one {noun}" if low == 1 else count_of(low, noun)
+        return f"{low:,} to {count_of(high, noun)}"
+
+    return words
+
+
+def _memory(values: Sequence[Any]) -> str:
+    low, high = (amount(value, "B") for value in (values[0], values[-1]))
+    return f"{low} of memory" if low == high else f"{low} to {high} of memory"
+
+
+def _nodes(inventory: Mapping[str, Any]) -> int | None:
+    nodes = inventory.get("numa")
+    return max(1, len(nodes)) if isinstance(nodes, Mapping) else None
+
+
+def _gib(inventory: Mapping[str, Any]) -> int | None:
+    """What firmware and kernel keep for themselves makes no difference between machines."""
+    total = _at("memory", "total_bytes")(inventory)
+    return max(1, round(total / 2**28)) * 2**28 if isinstance(total, int) else None
+
+
+FACTS: Final = (
+    Fact(_nodes, _count("NUMA node")),
+    Fact(_at("cpu", "sockets"), _count("socket")),
+    Fact(_at("cpu", "cpus"), _count("CPU")),
+    Fact(_at("cpu", "threads_per_core"), _count("thread per core")),
+    Fact(_gib, _memory),
+    Fact(_at("cpu", "model"), lambda values: f"the CPU {values[0]}"),
+    Fact(_at("kernel", "release"), lambda values: f"Linux {values[0]}"),
+    Fact(
+        _at("virtualisation", "machine"),
+        lambda values: "no hypervisor" if values[0] == "none" else f"the hypervisor {values[0]}",
+    ),
+)
+
+
+class _Split(NamedTuple):
+    """``members`` are the machines that ``words`` describe, and no more than half of all."""
+
+    words: str
+    members: NDArray[np.bool_]
+
+
+def splits(inventories: Sequence[Mapping[str, Any]]) -> Iterator[_Split]:
+    """Yield into which two parts each fact divides the machines, each with at least two of them. A fact that is not
+    known of all divides none.
+    """
+    for fact in FACTS:
+        values = [fact.read(inventory) for inventory in inventories]
+        if any(value is None for value in values):
+            continue
+        distinct = sorted(set(values))
+        numbers = isinstance(distinct[0], int)
+        step = max(1, len(distinct) // _MOST_SPLITS)
+        for place in range(0, len(distinct) - (1 if numbers or len(distinct) < 3 else 0), step):
+            inside = distinct[: place + 1] if numbers else [distinct[place]]
+            members = np.array([value in inside for value in values])
+            if 2 * np.count_nonzero(members) > len(values):
+                members, inside = ~members, [value for value in distinct if value not in inside]
+            if np.count_nonzero(members) < 2 or (not numbers and len(inside) > 1):
+                continue
+            yield _Split(fact.words(inside), members)
+
+
+def differing_group(
+    names: Sequence[str],
+    effects: Floats,
+    inventories: Mapping[str, Mapping[str, Any]],
+    natural: Callable[[float], float | None],
+    *,
+    alpha: float,
+) -> FactGroup | None:
+    """Return the machines whose ``effects`` differ most from the others', of all that a fact tells apart; ``None``
+    where chance makes as large a difference more often than ``alpha``.
+    """
+    found = list(splits([inventories.get(name, {}) for name in names]))
+    if not found or np.ptp(effects) == 0:
+        return None
+    members = np.array([split.members for split in found], np.float64).T
+    observed = _differences(effects[None, :], members)[0]
+    best = int(np.argmax(observed))
+    random = np.random.default_rng(1)  # The same trials have the same answer.
+    reached, left = 0, PERMUTATIONS
+    while left:
+        count = min(left, max(1, _AT_ONCE // len(effects)))
+        shuffled = random.permuted(np.tile(effects, (count, 1)), axis=1)
+        reached += int(np.count_nonzero(_differences(shuffled, members).max(axis=1) >= observed[best] * (1 - 1e-9)))
+        left -= count
+    p_value = (1 + reached) / (1 + PERMUTATIONS)
+    if p_value > alpha:
+        return None
+    own = found[best].members
+    same = [split.words for split in found if np.array_equal(split.members, own) or np.array_equal(~split.members, own)]
+    return FactGroup(
+        fact=found[best].words,
+        machines=tuple(name for name, inside in zip(names, own, strict=True) if inside),
+        others=int(np.count_nonzero(~own)),
+        estimate=natural(float(np.mean(effects[own]))),
+        others_estimate=natural(float(np.mean(effects[~own]))),
+        p_value=p_value,
+        also=tuple(words for words in same if words != found[best].words),
+    )
+
+
+def _differences(effects: Floats, members: Floats) -> Floats:
+    """Return |t| of members against others, for each row of ``effects`` and each column of ``members``."""
+    count, inside = effects.shape[1], members.sum(axis=0)
+    centred = effects - effects.mean(axis=1, keepdims=True)
+    sums = centred @ members
+    between = sums**2 * (1 / inside + 1 / (count - inside))
+    total = np.sum(centred**2, axis=1, keepdims=True)
+    found: Floats = np.sqrt(between / np.maximum(total - between, 1e-300))
+    return found

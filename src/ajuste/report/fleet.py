@@ -1,0 +1,200 @@
+"""Many machines in a report: what holds of machines like them, which of them differ, and how far a canary order came.
+
+Of a few dozen machines each has a line; of more, those at both ends, and how the others spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from ajuste.model.fleet import CanaryRecord, FleetEffect
+from ajuste.model.metric import Direction, Metric
+from ajuste.model.results import Results
+from ajuste.model.verdict import AcrossMachines, Verdict, Word
+from ajuste.model.wording import change, count_of, listed, percent, visible_line
+from ajuste.report.document import Block, Column, Entry, Paragraph, Picture, Row, RowGroup, Section, Table
+from ajuste.report.format import NOTHING, Labels
+from ajuste.report.listings import MOST_MACHINES, estimate_of, shown_machines
+from ajuste.report.plots.forest import effect_axis, finding_traces, in_words, x_axis, zone_shapes
+from ajuste.report.plots.plot import Plot, figure, level_axis
+from ajuste.report.plots.trials import ROW_HEIGHT
+from ajuste.report.verdicts import effect_style, known
+
+_SPREAD: Final = "Spread between machines"
+_QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+_SOURCE: Final = (
+    "Machines as a sample: DerSimonian and Laird, Controlled Clinical Trials 7, 1986, with the interval of Hartung and "
+    "Knapp, Statistics in Medicine 20, 2001. Facts: permutations, Westfall and Young, Resampling-Based Multiple "
+    "Testing, 1993."
+)
+
+
+def fleet_section(results: Results, labels: Labels) -> Section:
+    """What holds of machines like these, and in which order they began."""
+    metrics = {metric.name: metric for metric in results.metrics}
+    groups = tuple(_group(results, one, metrics[one.metric], labels) for one in results.fleet)
+    columns = ("Machines", *(("Effect", "Interval") if groups else ()))
+    table = Table(_columns(columns), groups, "fleet", "Machines like these")
+    pictures = tuple(
+        Picture(_plot(results, one, metrics[one.metric], f"fleet-{place}"), _subject(results, one, labels))
+        for place, one in enumerate(results.fleet)
+    )
+    blocks: list[Block] = [Paragraph(visible_line(text)) for text in _sentences(results, labels)]
+    if groups:
+        blocks += [table, *pictures, Paragraph(_SOURCE, "dim", detail=True)]
+    return Section("Machines like these", tuple(blocks), "fleet-section", "Machines")
+
+
+def headline_of(results: Results, name: str, title: str, verdict: Verdict) -> str:
+    """Say on how many machines a configuration called ``name`` does what; empty where they are few."""
+    found = next((one for one in results.fleet if _is_of(one, verdict)), None)
+    across = next((one for one in results.machines if _is_of(one, verdict)), None)
+    if found is None or across is None:
+        return ""
+    sides: list[str] = []
+    for word in ("improves", "worsens"):
+        names = {one.machine for one in across.machines if one.verdict == word}
+        if names:
+            where = f"{title} on {len(names):,} of {count_of(found.machines, 'machine')}"
+            sides.append(f"{word} {f'it on {len(names):,}' if sides else where}{_which(names, found)}")
+    return f"{name} {' and '.join(sides)}." if sides else ""
+
+
+def _which(names: set[str], found: FleetEffect) -> str:
+    if found.differing is None or not names <= set(found.differing.machines):
+        return ""
+    return f", {'all with' if len(names) > 1 else 'with'} {found.differing.fact}"
+
+
+def _is_of(one: FleetEffect | AcrossMachines, verdict: Verdict) -> bool:
+    return (one.configuration, one.metric) == (verdict.configuration, verdict.metric)
+
+
+def _columns(titles: Sequence[str]) -> tuple[Column, ...]:
+    return (Column("", figure=False), *(Column(title) for title in titles))
+
+
+def _subject(results: Results, one: FleetEffect, labels: Labels) -> str:
+    configuration = next(c for c in results.configurations if c.name == one.configuration)
+    title = next(metric.title for metric in results.metrics if metric.name == one.metric)
+    return f"{title}, {labels.short(configuration)}"
+
+
+def _sentences(results: Results, labels: Labels) -> Iterator[str]:
+    if results.canary is not None:
+        yield canary_says(results.canary)
+    for one in results.fleet:
+        subject = f"{_subject(results, one, labels)}: " if len(results.fleet) > 1 else ""
+        yield f"{subject}{_capital(one.says, keep=bool(subject))}. {_new_machine(one)}"
+
+
+def _capital(text: str, *, keep: bool) -> str:
+    return text if keep else text[:1].upper() + text[1:]
+
+
+def _new_machine(one: FleetEffect) -> str:
+    low, high = (change(end, one.scale, one.unit, like=one.estimate) for end in (one.new_low, one.new_high))
+    said = f"On {percent(one.level)} of machines like these it is between {low} and {high}."
+    if one.differing is not None and one.differing.also:
+        also = listed(list(one.differing.also))
+        said += f" Those with {one.differing.fact} also have {also}, and no others do: either may be why."
+    return said
+
+
+def canary_says(canary: CanaryRecord) -> str:
+    """Say in which order machines began, and what ended it."""
+    stages = listed(["all" if stage is None else f"{stage:,}" for stage in canary.stages])
+    order = f"Machines began in stages of {stages}, with {count_of(canary.each, 'block')} on each"
+    if canary.stopped:
+        where = f"in stage {canary.reached} of {len(canary.stages)}, after {count_of(canary.machines, 'machine')}"
+        return f"Stopped {where}: {canary.stopped}. {order}."
+    guards = f"; no guard was broken ({'; '.join(canary.guards)})" if canary.guards else ""
+    return f"{order}; {count_of(canary.machines, 'machine')} measured{guards}."
+
+
+# The machines as a table, and as a plot with all estimates one below the other.
+
+
+def _group(results: Results, one: FleetEffect, metric: Metric, labels: Labels) -> RowGroup:
+    lines = list(_summary(results, one))
+    style = effect_style([line for _, _, line in lines], metric.unit)[one.scale]
+
+    def cells(name: str, count: str, line: Verdict) -> tuple[Entry, ...]:
+        interval = NOTHING if line.low is None and line.high is None else style.interval(line)
+        estimate = style.estimate(line)
+        return (name, count, estimate.replace("+", "±") if name == _SPREAD else estimate, interval)
+
+    return RowGroup(_subject(results, one, labels), tuple(Row(cells(*line)) for line in lines))
+
+
+def _summary(results: Results, one: FleetEffect) -> Iterator[tuple[str, str, Verdict]]:
+    """Names, numbers of machines, and effects in the order to be shown."""
+    count = f"{one.machines:,}"
+    yield "Mean of all machines", count, _line(results, one, one.estimate, one.low, one.high)
+    yield "A new machine", "", _line(results, one, None, one.new_low, one.new_high)
+    yield _SPREAD, count, _line(results, one, one.spread)
+    if (group := one.differing) is not None:
+        yield f"With {group.fact}", f"{len(group.machines):,}", _line(results, one, group.estimate)
+        yield "All others", f"{group.others:,}", _line(results, one, group.others_estimate)
+    across = next(own for own in results.machines if (own.configuration, own.metric) == (one.configuration, one.metric))
+    if len(across.machines) > MOST_MACHINES:
+        estimates = [found for machine in across.machines if (found := known(machine.estimate)) is not None]
+        for share, value in zip(_QUANTILES, np.quantile(estimates, _QUANTILES), strict=True):
+            yield f"{percent(share)} of machines have less than", count, _line(results, one, float(value))
+
+
+def _line(
+    results: Results,
+    one: FleetEffect,
+    estimate: float | None,
+    low: float | None = None,
+    high: float | None = None,
+    word: Word | None = None,
+) -> Verdict:
+    verdict = next(v for v in results.verdicts if (v.configuration, v.metric) == (one.configuration, one.metric))
+    none = 1.0 if one.scale == "ratio" else 0.0
+    said = word or _word(verdict.direction, low, high, none)
+    return verdict.model_copy(
+        update={"estimate": estimate, "low": low, "high": high, "scale": one.scale, "verdict": said, "reason": ""}
+    )
+
+
+def _word(direction: Direction, low: float | None, high: float | None, none: float) -> Word:
+    if low is None or high is None or low <= none <= high:
+        return "undecided"
+    if direction == "none":
+        return "differs"
+    return "improves" if (low > none) == (direction == "higher") else "worsens"
+
+
+def _plot(results: Results, one: FleetEffect, metric: Metric, name: str) -> Plot:
+    across = next(own for own in results.machines if (own.configuration, own.metric) == (one.configuration, one.metric))
+    machines, omitted = shown_machines(sorted(across.machines, key=estimate_of))
+    lines = [
+        ("Mean", _line(results, one, one.estimate, one.low, one.high)),
+        ("A new machine", _line(results, one, None, one.new_low, one.new_high)),
+        *((each.machine, _line(results, one, each.estimate, each.low, each.high, each.verdict)) for each in machines),
+    ]
+    axis = effect_axis(results, metric, [line for _, line in lines])
+    traces = [
+        trace
+        for place, (title, line) in enumerate(lines)
+        for trace in finding_traces(len(lines) - 1 - place, title, line, axis, line.verdict)
+    ]
+    without = f" Of {count_of(len(across.machines), 'machine')} those at both ends are shown." if omitted else ""
+    return Plot(
+        name=name,
+        title=f"Effect by machine{in_words(axis.style)}",
+        description=f"{metric.title}: the mean over machines, where a new machine lies, and the effect on each machine "
+        f"with the interval that holds for all machines together; the band is too small to matter.{without}",
+        figure=figure(
+            traces,
+            xaxis=x_axis(axis, metric),
+            yaxis=level_axis([visible_line(title) for title, _ in reversed(lines)]),
+            shapes=zone_shapes(axis),
+        ),
+        height=70 + ROW_HEIGHT * len(lines),
+    )
