@@ -16,7 +16,6 @@ from ajuste.machine.home import home
 from ajuste.model.error import RequestError
 from ajuste.model.wording import count_of, listed, visible_line
 from ajuste.run.outcome import reproducer, results_of
-from ajuste.store.store import Store
 from ajuste.study.command_line.request import share
 from ajuste.study.schema import ExpectTable
 from ajuste.study.site import is_study_file
@@ -107,6 +106,8 @@ def reproduce(
     """
     check_save(output, "--output")
     limit = None if within is None else share("--within", within)
+    from ajuste.store.store import Store  # saving a study needs no database
+
     with Store(home().store_url) as store:
         found = store.find_run(run)
         results = results_of(found, store)

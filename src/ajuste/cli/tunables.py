@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
-from itertools import groupby
 from typing import Annotated, get_args
 
 import typer
-from rich.padding import Padding
-from rich.table import Table
 
 from ajuste.catalogue.loader import catalogue
-from ajuste.catalogue.place import kernels
 from ajuste.cli.command_line import Commands
 from ajuste.cli.options import Json, example
-from ajuste.kernel.spec import KernelToBuild, PackagedKernel, parse_spec
-from ajuste.machine.home import home
 from ajuste.model.error import RequestError
-from ajuste.model.kernel import KernelVersion
 from ajuste.model.tunable import SERVICE_PREFIX, AttributeName, Tunable
-from ajuste.report.console import Console
-from ajuste.report.display import Activity
 
 app = Commands(invoke_without_command=True)
 
@@ -56,9 +46,11 @@ def tunables(
 
         list_here(as_json)
         return
-    version = _version_of(kernel) if kernel else None
+    from ajuste.cli.tunable_list import list_tunables, version_of  # what is not found needs neither
+
+    version = version_of(kernel) if kernel else None
     known = [*catalogue().tunables.values(), *_of_services()]
-    _list([t for t in known if version is None or t.place_in(version)], version, as_json)
+    list_tunables([t for t in known if version is None or t.place_in(version)], version, as_json)
 
 
 @app.command()
@@ -78,7 +70,9 @@ def search(
         found = [of_services[one.name] for one in found if one.name in of_services] if rest else [*of_services.values()]
     if not found:
         raise RequestError(f"no tunable matches {' '.join(words)}", hint="list all with ajuste tunables")
-    _list(found, None, as_json, grouped=False)
+    from ajuste.cli.tunable_list import list_tunables
+
+    list_tunables(found, None, as_json, grouped=False)
 
 
 @app.command()
@@ -119,62 +113,3 @@ def _of_services() -> list[Tunable]:
 def _title(title: str) -> str:
     """... of a service instead of the workload."""
     return title.replace("the workload", "a service") if "the workload" in title else f"{title} of a service"
-
-
-# The list, for a terminal and for other programs.
-
-
-def _list(found: list[Tunable], version: KernelVersion | None, as_json: bool, *, grouped: bool = True) -> None:
-    """Print what was ``found``, with the paths in a kernel of ``version``; ``grouped`` by subsystem on a terminal."""
-    if as_json:
-        rows = [t.model_dump(mode="json") | {"kernels": kernels(t), "path": _path(t, version)} for t in found]
-        print(json.dumps({"tunables": rows}, indent=2, ensure_ascii=False))
-        return
-    console = Console()
-    if not console.is_terminal:
-        for tunable in found:
-            print("\t".join((tunable.subsystem, tunable.name, kernels(tunable), tunable.title)))
-        return
-    _print_list(found, console, grouped=grouped)
-
-
-def _print_list(found: list[Tunable], console: Console, *, grouped: bool) -> None:
-    """Name, title and kernels of each, under a heading for each subsystem if ``grouped`` (they come in that order)."""
-    width = max(len(tunable.name) for tunable in found)
-    if not grouped:
-        console.print(_rows(found, width))
-        return
-    for subsystem, group in groupby(found, key=lambda tunable: tunable.subsystem):
-        console.print(subsystem, style="bold")
-        console.print(Padding(_rows(list(group), width), (0, 0, 1, 2)))
-    console.print("ajuste tunables show NAME explains one, with its value; --kernel K shows it for that kernel")
-
-
-def _rows(found: list[Tunable], width: int) -> Table:
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True, min_width=width)
-    table.add_column(overflow="fold")
-    table.add_column(style="dim", overflow="fold")
-    for tunable in found:
-        table.add_row(tunable.name, tunable.title, kernels(tunable))
-    return table
-
-
-def _path(tunable: Tunable, version: KernelVersion | None) -> str | None:
-    where = tunable.place_in(version) if version else None
-    return (where.path or None) if where else None
-
-
-def _version_of(kernel: str) -> KernelVersion:
-    """Without fetching anything where the spec itself says it."""
-    spec = parse_spec(kernel)
-    if isinstance(spec, PackagedKernel) and "." in (spec.release or spec.version):
-        return KernelVersion.parse(spec.release or spec.version)
-    if isinstance(spec, KernelToBuild):
-        from ajuste.kernel.building.build import version_to_build
-
-        return version_to_build(spec, home())
-    from ajuste.kernel.fetch import fetch_kernel
-
-    with Activity() as activity:
-        return fetch_kernel(kernel, home(), say=activity.say).version
