@@ -46,6 +46,7 @@ OLD, NEW = "15", "8"
 _PORT: Final = 21797
 _SPAN_S: Final = 2.0
 _LIMIT_S: Final = 120.0
+_BEGINNINGS: Final = 8
 
 
 def measure(kills: int = KILLS) -> Iterable[Comparison]:
@@ -202,6 +203,14 @@ def _killed(directory: Path, parts: tuple[str, ...], chance: random.Random, *, a
 
 
 def _on_probation(directory: Path, probation: str) -> int:
+    """Begin it. On a busy machine the service may answer too late for it."""
+    for _ in range(_BEGINNINGS):
+        if ajuste := _begun_probation(directory, probation):
+            return ajuste
+    raise TimeoutError(f"no probation: {(directory / 'said.txt').read_text()[-2000:]}")
+
+
+def _begun_probation(directory: Path, probation: str) -> int:
     page = f"prometheus:http://127.0.0.1:{_PORT}/"
     boot = directory / "boot"
     boot.mkdir(exist_ok=True)
@@ -219,7 +228,7 @@ def _on_probation(directory: Path, probation: str) -> int:
             if json.loads(state.read_text())["doing"] == ON_PROBATION and _pid("ajuste-watch"):
                 return ajuste
         time.sleep(0.005)
-    raise TimeoutError(f"no probation: {log.read_text()[-2000:]}")
+    return 0
 
 
 def _await_end(ajuste: int) -> None:

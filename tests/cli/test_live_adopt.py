@@ -183,5 +183,5 @@ def test_a_winner_that_is_not_left_alone_or_breaks_a_guard_does_not_stay(tmp_pat
         tmp_path,
     )
     assert said.splitlines() == ["exit code 1", "15", "exit code 1", "15", "2", "Nothing to restore."]
-    assert "tcp_retries2 became 12 meanwhile" in (tmp_path / "changed.txt").read_text()
+    assert "tcp_retries2 is 12 instead of 8" in (tmp_path / "changed.txt").read_text()
     assert "worst is 9 s" in (tmp_path / "broken.txt").read_text()

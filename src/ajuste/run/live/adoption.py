@@ -110,11 +110,9 @@ def adopt_winner(
         timeout_ns=round((length_s + MARGIN_SECONDS) * 1e9),
     )
     with host.holding(plan) as held:
-        written, why = _probation(conductor, held, name, wish.probation_s)
-        if not why:
-            journal = held.leave_in_force()
-            why = _changed(written)
-        if why:
+        written, journal, why = _probation(conductor, held, name, wish.probation_s)
+        why = why or _changed(written)
+        if journal is None or why:
             words = f"{name} was not adopted: {why}. The old values are restored."
             return AdoptionOutcome(words, failed=not conductor.hooks.wants_end())
         export = _export(conductor.study, results, written, name)
@@ -143,35 +141,43 @@ def _adopted(adoption: Adoption, problem: str = "") -> AdoptionOutcome:
     return AdoptionOutcome(words)
 
 
-def _probation(conductor: Conductor, held: HeldPlan, name: str, seconds: float) -> tuple[tuple[Written, ...], str]:
-    """Return what was written, and why it may not stay; the old values are back then. The guards are checked in
-    stretches as long as slices, since that is what they are compared with.
+def _probation(
+    conductor: Conductor, held: HeldPlan, name: str, seconds: float
+) -> tuple[tuple[Written, ...], Path | None, str]:
+    """Return what was written, and the journal of the values that are left in force, or why they are not. The guards
+    are checked in stretches as long as slices, since that is what they are compared with.
     """
     count = max(1, round(seconds / conductor.study.live_design.slice_s))
     written: tuple[Written, ...] = ()
-    for number in range(count):
+    journal = None
+    for number in range(1, count + 1):
         with conductor.monitor(name, seconds / count, held.kill_unresponsive) as monitor:
-            if number == 0:
+            if number == 1:
                 written = held.begin()
             last = held.ended_within(seconds / count)
-        if (ended := monitor.watched.ended) is not None or last is not None:
-            last = last if last is not None else held.ended_within(_RESTORING_SECONDS)
+            if number == count and last is None and monitor.watched.ended is None:
+                journal = held.leave_in_force()  # While it hears that somebody watches, or it would be restoring.
+        ended = monitor.watched.ended  # By the last look, which may have taken until now.
+        if ended is not None or last is not None:
+            last = last if last is not None or journal is not None else held.ended_within(_RESTORING_SECONDS)
             failures = [event.message for event in last or () if isinstance(event, Failed)]
-            return written, ended.words if ended else "; ".join(failures) or "the guards were not checked in time"
-    return written, ""
+            why = ended.words if ended else "; ".join(failures) or "the guards were not checked in time"
+            return written, journal, why
+    return written, journal, ""
 
 
 def _changed(written: Sequence[Written]) -> str:
-    """Why the values are not what was written any more: by somebody, or by an agent that was just restoring."""
+    """Which values are not as they were written: by somebody, or by an agent that was just restoring."""
     with HostExecutor() as reader:
         now = current_values(reader, [catalogue().find_tunable(event.tunable) for event in written])
-    found = {event.tunable: now[event.tunable].value for event in written}
-    changed = [
-        f"{event.tunable} became {value}"
-        for event in written
-        if (value := found[event.tunable]) is None or not same_value(value, event.after)
-    ]
-    return f"{listed(changed)} meanwhile, which Ajuste did not write" if changed else ""
+    found = [(event, now[event.tunable].value) for event in written]
+    return listed(
+        [
+            f"{event.tunable} is {value} instead of {event.after}"
+            for event, value in found
+            if value is None or not same_value(value, event.after)
+        ]
+    )
 
 
 def _values(written: Sequence[Written], journal: Path) -> tuple[AdoptedValue, ...]:
