@@ -15,7 +15,6 @@ from typing import Final
 from ajuste.model.fleet import FleetPlan
 from benchmarks.comparison import Comparison
 from benchmarks.fleet.emulated import measured
-from benchmarks.fleet.many import measured as scale_of
 from benchmarks.fleet.simulated import ALPHA, cells, simulated
 from benchmarks.place import own_home
 
@@ -74,6 +73,8 @@ def _simulated() -> Iterator[Comparison]:
 
 
 def _many() -> Comparison:
+    from benchmarks.fleet.many import measured as scale_of  # also a program of its own
+
     found = scale_of(*MANY)
     return Comparison(
         name="fleet-many",

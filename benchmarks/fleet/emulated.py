@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import distributed
+from distributed.diagnostics.plugin import WorkerPlugin
 
 from ajuste.catalogue.loader import catalogue
 from ajuste.executor.cluster.keys import Cluster
@@ -87,12 +88,12 @@ class Shape:
         )
 
 
-def shapes(count: int) -> tuple[Shape, ...]:
-    """So many different machines, a fifth of which have one NUMA node."""
+def shapes(count: int, few: int | None = None) -> tuple[Shape, ...]:
+    """So many different machines, of which the first ``few`` have one NUMA node: a fifth."""
     memory = (256, 288, 320, 352)
     several = [Shape(*one, size) for size in memory for one in ((2, 2, 1), (2, 4, 1), (2, 4, 2), (4, 4, 1))]
     single = [Shape(1, *one, size) for size in memory for one in ((1, 1), (2, 1), (2, 2), (4, 1))]
-    few = count // 5
+    few = count // 5 if few is None else few
     return (*single[:few], *several[: count - few])
 
 
@@ -170,7 +171,7 @@ def _run(executor: Executor, plan: Plan) -> Transcript:
     return said.model_copy(update={"lines": "".join(f"{event.model_dump_json()}\n" for event in whole)})
 
 
-class _Station(distributed.WorkerPlugin):
+class _Station(WorkerPlugin):
     def __init__(self, machine: Machine, address: str) -> None:
         self._machine = machine
         self._address = address
@@ -220,14 +221,14 @@ def cluster_of(machines: Sequence[Machine]) -> Iterator[Cluster]:
         thread.join()
 
 
-def measured(count: int, plan: FleetPlan, place: Path, home: Home) -> Results:
+def measured(count: int, plan: FleetPlan, place: Path, home: Home, *, single: int | None = None) -> Results:
     """The answer of so many emulated machines; what is kept of it is in ``place``."""
     request = Request(
         commands=(("sh", "-c", SCRIPT),), set=("vm.swappiness=60,10",), warm_up=0, max_time="2h", name="fleet"
     )
     study = adhoc_study(request, catalogue())
     turns = threading.Semaphore(len(os.sched_getaffinity(0)))
-    machines = [Machine(f"node{n:02}", shape, home, turns) for n, shape in enumerate(shapes(count))]
+    machines = [Machine(f"node{n:02}", shape, home, turns) for n, shape in enumerate(shapes(count, single))]
     with (
         cluster_of(machines) as cluster,
         Store(f"sqlite:///{place}/store.sqlite") as store,

@@ -2,11 +2,12 @@
 
 The mean over machines is that of DerSimonian and Laird (1986, "Meta-analysis in clinical trials", Controlled Clinical
 Trials 7) with the interval of Hartung and Knapp (2001, "A refined method for the meta-analysis of controlled clinical
-trials with binary outcome", Statistics in Medicine 20) and Sidik and Jonkman (2002, the same journal, 21). Errors
-within machines are those of one variance, pooled over all: with the few blocks of a machine its own is so uncertain
-that the interval would be too narrow (``python -m benchmarks fleet``). A new machine's effect lies in the prediction
-interval of Higgins, Thompson and Spiegelhalter (2009, "A re-evaluation of random-effects meta-analysis", Journal of the
-Royal Statistical Society A 172).
+trials with binary outcome", Statistics in Medicine 20) and Sidik and Jonkman (2002, the same journal, 21), never
+narrower than with known errors (Röver, Knapp and Friede 2015, BMC Medical Research Methodology 15). Errors within
+machines are those of one variance, pooled over all: with the few blocks of a machine its own is so uncertain that the
+interval would be too narrow (``python -m benchmarks fleet``). A new machine's effect lies in the prediction interval of
+Higgins, Thompson and Spiegelhalter (2009, "A re-evaluation of random-effects meta-analysis", Journal of the Royal
+Statistical Society A 172).
 
 Facts are judged by permutation: effects change places among machines, and the largest difference that any fact makes is
 the measure (Westfall and Young 1993, "Resampling-Based Multiple Testing"), so that one error rate holds for all facts.
@@ -72,7 +73,7 @@ def random_effects(effects: Floats, variances: Floats) -> RandomEffects:
     weights = 1 / (variances + between)
     mean = float(np.average(effects, weights=weights))
     scatter = float(np.sum(weights * (effects - mean) ** 2)) / (len(effects) - 1)
-    return RandomEffects(mean, math.sqrt(scatter / float(weights.sum())), len(effects) - 1, between)
+    return RandomEffects(mean, math.sqrt(max(1.0, scatter) / float(weights.sum())), len(effects) - 1, between)
 
 
 def pooled_variances(values: Sequence[Floats]) -> Floats | None:
