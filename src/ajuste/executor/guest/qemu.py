@@ -74,6 +74,7 @@ def choose_emulator(
     environment: Mapping[str, str] = os.environ,
     *,
     topology: Topology | None = None,
+    paced: bool = False,
 ) -> Emulator:
     """The QEMU for such a machine: ``AJUSTE_QEMU`` if that is set, else the installed one if it is new enough, else a
     fetched one.
@@ -81,10 +82,11 @@ def choose_emulator(
     Several CPUs under the virtual clock need QEMU 10: older ones never get to user space. By the wall clock they need
     8.1: where one CPU changes code while another one's is translated, older ones keep the old translation, and a guest
     whose kernel patches itself can hang for good (QEMU's commit deba78709ae8, "Always lock pages before translation").
-    Who shares a cache can be chosen since 9.2; a ``topology`` is tested with 10.0.
+    Who shares a cache can be chosen since 9.2; a ``topology`` is tested with 10.0. A guest that is ``paced`` by a
+    modelled machine needs what several CPUs need.
     """
     require_guests()
-    oldest = _OLDEST_FOR_SEVERAL_CPUS[clock] if cpus > 1 else _OLDEST
+    oldest = _OLDEST_FOR_SEVERAL_CPUS[clock] if cpus > 1 or paced else _OLDEST
     if topology is not None:
         oldest = max(oldest, _OLDEST_FOR_A_TOPOLOGY)
     chosen = environment.get("AJUSTE_QEMU")
@@ -92,7 +94,7 @@ def choose_emulator(
         emulator = installed_emulator(Path(chosen).expanduser().absolute())
         if emulator.release < oldest:
             raise RequestError(
-                f"AJUSTE_QEMU is QEMU {emulator.version}; {_said(clock, cpus, topology)} "
+                f"AJUSTE_QEMU is QEMU {emulator.version}; {_said(clock, cpus, topology, paced=paced)} "
                 f"{oldest[0]}.{oldest[1]} or later",
                 hint="unset AJUSTE_QEMU to fetch one that fits",
             )
@@ -112,8 +114,10 @@ def choose_emulator(
     )
 
 
-def _said(clock: Clock, cpus: int, topology: Topology | None) -> str:
-    return f"{cpus} CPUs under the {clock} clock require" if topology is None else "a topology requires"
+def _said(clock: Clock, cpus: int, topology: Topology | None, *, paced: bool) -> str:
+    if topology is not None:
+        return "a topology requires"
+    return "modelled time requires" if paced else f"{cpus} CPUs under the {clock} clock require"
 
 
 def installed_emulator(binary: Path) -> Emulator:
@@ -221,7 +225,8 @@ class GuestMachine(BaseModel):
     ``instruction_ns`` is how long every instruction takes under the virtual clock: a power of two. ``nodes``, if any,
     share out its CPUs and memory; a ``topology``, if any, says where its CPUs are. With ``quantum_us`` its CPUs run at
     once, and wait for each other every so many µs; else a turn of all CPUs takes ``turn_us`` µs at most. ``lens`` is
-    the plugin of QEMU that keeps the clock where there are several CPUs, or QEMU cannot record.
+    the plugin of QEMU that keeps the clock where there are several CPUs, or QEMU cannot record. ``paced_by`` names the
+    modelled machine whose time it has from its gate on, if any.
     """
 
     emulator: Emulator
@@ -239,11 +244,14 @@ class GuestMachine(BaseModel):
     quantum_us: TurnUs | None = None
     topology: Topology | None = None
     lens: Path | None = None
+    paced_by: str = ""
 
     @property
     def in_words(self) -> dict[str, str]:
         """What a report says of it."""
         virtual = f"virtual, {self.instruction_ns} ns for each instruction"
+        if self.paced_by:
+            virtual = f"virtual, the time of the modelled machine {self.paced_by}"
         return {
             "clock": virtual if self.clock == "virtual" else self.clock,
             "CPUs": str(self.cpus),
