@@ -108,6 +108,8 @@ struct Cpu {
     rest_fs: Cell<i64>,
     /// In which quantum it has paused last, and how often.
     pauses: Cell<(i64, i64)>,
+    /// Whether its turn ended with a line that another CPU had taken: the next one begins when the others have come there.
+    shares: Cell<bool>,
 }
 
 struct Parallel {
@@ -442,6 +444,7 @@ impl Parallel {
                 local: Cell::new(0),
                 rest_fs: Cell::new(0),
                 pauses: Cell::new((0, 0)),
+                shares: Cell::new(false),
             })
             .collect();
         if cpus.iter().any(|cpu| cpu.state.is_null()) {
@@ -637,6 +640,9 @@ impl Parallel {
         let owed_fs = self.owed_fs.get() + fs;
         self.owed_fs.set(owed_fs % pace.instruction_fs);
         let ends = stall.is_shared && !self.is_alone.get();
+        if ends {
+            self.cpus()[self.turn.get()].shares.set(true);
+        }
         let instructions = if ends { i64::MAX } else { owed_fs / pace.instruction_fs };
         // SAFETY: this CPU calls here from within a block.
         unsafe { ending.budget.take(runs, instructions) }
@@ -694,7 +700,7 @@ impl Parallel {
         let local = cpu.local.get().max(now);
         cpu.local.set(local);
         let Some(pace) = self.pace.get() else { return due - (end - local).max(LEAST_INSTRUCTIONS << self.shift) };
-        let fitting = pace.fitting(end - local, cpu.rest_fs.get());
+        let fitting = pace.fitting(self.end_among_others(cpu, end) - local, cpu.rest_fs.get());
         if let Some(ending) = self.ending.get().filter(|_| fitting <= 0) {
             // SAFETY: it leaves before it carries anything out.
             unsafe { (ending.exit)(state) };
@@ -702,6 +708,18 @@ impl Parallel {
         }
         self.owed_fs.set(0);
         due - (fitting.max(LEAST_INSTRUCTIONS) << self.shift)
+    }
+
+    /// CPUs that take a line from each other have their turns in the order of their times.
+    fn end_among_others(&self, cpu: &Cpu, end: i64) -> i64 {
+        let local = cpu.local.get();
+        let others = || self.running_cpus().filter(|other| !ptr::eq(*other, cpu));
+        if cpu.shares.get() && others().any(|other| other.local.get() < local) {
+            return local;
+        }
+        cpu.shares.set(false);
+        let ahead = others().filter(|other| other.shares.get() && other.local.get() > local);
+        ahead.map(|other| other.local.get()).fold(end, i64::min)
     }
 
     /// A CPU that idles is woken at the time of the one that does it, or of the timer.
