@@ -153,7 +153,7 @@ InstructionNs = Literal[1, 2, 4, 8, 16]
 TurnUs = Annotated[int, Field(ge=1, le=100_000, strict=True)]
 """How long all CPUs of a guest take one turn, in µs of its time; the quantum of those that run at once."""
 DEFAULT_QUANTUM_US: Final = 2
-PACED_QUANTUM_NS: Final = 200
+PACED_QUANTUM_NS: Final = 100
 """... of a guest that has the time of a modelled machine."""
 DEFAULT_INSTRUCTION_NS: Final = 2
 
