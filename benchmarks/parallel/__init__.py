@@ -44,10 +44,9 @@ _PROGRAM: Final = f"/ajuste/bin/{WORKLOADS}"
 _HACKBENCH: Final = "-l 100 -s 100 -T"
 
 
-def built(directory: Path) -> Path:
-    """The program of ``across.c``."""
-    program = directory / "across"
-    source = Path(__file__).with_name("across.c")
+def built(directory: Path, name: str = "across") -> Path:
+    """The program of ``across.c``, or of another source here."""
+    program, source = directory / name, Path(__file__).with_name(f"{name}.c")
     subprocess.run(["gcc", "-O1", "-static", "-pthread", "-o", program, source], check=True)
     return program
 

@@ -71,6 +71,17 @@ def test_its_metrics_are_those_of_the_model(tmp_path: Path) -> None:
     assert all(metric.title.endswith("(modelled)") for name, metric in described.items() if name in MODELLED_METRICS)
 
 
+def test_a_guest_with_the_machines_time_has_other_trials(tmp_path: Path) -> None:
+    timed = resolved(read(tmp_path, '"elapsed"', 'time = "modelled", machine.model = "textbook"'))
+    other = resolved(read(tmp_path, '"elapsed"', 'time = "modelled", machine.model = "zen4-8c"'))
+    without = resolved(read(tmp_path, '"elapsed"', 'machine.model = "textbook"'))
+    assert timed.paced_by == timed.machine_of_trials == catalogue().machines["textbook"]
+    assert not timed.counts_instructions
+    assert len({fingerprint(timed), fingerprint(other), fingerprint(without)}) == 3
+    assert without.paced_by is None
+    assert "time" not in without.study.target.model_dump()
+
+
 def test_trials_that_need_no_model_are_as_without_one(tmp_path: Path) -> None:
     without, named = (resolved(read(tmp_path, '"elapsed"', target)) for target in ("", 'machine.model = "textbook"'))
     assert fingerprint(without) == fingerprint(named)
@@ -127,6 +138,13 @@ def test_a_file_that_describes_no_machine_is_one_clear_error(tmp_path: Path, con
         ('"elapsed"', 'parallel = true, cpus = 2, clock = "wall"', "parallel requires the virtual clock"),
         ('"elapsed"', "parallel = true, cpus = 17", "16"),
         ('"elapsed"', 'machine.model = "textbook", machine.sockets = 2', "sockets"),
+        ('"elapsed"', 'time = "modelled"', 'time = "modelled" requires the virtual clock and a machine to model'),
+        ('"elapsed"', 'time = "modelled", machine.model = "textbook", clock = "wall"', "requires the virtual clock"),
+        (
+            '"elapsed"',
+            'time = "modelled", machine.model = "zen4-8c", cpus = 2, parallel = false',
+            "conflicts with parallel = false",
+        ),
     ],
 )
 def test_what_cannot_be_modelled_is_refused(tmp_path: Path, metrics: str, target: str, words: str) -> None:

@@ -10,6 +10,7 @@ use crate::machine::Machine;
 use crate::mark::{Mark, Marks};
 use crate::misses::{add_since, BySpace};
 use crate::model::Model;
+use crate::parallel;
 use crate::sites::Sites;
 use crate::symbols::{Symbols, Vector};
 use crate::task::{Role, TaskId, Tasks};
@@ -312,8 +313,9 @@ impl Lens {
     fn mark(&mut self, cpu: usize, mark: Mark) {
         let agent = self.cpu(cpu).task;
         self.agent = Some(agent);
-        if let Some(model) = &mut self.model {
+        if let Some(model) = self.model.as_mut().filter(|model| !model.is_on()) {
             model.begin();
+            model.times().iter().for_each(parallel::follow);
         }
         self.tasks.get_mut(agent).role = Some(Role::Agent);
         match mark {
@@ -351,7 +353,7 @@ impl Lens {
     fn finish(&mut self) {
         self.settle_all();
         self.window = Window::Over;
-        if let Some(model) = &mut self.model {
+        if let Some(model) = self.model.as_mut().filter(|model| model.times().is_none()) {
             model.end();
         }
         let costs = Costs::of(&self.tasks, self.arguments.depth, self.faulted, self.model.is_some());

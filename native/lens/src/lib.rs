@@ -2,7 +2,7 @@
 //!
 //! It is loaded with `-plugin libajuste_lens.so,depth=…,events=…,plan=…,symbols=…,costs=…` and writes one document when
 //! the workload of a trial has ended; with `decisions=…` another one of what the scheduler decided. With `machine=…` it
-//! models one. With nothing but `depth=halts` it only keeps the clock of guests with several CPUs right. `turn=NS` makes
+//! models one, which may keep the guest's time. With nothing but `depth=halts` it only keeps the clock of guests with several CPUs right. `turn=NS` makes
 //! their turns shorter.
 
 mod arguments;
@@ -104,6 +104,9 @@ fn install(id: Id, about: &About, words: &[String]) -> Result<(), String> {
     let arguments = Arguments::parse(words.into_iter().map(String::as_str))?;
     let lens = Lens::new(arguments)?;
     if let Some(model) = &lens.model {
+        if model.times().is_some() {
+            parallel::prepare_stalls()?;
+        }
         memory::find_functions()?;
         modelled::keep(model.machine());
     }
@@ -137,6 +140,8 @@ extern "C" fn translated(_: Id, block: *mut RawBlock) {
     let block = unsafe { interface::Block::new(block) };
     if interface::interface().cpus > 1 {
         callbacks::watch_turns(&block);
+    }
+    if interface::interface().cpus > 1 || parallel::is_on() {
         keep_time(&block);
     }
     translation::instrument(&block, lens.depth(), &lens.symbols, &mut lens.blocks, lens.sites.as_ref());

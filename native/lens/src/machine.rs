@@ -5,6 +5,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::misses::Misses;
+
 /// Of a cache or a memory of translations.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
@@ -56,6 +58,47 @@ pub struct Place {
     pub index: usize,
 }
 
+/// How long things take, where the guest's time is that of the machine: in fs, of which a ns has a million.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Times {
+    pub quantum_ns: i64,
+    pub pause_ns: i64,
+    /// One that misses nothing.
+    pub instruction_fs: u64,
+    /// What each miss adds, by where its line is found.
+    pub second_fs: u64,
+    pub last_fs: u64,
+    pub memory_fs: u64,
+    /// ... a translation that the second level has, a walk, and a branch predicted wrongly.
+    pub translation_fs: u64,
+    pub walk_fs: u64,
+    pub branch_fs: u64,
+}
+
+impl Times {
+    /// What so many misses add: the formula of `ModelledMachine.parts` of `src/ajuste/model/modelled.py`.
+    pub fn of(&self, misses: &Misses) -> u64 {
+        (misses.l1i + misses.l1d - misses.l2) * self.second_fs
+            + (misses.l2 - misses.llc) * self.last_fs
+            + misses.llc * self.memory_fs
+            + misses.distance * self.memory_fs / NEAREST
+            + (misses.tlb - misses.walks) * self.translation_fs
+            + misses.walks * self.walk_fs
+            + misses.branches * self.branch_fs
+    }
+
+    fn are_possible(&self) -> bool {
+        let all = [self.second_fs, self.last_fs, self.memory_fs, self.translation_fs, self.walk_fs, self.branch_fs];
+        let fits = |fs: u64| fs <= LONGEST_FS;
+        self.quantum_ns > 0
+            && self.pause_ns >= 0
+            && self.instruction_fs > 0
+            && fits(self.instruction_fs)
+            && all.into_iter().all(fits)
+    }
+}
+
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
@@ -80,9 +123,13 @@ pub struct Machine {
     pub nodes: Vec<Node>,
     /// From each node to each, as ACPI's table SLIT has them: 10 is the nearest.
     pub distances: Vec<Vec<u64>>,
+    /// None where it is not asked for time.
+    pub times: Option<Times>,
 }
 
 pub const NEAREST: u64 = 10;
+/// A ms.
+const LONGEST_FS: u64 = 1_000_000_000_000;
 const MOST_ENTRIES: u64 = 1 << 26;
 
 impl Machine {
@@ -117,6 +164,9 @@ impl Machine {
         }
         if count > 0 && self.nodes.iter().map(|node| node.memory_bytes).sum::<u64>() != self.memory_bytes {
             return Err(format!("the nodes have other memory than {} bytes", self.memory_bytes));
+        }
+        if self.times.is_some_and(|times| !times.are_possible()) {
+            return Err("something takes no time, or more than a ms".to_owned());
         }
         if self.threads == 0 || self.nodes.iter().any(|node| node.cpus % self.threads != 0) {
             return Err(format!("cores have {} threads", self.threads));
@@ -176,6 +226,29 @@ pub mod tests {
         "itlb": {"sets": 1, "ways": 4}, "dtlb": {"sets": 1, "ways": 4}, "l2_itlb": null,
         "l2_dtlb": null, "l2_tlb": {"sets": 4, "ways": 4}, "history_bits": 4, "threads": 1, "nodes": [], "distances": []}"#;
 
+    /// 4 GHz, 2 instructions a cycle; 3, 10 and 100 ns, and 1, 5 and 4 ns.
+    pub const TIMES: Times = Times {
+        quantum_ns: 200,
+        pause_ns: 35,
+        instruction_fs: 125_000,
+        second_fs: 3_000_000,
+        last_fs: 10_000_000,
+        memory_fs: 100_000_000,
+        translation_fs: 1_000_000,
+        walk_fs: 5_000_000,
+        branch_fs: 4_000_000,
+    };
+
+    #[test]
+    fn each_miss_takes_what_the_level_that_serves_it_takes() {
+        let ns = |misses: Misses| TIMES.of(&misses) as f64 / 1e6;
+        assert_eq!(ns(Misses::default()), 0.0);
+        assert_eq!(ns(Misses { l1i: 1, l1d: 2, ..Misses::default() }), 9.0);
+        assert_eq!(ns(Misses { l1d: 3, l2: 2, llc: 1, ..Misses::default() }), 113.0);
+        assert_eq!(ns(Misses { l1d: 1, l2: 1, llc: 1, remote: 1, distance: 21, ..Misses::default() }), 310.0);
+        assert_eq!(ns(Misses { tlb: 3, walks: 1, branches: 2, ..Misses::default() }), 15.0);
+    }
+
     /// Two such machines: cores 0 and 1 with 256 KiB, core 2 with the rest.
     pub fn of_two_nodes() -> Machine {
         let nodes = vec![Node { cpus: 2, memory_bytes: 1 << 18 }, Node { cpus: 1, memory_bytes: 3 << 18 }];
@@ -217,6 +290,8 @@ pub mod tests {
             Machine { distances: vec![vec![10, 31]], ..of_two_nodes() },
             Machine { distances: vec![vec![10, 9], vec![20, 10]], ..of_two_nodes() },
             Machine { memory_bytes: 1 << 21, ..of_two_nodes() },
+            Machine { times: Some(Times { instruction_fs: 0, ..TIMES }), ..small() },
+            Machine { times: Some(Times { memory_fs: u64::MAX, ..TIMES }), ..small() },
         ];
         assert!(wrong.iter().all(|machine| machine.check().is_err()));
         assert!(serde_json::from_str::<Machine>(&SMALL.replace("l2_dtlb", "l3_dtlb")).is_err());

@@ -3,7 +3,7 @@
 //! It begins empty with the agent's first word in a trial, and sees everything from then on.
 
 use crate::hierarchy::{Access, Found, Hierarchy};
-use crate::machine::{Machine, NEAREST};
+use crate::machine::{Machine, Times, NEAREST};
 use crate::misses::{BySpace, Misses};
 use crate::predictor::Predictor;
 use crate::symbols::is_kernel;
@@ -42,10 +42,24 @@ struct Cpu {
     /// The line and the address's page that were fetched last.
     fetched: (u64, u64),
     modelled: BySpace,
-    /// How many misses there were, and what of them was asked for.
+    /// How many misses there were.
     news: u64,
-    told_news: u64,
-    told: Misses,
+    told: Told,
+    charged: Told,
+}
+
+/// What of a CPU's misses was asked for.
+#[derive(Default)]
+struct Told {
+    news: u64,
+    misses: Misses,
+}
+
+/// What misses cost a CPU. Of its lines, one may have been taken by another (`is_shared`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stall {
+    pub fs: u64,
+    pub is_shared: bool,
 }
 
 pub struct Model {
@@ -73,6 +87,11 @@ impl Model {
     /// From now on it looks at what happens.
     pub fn begin(&mut self) {
         self.is_on = true;
+    }
+
+    /// What it says of time, if it is asked for that.
+    pub fn times(&self) -> Option<Times> {
+        self.machine.times
     }
 
     pub fn end(&mut self) {
@@ -109,13 +128,16 @@ impl Model {
     /// What a CPU missed since that was asked for the last time.
     pub fn missed(&mut self, cpu: usize) -> Option<Misses> {
         let cpu = self.cpu(cpu);
-        if cpu.told_news == cpu.news {
-            return None;
-        }
-        let sum = cpu.modelled[0].misses + cpu.modelled[1].misses;
-        let more = sum - cpu.told;
-        (cpu.told_news, cpu.told) = (cpu.news, sum);
-        Some(more)
+        cpu.told.more(cpu.news, &cpu.modelled)
+    }
+
+    /// What its misses cost a CPU since that was asked for the last time, where the machine says what takes how long.
+    #[inline(always)]
+    pub fn stalled(&mut self, cpu: usize) -> Option<Stall> {
+        let times = self.machine.times?;
+        let cpu = &mut self.cpus[cpu];
+        let missed = cpu.charged.more(cpu.news, &cpu.modelled)?;
+        Some(Stall { fs: times.of(&missed), is_shared: missed.lost > 0 })
     }
 
     pub fn flush(&mut self, cpu: usize, flush: Flush) {
@@ -216,6 +238,17 @@ impl Model {
     }
 }
 
+impl Told {
+    #[inline(always)]
+    fn more(&mut self, news: u64, modelled: &BySpace) -> Option<Misses> {
+        (self.news != news).then(|| {
+            let sum = modelled[0].misses + modelled[1].misses;
+            self.news = news;
+            sum - std::mem::replace(&mut self.misses, sum)
+        })
+    }
+}
+
 impl Cpu {
     fn new(machine: &Machine, number: usize) -> Cpu {
         Cpu {
@@ -227,8 +260,8 @@ impl Cpu {
             fetched: NOTHING_FETCHED,
             modelled: BySpace::default(),
             news: 0,
-            told_news: 0,
-            told: Misses::default(),
+            told: Told::default(),
+            charged: Told::default(),
         }
     }
 
@@ -258,7 +291,7 @@ impl Cpu {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::tests::{of_two_nodes, small};
+    use crate::machine::tests::{of_two_nodes, small, TIMES};
     use crate::misses::add_since;
 
     fn model() -> Model {
@@ -381,6 +414,23 @@ mod tests {
         model.fetch(0, &Fetch { branch, ..fetch(0x1000) });
         model.fetch(0, &fetch(0x1012));
         assert_eq!(model.modelled(0)[0].misses.branches, learnt + 1);
+    }
+
+    #[test]
+    fn a_miss_costs_its_cpu_time_once() {
+        let mut model = Model::new(Machine { times: Some(TIMES), ..small() });
+        let mut store = |cpu| {
+            model.access(cpu, (64, 8), (true, false), Some);
+            model.stalled(cpu)
+        };
+        let (walk, memory, last) = (5_000_000, 100_000_000, 10_000_000);
+        assert_eq!(store(0), Some(Stall { fs: walk + memory, is_shared: false }));
+        assert_eq!(store(0), None);
+        assert_eq!(store(1), Some(Stall { fs: walk + last, is_shared: false }));
+        assert_eq!(store(0), Some(Stall { fs: last, is_shared: true }));
+        let mut free = self::model();
+        load(&mut free, 0, 8);
+        assert_eq!(free.stalled(0), None);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use crate::instruction::shape;
 use crate::interface::{self, Instruction};
 use crate::machine::Machine;
 use crate::memory::{Kinds, Ram};
-use crate::model::{Branch, Fetch};
+use crate::model::{Branch, Fetch, Model};
+use crate::parallel;
 use crate::symbols::is_kernel;
 use crate::translations::Flush;
 
@@ -126,6 +127,7 @@ extern "C" fn fetched(told: c_uint, fetch: *mut c_void) {
     if let Some(model) = lens.model.as_mut().filter(|model| model.is_on()) {
         // SAFETY: it was registered with what lives for ever.
         model.fetch(cpu, unsafe { &*fetch.cast::<Fetch>() });
+        charge(model, cpu);
     }
 }
 
@@ -135,6 +137,15 @@ extern "C" fn accessed(told: c_uint, access: u32, address: u64, space: *mut c_vo
         let (bytes, is_store) = fetches.kinds.of(access);
         let how = (is_store, !space.is_null());
         model.access(cpu, (address, bytes), how, |address| fetches.ram.place_of_access(access, address));
+        charge(model, cpu);
+    }
+}
+
+/// What the CPU waits for takes time, if the model keeps that.
+#[inline(always)]
+fn charge(model: &mut Model, cpu: usize) {
+    if let Some(stall) = model.stalled(cpu) {
+        parallel::stall(stall);
     }
 }
 

@@ -6,6 +6,11 @@
 //! guest's time follows. A CPU that is woken begins at the time of its waker, and one that waits in a loop (`pause`) lets
 //! the rest of the quantum pass. No CPU sees a time before one that another has seen.
 //!
+//! Where a modelled machine keeps the time (`follow`), a CPU's local time is what its instructions take there, and what
+//! they wait for. Each wait takes from what its turn may still carry out. A line that another CPU has taken ends the
+//! turn, so that CPUs that share one take it from each other as often as they access it. The last block of a turn may
+//! wait for longer than was left: then that CPU has no turn until the others have come there.
+//!
 //! QEMU asks for the time through pointers in a table of its accelerator, which are replaced here; it is found by the
 //! functions that it names. How far a CPU may go, QEMU takes from the time until the next timer: it is told the time that
 //! leaves as much. Between turns `bias + instructions` is kept such that QEMU's own reckoning gives the guest's time, so
@@ -20,6 +25,8 @@ use std::sync::OnceLock;
 
 use crate::exports::required;
 use crate::interface::{self, interface};
+use crate::machine::Times;
+use crate::model::Stall;
 
 type State = *mut c_void;
 type Time = extern "C" fn() -> i64;
@@ -32,6 +39,10 @@ const ALL_TIMERS: c_int = -1;
 /// So many words of the table are looked through; it has 36.
 const WORDS: usize = 36;
 const MOST_BYTES: usize = 1 << 16;
+const NEVER: i64 = -1;
+const FS_PER_NS: i64 = 1_000_000;
+/// A turn is no longer.
+const LONGEST_TURN_NS: i64 = 1_000_000_000;
 /// No more CPUs have been tried.
 const MOST_CPUS: usize = 16;
 /// Spares a CPU that is there already a turn of none, for which QEMU would run its timers.
@@ -58,17 +69,60 @@ struct Functions {
     find: unsafe extern "C" fn(c_int) -> State,
 }
 
+/// What ends a CPU's turn.
+#[derive(Clone, Copy)]
+struct Ending {
+    budget: Budget,
+    /// Have it leave what it carries out.
+    exit: OfState,
+}
+
+/// Where a CPU's structure says how many instructions it may still carry out: `whole` of them, of which `later` and
+/// `now` are the parts that are left. Source: include/hw/core/cpu.h, `icount_budget`, `icount_extra`, `icount_decr`.
+#[derive(Clone, Copy)]
+struct Budget {
+    whole: usize,
+    later: usize,
+    now: usize,
+}
+
+/// How fast CPUs are: by a modelled machine.
+#[derive(Clone, Copy)]
+struct Pace {
+    instruction_fs: i64,
+    pause_ns: i64,
+}
+
+impl Pace {
+    /// How many instructions fit in so much time.
+    fn fitting(self, ns: i64, passed_fs: i64) -> i64 {
+        let fs = ns.min(LONGEST_TURN_NS) * FS_PER_NS - passed_fs;
+        (fs + self.instruction_fs - 1).div_euclid(self.instruction_fs)
+    }
+}
+
 struct Cpu {
     state: State,
     local: Cell<i64>,
+    /// By how many fs it is further than that.
+    rest_fs: Cell<i64>,
     /// In which quantum it has paused last, and how often.
     pauses: Cell<(i64, i64)>,
+    /// Whether its turn ended with a line that another CPU had taken: the next one begins when the others have come there.
+    shares: Cell<bool>,
 }
 
 struct Parallel {
     functions: Functions,
-    quantum: i64,
+    quantum: Cell<i64>,
     shift: i64,
+    /// None: instructions take as long as QEMU says.
+    pace: Cell<Option<Pace>>,
+    ending: OnceLock<Ending>,
+    /// What the CPU whose turn it is has waited for since its local time was set, and how much of that was not yet taken
+    /// from its turn.
+    stalled_fs: Cell<i64>,
+    owed_fs: Cell<i64>,
     /// QEMU's own: what is added to the time of the instructions, and how many there were, but for this turn's.
     bias: &'static AtomicI64,
     counted: &'static AtomicI64,
@@ -100,8 +154,8 @@ struct Parallel {
 
 /// Have CPUs run at once, in quanta of so many ns of the guest's time. The error says what this QEMU lacks.
 pub fn prepare(quantum_ns: u64, cpus: c_int) -> Result<(), String> {
-    if !(2..=MOST_CPUS as c_int).contains(&cpus) {
-        return Err(format!("{cpus} CPUs cannot run at once; 2 to {MOST_CPUS} can"));
+    if !(1..=MOST_CPUS as c_int).contains(&cpus) {
+        return Err(format!("{cpus} CPUs cannot run at once; 1 to {MOST_CPUS} can"));
     }
     let functions = Functions {
         time_ns: required(c"icount_get")?,
@@ -127,8 +181,12 @@ pub fn prepare(quantum_ns: u64, cpus: c_int) -> Result<(), String> {
     let shift = i64::from(unsafe { as_ns(1) }.trailing_zeros());
     let parallel = Box::new(Parallel {
         functions,
-        quantum: quantum_ns as i64,
+        quantum: Cell::new(quantum_ns as i64),
         shift,
+        pace: Cell::new(None),
+        ending: OnceLock::new(),
+        stalled_fs: Cell::new(0),
+        owed_fs: Cell::new(0),
         bias,
         counted,
         runs_at: runs_at()?,
@@ -137,7 +195,7 @@ pub fn prepare(quantum_ns: u64, cpus: c_int) -> Result<(), String> {
         cpus: OnceLock::new(),
         is_on: AtomicBool::new(false),
         folded: AtomicI64::new(0),
-        followed: Cell::new((0, -1)),
+        followed: Cell::new((0, NEVER)),
         horizon: Cell::new(0),
         turn: Cell::new(0),
         turn_counted: Cell::new(0),
@@ -151,6 +209,83 @@ pub fn prepare(quantum_ns: u64, cpus: c_int) -> Result<(), String> {
     // SAFETY: QEMU calls it on the thread that stops and starts the guest.
     unsafe { on_change(changed, ptr::null_mut()) };
     Ok(())
+}
+
+/// To be called before any CPU runs, where a modelled machine is to keep the time. The error says what this QEMU lacks.
+pub fn prepare_stalls() -> Result<(), String> {
+    let Some(parallel) = parallel() else {
+        return Err("a machine keeps the time of CPUs with a clock of their own".to_owned());
+    };
+    // SAFETY: no other thread uses the clock yet.
+    let budget = unsafe { Budget::find(&parallel.functions, parallel.counted)? };
+    let _ = parallel.ending.set(Ending { budget, exit: required(c"cpu_exit")? });
+    Ok(())
+}
+
+impl Budget {
+    /// By what QEMU counts as carried out in an empty structure with a number in one place.
+    ///
+    /// # Safety
+    /// Nothing else uses the clock.
+    unsafe fn find(functions: &Functions, counted: &AtomicI64) -> Result<Budget, String> {
+        let mut empty = vec![0_u64; MOST_BYTES / 8];
+        let state: *mut u8 = empty.as_mut_ptr().cast();
+        let counts = |place: usize| {
+            let kept = counted.load(Relaxed);
+            state.add(place).cast::<u16>().write(1);
+            (functions.update)(state.cast());
+            let more = counted.swap(kept, Relaxed) - kept;
+            if more != 0 {
+                state.write_bytes(0, MOST_BYTES);
+            }
+            state.add(place).cast::<u16>().write(0);
+            more
+        };
+        let places = (0..MOST_BYTES).step_by(2);
+        let found: Vec<(usize, i64)> =
+            places.map(|place| (place, counts(place))).filter(|(_, more)| *more != 0).collect();
+        let of = |count: i64| -> Vec<usize> {
+            found.iter().filter(|(_, more)| *more == count).map(|(place, _)| *place).collect()
+        };
+        // One of those that make it less has more bits than the 16 of the other.
+        let is_long = |place: &usize| found.contains(&(place + 2, -1 << 16));
+        let (later, now): (Vec<usize>, Vec<usize>) = of(-1).into_iter().partition(is_long);
+        match (&of(1)[..], &later[..], &now[..]) {
+            ([whole], [later], [now]) if whole % 8 == 0 && later % 8 == 0 => {
+                Ok(Budget { whole: *whole, later: *later, now: *now })
+            }
+            _ => Err("this QEMU counts down otherwise".to_owned()),
+        }
+    }
+
+    /// Have a CPU that carries code out carry out so many less, or none after this block.
+    ///
+    /// # Safety
+    /// `state` is a CPU's structure, whose turn it is, and the caller is its thread.
+    unsafe fn take(self, state: State, instructions: i64) {
+        let state: *mut u8 = state.cast();
+        let (whole, later) = (state.add(self.whole).cast::<i64>(), state.add(self.later).cast::<i64>());
+        let now = state.add(self.now).cast::<u16>();
+        let taken = instructions.min(*later + i64::from(*now));
+        let of_later = taken.min(*later);
+        *whole -= taken;
+        *later -= of_later;
+        *now -= (taken - of_later) as u16;
+    }
+}
+
+/// From now on the machine keeps the time.
+pub fn follow(times: &Times) {
+    if let Some(parallel) = parallel() {
+        parallel.follow(times);
+    }
+}
+
+/// The CPU whose turn it is waits.
+pub fn stall(stall: Stall) {
+    if let Some(parallel) = parallel() {
+        parallel.stall(stall);
+    }
 }
 
 /// Where QEMU's table of its accelerator has what is to be replaced.
@@ -304,7 +439,13 @@ impl Parallel {
         let current = unsafe { &*required::<*const AtomicPtr<c_void>>(c"current_cpu")? };
         let found = |number| unsafe { (self.functions.find)(number) };
         let cpus: Vec<Cpu> = (0..interface().cpus)
-            .map(|number| Cpu { state: found(number), local: Cell::new(0), pauses: Cell::new((0, 0)) })
+            .map(|number| Cpu {
+                state: found(number),
+                local: Cell::new(0),
+                rest_fs: Cell::new(0),
+                pauses: Cell::new((0, 0)),
+                shares: Cell::new(false),
+            })
             .collect();
         if cpus.iter().any(|cpu| cpu.state.is_null()) {
             return Err("QEMU has fewer CPUs than it says".to_owned());
@@ -381,9 +522,10 @@ impl Parallel {
             cpu.local.set(now);
         }
         self.horizon.set(self.next_horizon(now));
-        self.followed.set((now, -1));
+        self.followed.set((now, NEVER));
         self.turn.set(0);
         self.turn_counted.set(self.counted.load(Relaxed));
+        self.stalled_fs.set(0);
         self.has_paused.set(false);
         self.seen.set(now);
         self.is_on.store(true, Relaxed);
@@ -399,7 +541,7 @@ impl Parallel {
     }
 
     fn next_horizon(&self, time: i64) -> i64 {
-        (time / self.quantum + 1) * self.quantum
+        (time / self.quantum.get() + 1) * self.quantum.get()
     }
 
     /// When the next timer is due.
@@ -430,7 +572,9 @@ impl Parallel {
     /// Add what the CPU whose turn it is has carried out to its local time.
     fn settle(&self) {
         let cpu = &self.cpus()[self.turn.get()];
-        let mut local = self.local();
+        let (mut local, rest_fs) = self.local_with_rest();
+        cpu.rest_fs.set(rest_fs);
+        self.stalled_fs.set(0);
         self.turn_counted.set(self.counted.load(Relaxed));
         if self.has_paused.replace(false) {
             local = self.after_pause(cpu, local);
@@ -445,10 +589,10 @@ impl Parallel {
         let count = if before == quantum { count + 1 } else { 1 };
         cpu.pauses.set((quantum, count));
         let end = quantum.min(self.next_timer());
-        if count > SHORT_PAUSES {
+        if count > SHORT_PAUSES && self.cpus().len() > 1 {
             local.max(end)
         } else {
-            local + (PAUSE_INSTRUCTIONS << self.shift)
+            local + self.pace.get().map_or(PAUSE_INSTRUCTIONS << self.shift, |pace| pace.pause_ns)
         }
     }
 
@@ -463,8 +607,45 @@ impl Parallel {
 
     /// The local time of the CPU whose turn it is.
     fn local(&self) -> i64 {
+        self.local_with_rest().0
+    }
+
+    fn local_with_rest(&self) -> (i64, i64) {
         let more = self.counted.load(Relaxed) - self.turn_counted.get();
-        self.cpus()[self.turn.get()].local.get() + (more << self.shift)
+        let cpu = &self.cpus()[self.turn.get()];
+        match self.pace.get() {
+            None => (cpu.local.get() + (more << self.shift), 0),
+            Some(pace) => {
+                let fs = cpu.rest_fs.get() + more * pace.instruction_fs + self.stalled_fs.get();
+                (cpu.local.get() + fs / FS_PER_NS, fs % FS_PER_NS)
+            }
+        }
+    }
+
+    fn follow(&self, times: &Times) {
+        let Some(runs) = self.running() else { return };
+        // SAFETY: it adds to QEMU's count what this CPU has carried out; it takes that count's own lock.
+        unsafe { (self.functions.update)(runs) };
+        self.settle();
+        self.quantum.set(times.quantum_ns);
+        self.pace.set(Some(Pace { instruction_fs: times.instruction_fs as i64, pause_ns: times.pause_ns }));
+    }
+
+    #[inline(always)]
+    fn stall(&self, stall: Stall) {
+        let (Some(pace), Some(ending)) = (self.pace.get(), self.ending.get()) else { return };
+        let Some(runs) = self.running().filter(|_| self.is_on.load(Relaxed)) else { return };
+        let fs = stall.fs as i64;
+        self.stalled_fs.set(self.stalled_fs.get() + fs);
+        let owed_fs = self.owed_fs.get() + fs;
+        self.owed_fs.set(owed_fs % pace.instruction_fs);
+        let ends = stall.is_shared && !self.is_alone.get();
+        if ends {
+            self.cpus()[self.turn.get()].shares.set(true);
+        }
+        let instructions = if ends { i64::MAX } else { owed_fs / pace.instruction_fs };
+        // SAFETY: this CPU calls here from within a block.
+        unsafe { ending.budget.take(runs, instructions) }
     }
 
     /// Timers may run now: at the guest's time, which follows the CPUs.
@@ -482,7 +663,7 @@ impl Parallel {
         let end = self.horizon.get().min(due);
         match behind {
             Some(behind) if behind >= end && end > now => {
-                let reached = behind / self.quantum * self.quantum;
+                let reached = behind / self.quantum.get() * self.quantum.get();
                 let time = due.min(reached.max(end));
                 self.set_guest_time(time);
                 self.followed.set((time, known.1));
@@ -518,7 +699,27 @@ impl Parallel {
         let end = if self.is_alone.get() { due } else { due.min(self.horizon.get()) };
         let local = cpu.local.get().max(now);
         cpu.local.set(local);
-        due - (end - local).max(LEAST_INSTRUCTIONS << self.shift)
+        let Some(pace) = self.pace.get() else { return due - (end - local).max(LEAST_INSTRUCTIONS << self.shift) };
+        let fitting = pace.fitting(self.end_among_others(cpu, end) - local, cpu.rest_fs.get());
+        if let Some(ending) = self.ending.get().filter(|_| fitting <= 0) {
+            // SAFETY: it leaves before it carries anything out.
+            unsafe { (ending.exit)(state) };
+            self.followed.set((now, NEVER));
+        }
+        self.owed_fs.set(0);
+        due - (fitting.max(LEAST_INSTRUCTIONS) << self.shift)
+    }
+
+    /// CPUs that take a line from each other have their turns in the order of their times.
+    fn end_among_others(&self, cpu: &Cpu, end: i64) -> i64 {
+        let local = cpu.local.get();
+        let others = || self.running_cpus().filter(|other| !ptr::eq(*other, cpu));
+        if cpu.shares.get() && others().any(|other| other.local.get() < local) {
+            return local;
+        }
+        cpu.shares.set(false);
+        let ahead = others().filter(|other| other.shares.get() && other.local.get() > local);
+        ahead.map(|other| other.local.get()).fold(end, i64::min)
     }
 
     /// A CPU that idles is woken at the time of the one that does it, or of the timer.

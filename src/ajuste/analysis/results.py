@@ -53,9 +53,8 @@ MOST_NOTES = 4
 """Of one kind; more are counted."""
 
 VIRTUAL_CLOCK = (
-    "Measured under a virtual clock on an emulated CPU, where every instruction takes the same time: this shows what "
-    "the kernel does, not how fast hardware is. Replicates differ by seed, which changes memory layouts and the start "
-    "relative to the timer tick."
+    "Measured under a virtual clock on an emulated CPU, {time}: this shows what the kernel does, not how fast hardware "
+    "is. Replicates differ by seed, which changes memory layouts and the start relative to the timer tick."
 )
 
 
@@ -407,7 +406,9 @@ def _first(notes: Sequence[str]) -> list[str]:
 def _notes(resolved: ResolvedStudy, clean: Clean, idle: Sequence[NoChance]) -> list[str]:
     notes = [*(row.note for row in idle), *resolved.notes]
     if resolved.study.target.clock == "virtual":
-        notes.append(VIRTUAL_CLOCK)
+        machine = resolved.paced_by
+        equal = "where every instruction takes the same time"
+        notes.append(VIRTUAL_CLOCK.format(time=f"with the modelled time of a {machine.name}" if machine else equal))
     else:
         notes += _first(outlier_notes(clean, _mean_metrics(resolved.deciding)))
     columns = clean.measured

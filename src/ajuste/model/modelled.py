@@ -229,7 +229,7 @@ class ModelledMachine(_Table):
         it is served; misses of one level that the next one serves wait for that.
         """
         first = missed.l1i + missed.l1d
-        in_second = (missed.tlb - missed.walks) * self._translation_cycles
+        in_second = (missed.tlb - missed.walks) * self.translation_cycles
         cycles = {
             "instructions": instructions / self.instructions_per_cycle,
             "L2": (first - missed.l2) * (self.l2.latency_cycles if self.l2 else 0),
@@ -249,7 +249,7 @@ class ModelledMachine(_Table):
         return self.memory_ns * self.frequency_mhz / 1000
 
     @property
-    def _translation_cycles(self) -> int:
+    def translation_cycles(self) -> int:
         """Return the cost of a second-level translation; that for data where there are two."""
         second = self.l2_tlb or self.l2_dtlb or self.l2_itlb
         return second.latency_cycles if second else 0

@@ -148,11 +148,14 @@ class History(BaseModel):
 
 
 Clock = Literal["virtual", "wall"]
+Time = Literal["instructions", "modelled"]
 InstructionNs = Literal[1, 2, 4, 8, 16]
 """How long an instruction takes under the virtual clock. QEMU's ``-icount shift=N`` makes it 2ᴺ ns."""
 TurnUs = Annotated[int, Field(ge=1, le=100_000, strict=True)]
 """How long all CPUs of a guest take one turn, in µs of its time; the quantum of those that run at once."""
 DEFAULT_QUANTUM_US: Final = 2
+PACED_QUANTUM_NS: Final = 100
+"""... of a guest that has the time of a modelled machine."""
 DEFAULT_INSTRUCTION_NS: Final = 2
 
 

@@ -93,6 +93,11 @@ VIRTUAL: Final = (
     "Measured under the virtual clock: an emulated CPU whose time is the count of its instructions. The figures repeat "
     "to the last digit on any machine. They say what the kernel does, not how fast any hardware is."
 )
+MODELLED: Final = (
+    "Measured under the virtual clock: an emulated CPU with the time of a modelled machine, {machine}. The figures "
+    "repeat to the last digit on any machine. They say what the kernel does and what a simple model of caches makes of "
+    "it, not how fast any hardware is."
+)
 EMULATED: Final = (
     "Measured on an emulated CPU (QEMU without hardware virtualisation) with the ordinary clock. Compare the "
     "configurations with each other; the figures are not the speed of any hardware."

@@ -16,7 +16,7 @@ from ajuste.model.trial import Factor, Slot
 from ajuste.model.wording import block_name, count_of, number
 from ajuste.report.document import Fact, Facts, Item, Listing, Notes, Paragraph, Report, Section, Subsection, to_facts
 from ajuste.report.format import duration, level_text
-from ajuste.report.method import VIRTUAL
+from ajuste.report.method import MODELLED, VIRTUAL
 from ajuste.report.verdicts import effect_band
 
 
@@ -112,6 +112,7 @@ class PlannedStudy(ClosedModel):
     question: str
     target: str
     clock: Clock
+    paced_by: str = Field(default="", exclude_if=lambda machine: not machine)
     seed: int
     factors: tuple[Factor, ...]
     units: dict[str, str] = Field(default_factory=dict)
@@ -147,7 +148,8 @@ class PlannedStudy(ClosedModel):
 
 def plan_report(plan: PlannedStudy) -> Report:
     """Return everything that ``plan`` has; commands are quoted for a shell, exactly as they would run."""
-    notes = (*((VIRTUAL,) if plan.clock == "virtual" else ()), *plan.notes)
+    virtual = MODELLED.format(machine=plan.paced_by) if plan.paced_by else VIRTUAL
+    notes = (*((virtual,) if plan.clock == "virtual" else ()), *plan.notes)
     sections = (
         Section("", (Facts(_frame(plan)),)),
         *((Section("Varied", (Facts(tuple(_varied(plan))),)),) if plan.factors else ()),
@@ -178,7 +180,7 @@ def _frame(plan: PlannedStudy) -> tuple[Fact, ...]:
         ("Modules", ", ".join(plan.modules)),
         ("Disk", plan.disk),
         ("Built here, with --build", "; ".join(plan.builds)),
-        ("Clock", plan.clock),
+        ("Clock", f"{plan.clock}, the modelled time of {plan.paced_by}" if plan.paced_by else plan.clock),
         ("Seed", str(plan.seed)),
         ("Blocks", blocks),
         ("Reboots", _reboots(plan.reboots) if plan.reboots else ""),

@@ -63,6 +63,7 @@ def planned_study(
         question=study.question,
         target=_place(study),
         clock=target.clock,
+        paced_by=resolved.paced_by.name if resolved.paced_by else "",
         seed=study.design.seed,
         factors=resolved.factors,
         units={name: unit for name, unit in units.items() if unit},

@@ -257,7 +257,14 @@ class GuestTestbed(Testbed):
 
             images = {spec: with_programs(image, study, self.means.home) for spec, image in images.items()}
         target, home = study.target, self.means.home
-        emulator = choose_emulator(target.clock, target.cpus, home, self.means.say, topology=target.topology)
+        emulator = choose_emulator(
+            target.clock,
+            target.cpus,
+            home,
+            self.means.say,
+            topology=target.topology,
+            paced=target.time == "modelled",
+        )
         marks = _marks(resolved) | {f"kernel {spec}": image.sha256 for spec, image in images.items()}
         modules = built_modules(resolved, images, self.means.home, self.means.say)
         marks |= {
@@ -336,6 +343,7 @@ class GuestTestbed(Testbed):
             "turn_us": table.turn_us,
             "parallel": table.parallel,
             "topology": table.topology,
+            "paced_by": resolved.paced_by,
             "say": self.means.say,
         }
         return experiment.images[machine.kernel], files, options

@@ -43,6 +43,7 @@ from ajuste.study.tune import check_tune
 OF_A_GUEST = (
     "kernel",
     "instruction_ns",
+    "time",
     "cpus",
     "memory_mib",
     "nodes",

@@ -140,7 +140,12 @@ class ResolvedStudy(BaseModel):
     @property
     def machine_of_trials(self) -> ModelledMachine | None:
         """Return the modelled machine, if trials need it; recordings have it in any case."""
-        return self.modelled if wants_modelled(self.study) else None
+        return self.modelled if self.paced_by or wants_modelled(self.study) else None
+
+    @property
+    def paced_by(self) -> ModelledMachine | None:
+        """Return the modelled machine whose time the guest has, if any."""
+        return self.modelled if self.study.target.time == "modelled" else None
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError, model_validator
 
 from ajuste.model.plan import MemoryNode, find_problem
-from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, TurnUs
+from ajuste.model.results import DEFAULT_INSTRUCTION_NS, Clock, InstructionNs, Time, TurnUs
 from ajuste.model.topology import MOST_CPUS, Topology
 from ajuste.study.job import Argument, Claimed, StudyTable, Whole
 
@@ -44,6 +44,12 @@ class TargetTable(StudyTable):
         default=DEFAULT_INSTRUCTION_NS,
         description="Nanoseconds per instruction under the virtual clock: 1, 2, 4, 8 or 16. A slower guest CPU makes "
         "trials faster.",
+    )
+    time: Time = Field(
+        default="instructions",
+        exclude_if=lambda time: time == "instructions",
+        description="What takes time under the virtual clock. instructions: each takes instruction_ns; modelled: each "
+        "takes what it takes on the machine to model, with its frequency, caches and memory.",
     )
     cpus: Whole = Field(default=1, ge=1, le=MOST_CPUS, description="CPUs of the machine.")
     memory_mib: Whole = Field(default=256, ge=64, le=1048576, description="Memory of the machine, in MiB.")
@@ -84,7 +90,7 @@ class TargetTable(StudyTable):
     machine: MachineTable | None = Field(
         default=None,
         exclude_if=lambda machine: machine is None,
-        description="A machine to model. It changes nothing in the guest, and no other metric.",
+        description="A machine to model. Unless time is modelled, it changes nothing in the guest and no other metric.",
     )
     topology: Topology | None = Field(
         default=None,
@@ -131,6 +137,10 @@ class TargetTable(StudyTable):
             raise ValueError("turn_us requires the virtual clock and at least 2 cpus")
         if self.parallel is not None and (self.clock != "virtual" or self.cpus < 2):
             raise ValueError("parallel requires the virtual clock and at least 2 cpus")
+        if self.time == "modelled" and (self.clock != "virtual" or self.machine is None):
+            raise ValueError('time = "modelled" requires the virtual clock and a machine to model ([target.machine])')
+        if self.time == "modelled" and self.parallel is False:
+            raise ValueError('time = "modelled" conflicts with parallel = false: each CPU has a clock of its own')
         return self
 
 

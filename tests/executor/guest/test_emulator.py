@@ -88,6 +88,8 @@ def test_the_named_one_is_taken_or_refused(place: Home, tmp_path: Path) -> None:
     assert choose_emulator("wall", 2, place, print, named).version == "8.2.0"
     with pytest.raises(RequestError, match=r"AJUSTE_QEMU is QEMU 8\.2\.0; a topology requires 10\.0 or later"):
         choose_emulator("wall", 2, place, print, named, topology=Topology(cores=2))
+    with pytest.raises(RequestError, match=r"modelled time requires 10\.0 or later"):
+        choose_emulator("virtual", 1, place, print, named, paced=True)
     named = {"AJUSTE_QEMU": str(pretended(tmp_path, "8.0.5"))}
     with pytest.raises(RequestError, match=r"AJUSTE_QEMU is QEMU 8\.0\.5; 2 CPUs under the wall clock require 8\.1"):
         choose_emulator("wall", 2, place, print, named)

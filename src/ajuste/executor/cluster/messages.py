@@ -25,6 +25,7 @@ from ajuste.model.base import ClosedModel
 from ajuste.model.error import AjusteError, RequestError, RunError
 from ajuste.model.event import Hello
 from ajuste.model.kernel import KernelImage
+from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import MemoryNode, Plan
 from ajuste.model.results import Clock, InstructionNs, TurnUs
 from ajuste.model.topology import Topology
@@ -80,6 +81,7 @@ class GuestJob(ClosedModel):
     turn_us: TurnUs | None = None
     parallel: bool | None = None
     topology: Topology | None = None
+    paced_by: ModelledMachine | None = None
     snapshot: bool = True
 
 
@@ -98,7 +100,14 @@ def pack_guest(image: KernelImage, files: GuestFiles, guest: GuestOptions, direc
         RequestError: A file is missing or unsuitable.
     """
     archive = build_initramfs(files, image, directory / "initramfs", quiet_gate=guest["clock"] == "virtual")
-    emulator = choose_emulator(guest["clock"], guest["cpus"], guest["home"], guest["say"], topology=guest["topology"])
+    emulator = choose_emulator(
+        guest["clock"],
+        guest["cpus"],
+        guest["home"],
+        guest["say"],
+        topology=guest["topology"],
+        paced=guest["paced_by"] is not None,
+    )
     options = {name: value for name, value in guest.items() if name in GuestJob.model_fields}
     if guest["parallel"] is None and guest["clock"] == "virtual" and guest["cpus"] > 1:
         options["parallel"] = not why_not_at_once(emulator)  # All workers have the same clock, or refuse.

@@ -299,7 +299,8 @@ class Workplace:
             return answer(refusal=f"its Ajuste {version} cannot read the request")
         if job.ajuste != version:
             return answer(refusal=f"it has Ajuste {version} instead of {job.ajuste}")
-        if job.qemu != (local := _qemu_version(job.clock, min(job.cpus, 2), job.topology, self._home)):
+        paced = job.paced_by is not None
+        if job.qemu != (local := _qemu_version(job.clock, min(job.cpus, 2), job.topology, self._home, paced=paced)):
             return answer(refusal=f"it has QEMU {local} instead of {job.qemu}")
         return answer(lacks=[digest for digest in (job.kernel, job.initramfs) if self._blobs.find(digest) is None])
 
@@ -376,6 +377,7 @@ class Workplace:
             turn_us=job.turn_us,
             parallel=job.parallel,
             topology=job.topology,
+            paced_by=job.paced_by,
         )
 
     def _file(self, digest: str) -> Path:
@@ -386,8 +388,8 @@ class Workplace:
 
 
 @cache
-def _qemu_version(clock: Clock, cpus: int, topology: Topology | None, home: Home) -> str:
-    return choose_emulator(clock, cpus, home, lambda _: None, topology=topology).version
+def _qemu_version(clock: Clock, cpus: int, topology: Topology | None, home: Home, *, paced: bool) -> str:
+    return choose_emulator(clock, cpus, home, lambda _: None, topology=topology, paced=paced).version
 
 
 # A worker's machine, measured as it is: one study at a time, one block at a time.

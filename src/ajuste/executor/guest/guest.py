@@ -33,6 +33,7 @@ from ajuste.executor.guest.qemu import (
     Emulator,
     GuestLayout,
     GuestMachine,
+    Lens,
     checked_layout,
     choose_accelerator,
     choose_emulator,
@@ -48,7 +49,14 @@ from ajuste.model.event import Hello
 from ajuste.model.kernel import KernelImage
 from ajuste.model.modelled import ModelledMachine
 from ajuste.model.plan import MemoryNode, Plan
-from ajuste.model.results import DEFAULT_INSTRUCTION_NS, DEFAULT_QUANTUM_US, Clock, InstructionNs, TurnUs
+from ajuste.model.results import (
+    DEFAULT_INSTRUCTION_NS,
+    DEFAULT_QUANTUM_US,
+    PACED_QUANTUM_NS,
+    Clock,
+    InstructionNs,
+    TurnUs,
+)
 from ajuste.model.topology import MOST_CPUS, Topology
 from ajuste.model.trial import Observation
 from ajuste.model.wording import Say
@@ -89,6 +97,7 @@ class GuestOptions(TypedDict):
     turn_us: TurnUs | None
     parallel: bool | None
     topology: Topology | None
+    paced_by: ModelledMachine | None
     say: Say
 
 
@@ -99,8 +108,9 @@ class GuestExecutor(Executor):
     bit. ``wall``: the time of this machine. ``snapshot=False`` boots anew for every plan: under the virtual clock with
     the same result. ``files`` may be packed already, for this very kernel and clock. ``nodes`` share out its CPUs and
     memory; a ``topology`` says where the CPUs are. Several CPUs run at once under the virtual clock, in quanta of
-    ``turn_us``, if QEMU supports that; with ``parallel=False`` they take turns. ``jobs`` limits how many guests run
-    at once. Entering raises RequestError for a kernel that does not boot, or files that it cannot be given.
+    ``turn_us``, if QEMU supports that; with ``parallel=False`` they take turns. From the gate on the time of each CPU
+    is that of the modelled machine ``paced_by``, if any. ``jobs`` limits how many guests run at once. Entering raises
+    RequestError for a kernel that does not boot, or files that it cannot be given.
     """
 
     def __init__(
@@ -121,6 +131,7 @@ class GuestExecutor(Executor):
         turn_us: TurnUs | None = None,
         parallel: bool | None = None,
         topology: Topology | None = None,
+        paced_by: ModelledMachine | None = None,
         say: Say = lambda _: None,
     ) -> None:
         self._image = image
@@ -137,6 +148,7 @@ class GuestExecutor(Executor):
         self._turn_us = turn_us
         self._in_parallel = parallel
         self._layout = checked_layout(GuestLayout(memory_mib, nodes, topology), cpus)
+        self._paced_by = paced_by
         self._say = say
         self._stack = ExitStack()
         self._ready: _Ready | None = None
@@ -163,7 +175,14 @@ class GuestExecutor(Executor):
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            emulator = choose_emulator(self._clock, self._cpus, self._home, self._say, topology=self._layout.topology)
+            emulator = choose_emulator(
+                self._clock,
+                self._cpus,
+                self._home,
+                self._say,
+                topology=self._layout.topology,
+                paced=self._paced_by is not None,
+            )
             session = stack.enter_context(MachineSession(self._home))
             hold(stack, self._home, self._image.vmlinuz, emulator.binary)
             initramfs = self._pack(session)
@@ -189,13 +208,29 @@ class GuestExecutor(Executor):
     def count(self, plan: Plan, depth: Depth, machine: ModelledMachine | None = None) -> Observation:
         if self._clock == "wall":
             return super().count(plan, depth, machine)
+        machine, pacing = machine or self._paced_by, self._paced_by
+        if pacing is not None and machine != pacing:
+            raise RequestError(
+                f"the guest has the time of the modelled machine {pacing.name}, so no other can be modelled",
+                hint='name the same machine, or remove time = "modelled" from [target]',
+            )
+        return self._run(plan, Counting(self._lens(depth, machine), machine))
+
+    def _lens(self, depth: Depth, machine: ModelledMachine | None) -> Lens:
         if machine is not None:
             require_fit(machine, self._cpus, self._layout)
         ready = self._entered
         require_plugins(ready.machine.emulator)
-        directory = ready.session.directory
-        lens = lens_for(depth, self._image, self._home, directory, machine, self._layout)
-        return self._run(plan, Counting(lens, machine))
+        quantum_ns = self._turn_us * 1000 if self._turn_us else PACED_QUANTUM_NS
+        return lens_for(
+            depth,
+            self._image,
+            self._home,
+            ready.session.directory,
+            machine,
+            self._layout,
+            quantum_ns if self._paced_by else None,
+        )
 
     def named(self, costs: Costs) -> NamedCosts:
         return name_costs(costs, self._image, self._home, self._entered.initramfs.path)
@@ -214,6 +249,8 @@ class GuestExecutor(Executor):
     def _carry_out(self, plan: Plan, ready: _Ready, counting: Counting | None) -> Observation:
         began = time.monotonic()
         lens = counting.lens if counting else None
+        if lens is None and self._paced_by is not None:
+            lens = self._lens("counts", self._paced_by)
         if ready.snapshot is None:
             require_intact(self._checksums(ready.machine, ready.initramfs))
         restored = ready.snapshot is not None
@@ -299,9 +336,10 @@ class GuestExecutor(Executor):
 
     def _machine(self, emulator: Emulator, initramfs: Initramfs, accelerator: Literal["tcg", "kvm"]) -> GuestMachine:
         is_counted = self._clock == "virtual"
-        unrecorded = self._cpus > 1 or initramfs.size_bytes > _MOST_RECORDED_BYTES
+        has_clocks = self._cpus > 1 or self._paced_by is not None
+        unrecorded = has_clocks or initramfs.size_bytes > _MOST_RECORDED_BYTES
         lens = lens_of_turns(emulator, self._turn_us) if is_counted and unrecorded else None
-        at_once = is_counted and self._cpus > 1 and self._runs_at_once(emulator, lens)
+        at_once = is_counted and has_clocks and self._runs_at_once(emulator, lens)
         return GuestMachine(
             emulator=emulator,
             kernel=self._image.vmlinuz.resolve(),
@@ -318,16 +356,18 @@ class GuestExecutor(Executor):
             turn_us=None if at_once else self._turn_us,
             quantum_us=self._turn_us or DEFAULT_QUANTUM_US if at_once else None,
             lens=lens,
+            paced_by=self._paced_by.name if self._paced_by else "",
         )
 
     def _runs_at_once(self, emulator: Emulator, lens: Path | None) -> bool:
         if self._in_parallel is False:
             return False
         lacking = why_not_at_once(emulator) if lens else "the lens cannot be loaded"
-        if lacking and self._in_parallel:
+        if lacking and (self._in_parallel or self._paced_by):
+            instead = 'remove time = "modelled" from' if self._paced_by else "set parallel = false in"
             raise RequestError(
                 f"CPUs of a guest cannot run at once here: {lacking}",
-                hint="unset AJUSTE_QEMU to fetch a QEMU that fits; or set parallel = false in [target]",
+                hint=f"unset AJUSTE_QEMU to fetch a QEMU that fits; or {instead} [target]",
             )
         if lacking:
             self._notes.append(

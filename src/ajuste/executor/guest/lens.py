@@ -45,6 +45,8 @@ LARGEST_BYTES: Final = 64 << 20
 _Document = TypeVar("_Document", bound=BaseModel)
 _KERNEL_SPACE: Final = 1 << 63
 _LOAD_SECONDS: Final = 60
+_PAUSE_CYCLES: Final = 140
+"""Of Intel CPUs since Skylake; those of AMD take about half."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,16 @@ class Counting:
 
 
 def lens_for(
-    depth: str, image: KernelImage, home: Home, directory: Path, machine: ModelledMachine | None, layout: GuestLayout
+    depth: str,
+    image: KernelImage,
+    home: Home,
+    directory: Path,
+    machine: ModelledMachine | None,
+    layout: GuestLayout,
+    quantum_ns: int | None = None,
 ) -> Lens:
     """Return the lens for guests with that kernel, whose symbols go into ``directory``, and which models ``machine``,
-    if any. Raises RequestError where a part of it is missing.
+    if any; with ``quantum_ns`` the guest has that machine's time. Raises RequestError where a part of it is missing.
     """
     decides = depth == "decisions"
     deep = "functions" if decides else depth
@@ -72,7 +80,7 @@ def lens_for(
     description = None
     if machine is not None:
         description = directory / f"machine-{machine.name}.json"
-        _put(description, machine_text(machine, layout))
+        _put(description, machine_text(machine, layout, quantum_ns))
     return Lens(_library(), depth=deep, symbols=symbols, decides=decides, machine=description)
 
 
@@ -81,8 +89,10 @@ def _put(file: Path, text: str) -> None:
     replace_file(file, text.encode("ascii", errors="replace"))
 
 
-def machine_text(machine: ModelledMachine, layout: GuestLayout) -> str:
-    """Return what the lens has to know of a machine (native/lens/src/machine.rs): no times."""
+def machine_text(machine: ModelledMachine, layout: GuestLayout, quantum_ns: int | None = None) -> str:
+    """Return what the lens has to know of a machine (native/lens/src/machine.rs): times only where the guest has them,
+    and its CPUs wait for each other every ``quantum_ns``.
+    """
 
     def cache(level: ModelledCache) -> dict[str, Any]:
         return {"sets": level.sets(machine.line_bytes), "ways": level.ways}
@@ -112,8 +122,26 @@ def machine_text(machine: ModelledMachine, layout: GuestLayout) -> str:
             "history_bits": machine.branches.history_bits if machine.branches else None,
             "nodes": [{"cpus": node.cpus, "memory_bytes": node.memory_mib << 20} for node in layout.nodes],
             "distances": node_distances(layout.nodes),
+            **({"times": _times(machine, quantum_ns)} if quantum_ns else {}),
         }
     )
+
+
+def _times(machine: ModelledMachine, quantum_ns: int) -> dict[str, int]:
+    def femtoseconds(cycles: float) -> int:
+        return round(cycles * 1e9 / machine.frequency_mhz)
+
+    return {
+        "quantum_ns": quantum_ns,
+        "pause_ns": femtoseconds(_PAUSE_CYCLES) // 10**6,
+        "instruction_fs": femtoseconds(1 / machine.instructions_per_cycle),
+        "second_fs": femtoseconds(machine.l2.latency_cycles if machine.l2 else 0),
+        "last_fs": femtoseconds(machine.llc.latency_cycles if machine.llc else 0),
+        "memory_fs": round(machine.memory_ns * 10**6),
+        "translation_fs": femtoseconds(machine.translation_cycles),
+        "walk_fs": femtoseconds(machine.walk_cycles),
+        "branch_fs": femtoseconds(machine.branches.miss_cycles if machine.branches else 0),
+    }
 
 
 def require_fit(machine: ModelledMachine, cpus: int, layout: GuestLayout) -> None:

@@ -74,25 +74,27 @@ def choose_emulator(
     environment: Mapping[str, str] = os.environ,
     *,
     topology: Topology | None = None,
+    paced: bool = False,
 ) -> Emulator:
     """Return the QEMU for such a machine: ``AJUSTE_QEMU``, the installed one if new enough, else a fetched one.
 
     Several CPUs under the virtual clock need QEMU 10: older ones never get to user space. By the wall clock they need
     8.1: where one CPU changes code while another one's is translated, older ones keep the old translation, and a guest
     whose kernel patches itself can hang for good (QEMU's commit deba78709ae8, "Always lock pages before translation").
-    Who shares a cache can be chosen since 9.2; a ``topology`` is tested with 10.0.
+    Who shares a cache can be chosen since 9.2; a ``topology`` is tested with 10.0. A guest that is ``paced`` by a
+    modelled machine needs what several CPUs need.
     """
     require_guests()
-    oldest = _OLDEST_FOR_SEVERAL_CPUS[clock] if cpus > 1 else _OLDEST
+    oldest = _OLDEST_FOR_SEVERAL_CPUS[clock] if cpus > 1 or paced else _OLDEST
     if topology is not None:
         oldest = max(oldest, _OLDEST_FOR_A_TOPOLOGY)
     chosen = environment.get("AJUSTE_QEMU")
     if chosen:
         emulator = installed_emulator(Path(chosen).expanduser().absolute())
         if emulator.release < oldest:
-            what = "a topology requires" if topology else f"{cpus} CPUs under the {clock} clock require"
             raise RequestError(
-                f"AJUSTE_QEMU is QEMU {emulator.version}; {what} {oldest[0]}.{oldest[1]} or later",
+                f"AJUSTE_QEMU is QEMU {emulator.version}; {_requirement(clock, cpus, topology, paced=paced)} "
+                f"{oldest[0]}.{oldest[1]} or later",
                 hint="unset AJUSTE_QEMU to fetch one that fits",
             )
         return emulator
@@ -109,6 +111,12 @@ def choose_emulator(
     return Emulator(
         binary=fetched.binary, version=fetched.version, firmware=fetched.firmware, libraries=fetched.libraries
     )
+
+
+def _requirement(clock: Clock, cpus: int, topology: Topology | None, *, paced: bool) -> str:
+    if topology is not None:
+        return "a topology requires"
+    return "modelled time requires" if paced else f"{cpus} CPUs under the {clock} clock require"
 
 
 def installed_emulator(binary: Path) -> Emulator:
@@ -216,7 +224,8 @@ class GuestMachine(BaseModel):
     ``instruction_ns`` is how long every instruction takes under the virtual clock: a power of two. ``nodes``, if any,
     share out its CPUs and memory; a ``topology``, if any, says where its CPUs are. With ``quantum_us`` its CPUs run at
     once, and wait for each other every so many µs; else a turn of all CPUs takes ``turn_us`` µs at most. ``lens`` is
-    the plugin of QEMU that keeps the clock where there are several CPUs, or QEMU cannot record.
+    the plugin of QEMU that keeps the clock where there are several CPUs, or QEMU cannot record. ``paced_by`` names the
+    modelled machine whose time it has from its gate on, if any.
     """
 
     emulator: Emulator
@@ -234,11 +243,14 @@ class GuestMachine(BaseModel):
     quantum_us: TurnUs | None = None
     topology: Topology | None = None
     lens: Path | None = None
+    paced_by: str = ""
 
     @property
     def in_words(self) -> dict[str, str]:
         """Return what a report says of it."""
         virtual = f"virtual, {self.instruction_ns} ns for each instruction"
+        if self.paced_by:
+            virtual = f"virtual, the time of the modelled machine {self.paced_by}"
         return {
             "clock": virtual if self.clock == "virtual" else self.clock,
             "CPUs": str(self.cpus),
