@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from dataclasses import replace
@@ -10,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from ajuste.analysis.live import live_answer
+from ajuste.analysis.live import assemble_live, live_answer
 from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.live import BREACH
+from ajuste.model.live import BEGIN, BREACH, END, LiveDesign, LiveMetric
+from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial
 from ajuste.report.markdown import markdown
 from ajuste.report.results import results_report
@@ -95,6 +97,28 @@ def test_a_guard_that_the_baseline_breaks_too_is_not_blamed_on_a_setting_alone(t
     ]
     assert "baseline broke" in live_answer(study, (), slices)
     assert "baseline" not in live_answer(study, (), slices[1:])
+
+
+def test_kept_figures_that_nobody_can_compute_with_count_as_none(tmp_path: Path, store: Store) -> None:
+    metric = Metric(name="took", title="took", unit="ms", direction="lower")
+    design = LiveDesign(metrics=(LiveMetric(metric=metric, kind="x", where="y"),), slice_s=2, for_s=60)
+    study = ResolvedStudy.model_validate_json(begun("live", tmp_path, store).resolved)
+    study = study.model_copy(update={"live": design, "deciding": (metric,), "described": ()})
+    slices = [
+        Trial(
+            slot=Slot(block=block, position=place, configuration=name, seed=1),
+            status="ok",
+            metrics={"took": value, BEGIN: 4.0 * block + 2 * place, END: 4.0 * block + 2 * place + 2},
+            console=json.dumps({"readings": {"took": [(1.0, value), (2.0, value)]}}),
+        )
+        for block, value in enumerate((1.0, -1e308, 3.0, 1e308))
+        for place, name in enumerate(study.names)
+    ]
+    results = assemble_live(study, slices, run="x", stopped="time", stopped_because="the time is over")
+    summary = results.configurations[0].metrics["took"]
+    assert (summary.n, summary.mean, summary.sd) == (2, 2.0, pytest.approx(2**0.5))
+    assert results.live is not None
+    assert {value for value in results.live.lines[0].values if value is not None} == {1.0, 3.0}
 
 
 def reproduced(named: str, tmp_path: Path, store: Store) -> str:
