@@ -15,6 +15,7 @@ from ajuste.executor.executor import Executor, TrialDone, TrialRequest, Untruste
 from ajuste.model.event import Restored, Written
 from ajuste.model.relevance import explains_all
 from ajuste.model.trial import Slot, Status, Trial
+from ajuste.outputs.pattern import BACKTRACKS
 from ajuste.outputs.trial import trial
 from ajuste.run.schedule import (
     AblationSchedule,
@@ -40,6 +41,14 @@ _LOG: Final = logging.getLogger(__name__)
 
 class _Dropped(Exception):
     """Trials that were kept before are dropped again: what followed from them follows anew."""
+
+
+class _Hopeless(Exception):
+    """There is no point in going on."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(stop.words)
+        self.stop = stop
 
 
 class Watcher(BlockWatcher, Protocol):
@@ -133,6 +142,8 @@ class Runner:
         while True:
             try:
                 return self._carry_out()
+            except _Hopeless as end:
+                return end.stop
             except _Dropped:
                 if self.study is not begun:  # What was suggested since is suggested anew.
                     self._keep_study(begun)
@@ -294,6 +305,8 @@ class Runner:
             if own.by:
                 self._given.setdefault(own.by, []).append(_place(one))
             self.watcher.trial_done(one.slot.configuration, one.slot.block, one.status, one.host_seconds)
+        if endless := next((one for one in trials if BACKTRACKS in one.reason), None):
+            raise _Hopeless(Stop("failed", f"{endless.slot.configuration}: {endless.reason}"))
 
 
 def schedule_of(study: ResolvedStudy, history: TrialHistory, resolver: Resolver | None = None) -> Schedule:
