@@ -61,6 +61,7 @@ HARMFUL: dict[str, tuple[Kind, dict[str, Any]]] = {
         "boot",
         HOST | {"factor": [{"name": "boot.mitigations", "levels": ["off", "auto"]}]},
     ),
+    "a reboot": ("boot", HOST | {"design": {"blocks_per_boot": 3}}),
     "a program by its file": ("path", {"workload": {"command": ["true"], "programs": ["/root/key"]}}),
     "a command by its file": ("path", {"workload": {"command": ["/root/key"]}}),
     "a way out of the system's directories": ("path", {"workload": {"command": ["/usr/bin/../../root/key"]}}),
@@ -68,6 +69,10 @@ HARMFUL: dict[str, tuple[Kind, dict[str, Any]]] = {
     "a kernel by its file": ("kernel file", {"target": {"kernel": "path:/root/vmlinuz"}}),
     "a kernel of a tree": ("kernel source", {"target": {"kernel": "build:/agents/tree"}}),
     "a kernel with a patch": ("kernel source", {"target": {"kernel": "build:debian:6.1+x.patch"}}),
+    "a kernel with a patch that the study contains": (
+        "kernel source",
+        {"target": {"kernel": "build:debian:6.1+x.patch"}, "patch": [{"name": "x.patch", "text": "--- a/x\n"}]},
+    ),
     "a kernel to build": ("kernel build", {"target": {"kernel": "build:debian:6.1+NUMA=n"}}),
     "kernels that vary": (
         "kernel source",

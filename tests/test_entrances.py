@@ -79,7 +79,7 @@ def by_gate(document: dict[str, Any], service: LabService) -> str:
     kernel = kernels[-1:] or ([target["kernel"]] if "kernel" in target else [])
     benchmark = {"name": "asked", "command": "true", "metric": "elapsed", "limit": "1%"} | workload
     benchmark |= {"kernel": kernel[0]} if kernel else {}
-    benchmark |= {name: table for name, table in document.items() if name in ("scratch", "disk", "factor")}
+    benchmark |= {name: table for name, table in document.items() if name in ("scratch", "disk", "factor", "design")}
     directory = service.home.data / "project"
     directory.mkdir()
     subprocess.run(["git", "init", "--quiet", directory], check=True)

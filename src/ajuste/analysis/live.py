@@ -23,6 +23,7 @@ from ajuste.model.live import (
     Slice,
     SwitchbackOrder,
     duration,
+    is_computable,
 )
 from ajuste.model.metric import Metric
 from ajuste.model.results import Measured, Point, Results, Summary
@@ -37,6 +38,14 @@ _ORDERS: Final[dict[SwitchbackOrder, str]] = {
     "mirrored": "In each block every configuration comes once in random order, then once in its reverse.",
     "latin": "In each block every configuration follows every other equally often, in random order.",
 }
+
+
+def computable(trials: Sequence[Trial]) -> list[Trial]:
+    """Return ``trials`` without figures that cannot be computed with, which earlier versions kept."""
+    return [
+        trial.model_copy(update={"metrics": {name: v for name, v in trial.metrics.items() if is_computable(v)}})
+        for trial in trials
+    ]
 
 
 def in_order(trials: Sequence[Trial]) -> list[Trial]:
@@ -167,7 +176,7 @@ def assemble_live(
     """Return the results of the slices that ``trials`` are."""
     study, live = resolved.study, resolved.live_design
     record = sort_trials(trials) if isinstance(trials, Sequence) else trials
-    slices = record.whole(range(len(record.measurements)))
+    slices = computable(record.whole(range(len(record.measurements))))
     judged = judge_live(resolved, slices)
     verdicts = tuple(verdict for judgement in judged for verdict in judgement.verdicts)
     seen = {name for trial in slices for name in trial.metrics}
@@ -310,6 +319,7 @@ def kept_readings(trial: Trial, metric: str) -> list[tuple[float, float | None]]
     """Return the kept readings of a slice; none if they were kept otherwise."""
     try:
         readings = json.loads(trial.console)["readings"].get(metric, [])
-        return [(float(at), None if value is None else float(value)) for at, value in readings]
+        figures = [(float(at), None if value is None else float(value)) for at, value in readings]
     except (ValueError, KeyError, TypeError, AttributeError):
         return []
+    return [(at, value if value is not None and is_computable(value) else None) for at, value in figures]

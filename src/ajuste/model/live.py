@@ -53,6 +53,15 @@ BREACH: Final = "slice-guard"
 1 if it broke a guard."""
 
 
+LARGEST: Final = 1e150
+"""The square of a figure is finite as well, or statistics overflow."""
+
+
+def is_computable(value: float) -> bool:
+    """Return whether a figure can be computed with."""
+    return abs(value) < LARGEST
+
+
 FIRST_WASHOUT: Final = 0.25
 """Of a slice."""
 

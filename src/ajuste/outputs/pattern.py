@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 SECONDS: Final = 5
 """A search that takes longer has a pattern that backtracks without end."""
 
+BACKTRACKS: Final = "a pattern backtracks too much"
+"""In the reason of a trial; it would be that of all others, too."""
+
 LONGEST_LINE: Final = 4096
 """Characters of a line that are searched."""
 
@@ -75,9 +78,9 @@ def search(patterns: Sequence[Pattern], streams: dict[str, str]) -> dict[str, fl
     except _SearcherLostError as lost:
         if lost.crashed:
             raise ParseError(f"the search for patterns failed: {lost}") from None
-        names = ", ".join(pattern.metric for pattern in patterns)
+        names = ", ".join(f'"{pattern.metric}" by {pattern.pattern}' for pattern in patterns)
         raise ParseError(
-            f"searching for {names} took more than {SECONDS} s; a pattern backtracks too much",
+            f"searching for {names} took more than {SECONDS} s; {BACKTRACKS}",
             hint="avoid nested repetitions, such as (a+)+",
         ) from None
     metrics = {}

@@ -120,7 +120,7 @@ _ADVICE: Final = (
     (r"port \d+ is already in use by another program", "write {port} instead of the number, or stop the other program"),
     (
         r"No space left on device|Disk quota exceeded|could not extend file",
-        "free space where the services' data is: below /var/tmp here, in the memory of a guest (--memory)",
+        "free space where the services' data is: below /var/tmp or /var/lib here, in the memory of a guest (--memory)",
     ),
 )
 

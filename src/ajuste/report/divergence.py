@@ -131,7 +131,7 @@ def divergence_sections(results: Results, labels: Labels) -> tuple[Section, ...]
             called_in(results, explanation, labels),
             place,
             several=several,
-            trace=_trace_command(results.run, explanation),
+            trace=_trace_command(results, explanation),
         )
         for place, explanation in enumerate(results.explanations)
         if explanation.divergence is not None
@@ -150,10 +150,11 @@ def divergence_report(results: Results, explanation: Explanation) -> Report:
     return Report(results.title, first, (*sections, Section("", notes)), lead=tuple(map(Paragraph, others)))
 
 
-def _trace_command(run: str, explanation: Explanation) -> tuple[Block, ...]:
-    if explanation.divergence is None or explanation.divergence.spread is None:
+def _trace_command(results: Results, explanation: Explanation) -> tuple[Block, ...]:
+    # The configuration's name in an imported run is a stranger's text.
+    if results.imported or explanation.divergence is None or explanation.divergence.spread is None:
         return ()
-    words = ["ajuste", "why", run, explanation.configuration, "--divergence", "--perfetto", "trace.pftrace"]
+    words = ["ajuste", "why", results.run, explanation.configuration, "--divergence", "--perfetto", "trace.pftrace"]
     return (
         Paragraph("To see both trials one above the other, open the file of this command at https://ui.perfetto.dev:"),
         CommandBlock("trace", (shlex.join(words),)),

@@ -68,7 +68,7 @@ def results_of(run: Run, store: Store) -> Results:
     if not run.imported:
         return found
     again = [f"ajuste verify {run.id}"] if found.clock == "virtual" else []
-    return found.model_copy(update={"imported": True, "reproduce": tuple(again)})
+    return found.model_copy(update={"imported": True, "reproduce": tuple(again), "continuation": None})
 
 
 def original_results(run: Run, store: Store) -> Results:

@@ -15,6 +15,7 @@ from ajuste.executor.executor import Executor, TrialDone, TrialRequest, Untruste
 from ajuste.model.event import Restored, Written
 from ajuste.model.relevance import explains_all
 from ajuste.model.trial import Slot, Status, Trial
+from ajuste.outputs.pattern import BACKTRACKS
 from ajuste.outputs.trial import trial
 from ajuste.run.fleet import Fleet, StopAll
 from ajuste.run.schedule import (
@@ -41,6 +42,14 @@ _LOG: Final = logging.getLogger(__name__)
 
 class _Dropped(Exception):
     """Trials that were kept before are dropped again: what followed from them follows anew."""
+
+
+class _Hopeless(Exception):
+    """There is no point in going on."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(stop.words)
+        self.stop = stop
 
 
 class Watcher(BlockWatcher, Protocol):
@@ -135,8 +144,8 @@ class Runner:
         while True:
             try:
                 return self._carry_out()
-            except StopAll as all_stop:
-                return all_stop.stop
+            except (StopAll, _Hopeless) as end:
+                return end.stop
             except _Dropped:
                 if self.study is not begun:  # What was suggested since is suggested anew.
                     self._keep_study(begun)
@@ -316,6 +325,8 @@ class Runner:
         if self.fleet is not None:
             for own, one in zip(done, trials, strict=True):
                 self.fleet.require_guards(one, own.machine, self._history)
+        if endless := next((one for one in trials if BACKTRACKS in one.reason), None):
+            raise _Hopeless(Stop("failed", f"{endless.slot.configuration}: {endless.reason}"))
 
 
 def schedule_of(study: ResolvedStudy, history: TrialHistory, resolver: Resolver | None = None) -> Schedule:

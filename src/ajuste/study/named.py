@@ -128,6 +128,8 @@ def named_in(study: Study, known: Catalogue, kernel_kind: KernelKind) -> Iterato
     study = study.model_copy(update={"workload": job})
     if on_host:
         yield Named("host", "host", "target.kind")
+        if study.design.blocks_per_boot:
+            yield Named("boot", f"blocks_per_boot = {study.design.blocks_per_boot}", "design")
     yield from _in_table(study, "", on_host, kernel_kind)
     jobs = [("workload", job.kind, (job.parameters | job.host_parameters).items())]
     jobs += [("workload.background", load.kind, load.parameters.items()) for load in job.background]

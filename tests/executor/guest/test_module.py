@@ -83,6 +83,8 @@ def test_an_unknown_module_is_answered_with_the_nearest(kernel: KernelImage) -> 
     with pytest.raises(RequestError, match="no module nul_blk") as caught:
         modules_for(("nul_blk",), kernel)
     assert "null_blk" in (caught.value.hint or "")
+    with pytest.raises(RequestError, match="no module"):
+        modules_for((f"../{kernel.modules.name if kernel.modules else ''}/null_blk",), kernel)
 
 
 def test_a_kernel_without_modules_says_so(kernel: KernelImage) -> None:

@@ -19,6 +19,8 @@ from ajuste.executor.host.caller import (
     plan_text,
     remove_left_groups,
     remove_left_services,
+    services_directories,
+    services_place,
 )
 from ajuste.machine.session import started_ticks
 from ajuste.model.error import RequestError
@@ -128,6 +130,28 @@ def test_the_site_is_this_machine_from_here() -> None:
     assert site.cpus == os.sched_getaffinity(0)
 
 
+def test_a_name_that_another_user_has_taken_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = [tmp_path / "services", tmp_path / "services.1", tmp_path / "services.2"]
+    uid = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    assert services_place(places) == places[0]
+    (tmp_path / f"services-{uid}").mkdir()
+    (tmp_path / f"services.1-{uid}").symlink_to(tmp_path)
+    assert services_place(places) == places[2]
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert services_place(places) not in places
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has services of other users")
+def test_the_services_of_root_have_directories_of_their_users_where_nobody_else_makes_any(tmp_path: Path) -> None:
+    place = tmp_path / "roots" / "uid"
+    with services_directories([User(uid=NOBODY.pw_uid, gid=NOBODY.pw_gid)], place):
+        parent, directory = place.parent.stat(), Path(f"{place}-{NOBODY.pw_uid}").stat()
+        assert (parent.st_uid, parent.st_mode & 0o777) == (0, 0o711)
+        assert (directory.st_uid, directory.st_mode & 0o777) == (NOBODY.pw_uid, 0o700)
+    assert not place.parent.exists()
+
+
 def test_what_services_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
     mine = tmp_path / f"services-{os.geteuid()}"
     (mine / "one" / "data").mkdir(parents=True)
@@ -137,11 +161,11 @@ def test_what_services_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
     others = [tmp_path / "services-4294967294", tmp_path / "services-x", tmp_path / "other"]
     for other in others:
         other.mkdir()
-    assert remove_left_services(tmp_path / "services") == (mine,)
+    assert remove_left_services([tmp_path / "none", tmp_path / "services"]) == (mine,)
     assert not mine.exists()
     assert all(one.is_dir() for one in (elsewhere, *others))
     mine.symlink_to(elsewhere)
-    assert remove_left_services(tmp_path / "services") == ()
+    assert remove_left_services([tmp_path / "services"]) == ()
     assert elsewhere.is_dir()
 
 

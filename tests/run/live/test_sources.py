@@ -324,6 +324,31 @@ def test_what_is_not_there_yet_is_waited_for_as_long_as_is_patient(tmp_path: Pat
     assert said[0].startswith("waiting: ")
 
 
+@pytest.mark.parametrize(
+    ("unit", "good", "bad"),
+    [("", "-1e149", "-1e308"), ("", "1e149", "1e151"), ("s", "0", "-0.1"), ("ms", "3", "-3"), ("1/s", "-3", "2e150")],
+)
+def test_a_figure_that_cannot_be_is_nothing_shown(tmp_path: Path, unit: str, good: str, bad: str) -> None:
+    (place := tmp_path / "number").write_text(good)
+    metric = Metric(name="m", title="m", unit=unit, direction="lower")
+    source = open_metric(LiveMetric(metric=metric, kind="command", where=f"cat {place}"))
+    assert look_at(source) == (float(good),)
+    place.write_text(bad)
+    with pytest.raises(NothingShownError, match="expected"):
+        look_at(source)
+
+
+def test_a_difference_of_times_can_be_negative() -> None:
+    metric = Metric(name="offset", title="offset", unit="s", direction="none", scale="difference")
+    assert look_at(open_metric(LiveMetric(metric=metric, kind="command", where="echo -0.5"))) == (-0.5,)
+
+
+def test_a_mean_that_is_too_large_is_no_figure(service: Service) -> None:
+    source = opened("prometheus", f"{service.url}/metrics#took")
+    assert source.fold([Reading(0.0, (0.0, 0.0)), Reading(1.0, (1e149, 1e-149))]) is None
+    assert source.fold([Reading(0.0, (0.0, 0.0)), Reading(1.0, (6.0, 2.0))]) == 3.0
+
+
 def test_a_counter_of_a_command_is_a_rate(tmp_path: Path) -> None:
     request = LiveRequest(slice="5s", metric=("commits,1/s,higher,counter=command:echo 5",))
     (metric,) = live_design(request).metrics

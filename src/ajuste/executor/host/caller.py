@@ -12,7 +12,7 @@ import socket
 import stat
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -32,7 +32,10 @@ from ajuste.model.plan import Command, Location, Plan, User, Write
 from ajuste.model.tunable import Tunable
 from ajuste.study.site import Site
 
-SERVICES: Final = Path("/var/tmp/ajuste-services")  # noqa: S108 - each user has a directory there, with the UID appended
+SERVICES: Final = tuple(Path(f"/var/tmp/ajuste-services{n}") for n in ("", *(f".{n}" for n in range(1, 10))))  # noqa: S108
+"""Each user has a directory there, with the UID appended: the first that no other user has taken."""
+ROOTS_SERVICES: Final = Path("/var/lib/ajuste-services/uid")
+"""… and those of root's services are where only root can make any."""
 _INTERNAL = (b"AJUSTE_", b"SUDO_")
 _LAST_PORT = 32768
 """Where those of clients begin (net.ipv4.ip_local_port_range)."""
@@ -53,7 +56,7 @@ def host_site() -> Site:
         user=invoking_user(),
         cpus=frozenset(os.sched_getaffinity(0)),
         uid=os.geteuid(),
-        services=str(SERVICES),
+        services=str(services_place()),
         free_port=free_port,
         find_user=user_here_called,
     )
@@ -264,15 +267,47 @@ class Completion:
         return not why_not_writable(self._catalogue, tunable, self._machine)
 
 
-def remove_left_services(services: Path = SERVICES) -> tuple[Path, ...]:
+def services_place(places: Sequence[Path] = SERVICES) -> Path:
+    """Return where services have their directories, without the number of their user."""
+    uid = os.geteuid()
+    if uid == 0:
+        return ROOTS_SERVICES
+    directories = {place: Path(f"{place}-{uid}") for place in places}
+    free = (p for p, one in directories.items() if _is_user_directory(one, uid) or not os.path.lexists(one))
+    return next(free, places[0])
+
+
+@contextmanager
+def services_directories(users: Iterable[User | None], place: Path = ROOTS_SERVICES) -> Iterator[None]:
+    """Have a directory of each of the ``users`` where root's services have theirs: they cannot make one there."""
+    owners = {user.uid: user.gid for user in (one or User(uid=0, gid=0) for one in users)}
+    if not owners or os.geteuid() != 0:
+        yield
+        return
+    place.parent.mkdir(exist_ok=True)
+    place.parent.chmod(0o711)
+    for uid, gid in owners.items():
+        directory = Path(f"{place}-{uid}")
+        directory.mkdir(mode=0o700, exist_ok=True)
+        os.chown(directory, uid, gid)
+    try:
+        yield
+    finally:
+        for directory in (*(Path(f"{place}-{uid}") for uid in owners), place.parent):
+            with suppress(OSError):  # It is gone, or not empty.
+                directory.rmdir()
+
+
+def remove_left_services(places: Sequence[Path] = (*SERVICES, ROOTS_SERVICES)) -> tuple[Path, ...]:
     """Remove what services of experiments that were killed left: our directory, and as root those of all users. Call it
     only while no experiment runs. A directory that is not its user's own is left alone.
     """
     mine = os.geteuid()
     return tuple(
         directory
-        for directory in services.parent.glob(f"{services.name}-*")
-        if (uid := re.fullmatch(r"\d{1,10}", directory.name.removeprefix(f"{services.name}-")))
+        for place in places
+        for directory in place.parent.glob(f"{place.name}-*")
+        if (uid := re.fullmatch(r"\d{1,10}", directory.name.removeprefix(f"{place.name}-")))
         and mine in (0, int(uid[0]))
         and _is_user_directory(directory, int(uid[0]))
         and _removed(directory)

@@ -24,13 +24,13 @@ from ajuste.executor.host.availability import (
     why_no_weight,
     why_not_writable,
 )
-from ajuste.executor.host.caller import agents_directory
+from ajuste.executor.host.caller import agents_directory, services_directories
 from ajuste.executor.host.host import HostExecutor
 from ajuste.machine.home import Home
 from ajuste.machine.installation import as_root
 from ajuste.model.error import RequestError, RunError
 from ajuste.model.event import Failed
-from ajuste.model.plan import REAL_TIME, Command, Plan, Write
+from ajuste.model.plan import REAL_TIME, Command, Plan, User, Write
 from ajuste.model.wording import Say
 from ajuste.outputs.services import with_advice
 from ajuste.outputs.trial import with_last_words
@@ -42,7 +42,8 @@ class PreparedHost(HostExecutor):
     """Entering tries each of the ``changes`` (the writes of one configuration) once and takes it back: RequestError for
     a value that the kernel refuses, a place that is locked or not there. Then it runs ``setup``; leaving runs
     ``cleanup`` if the set-up began, also after a failure or an interruption. Neither is measured; each of their
-    commands may take ``timeout_ns``. ``first`` is called before anything is changed.
+    commands may take ``timeout_ns``. ``first`` is called before anything is changed; ``servers`` are the users of
+    services.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class PreparedHost(HostExecutor):
         timeout_ns: int,
         wait_s: float = 0,
         daemons: frozenset[str] = frozenset(),
+        servers: Sequence[User | None] = (),
     ) -> None:
         super().__init__(home, say, wait_s=wait_s, daemons=daemons)
         self._first = first
@@ -64,6 +66,7 @@ class PreparedHost(HostExecutor):
         self._setup = setup
         self._cleanup = cleanup
         self._timeout_ns = timeout_ns
+        self._servers = servers
         self._prepared = ExitStack()
 
     def __enter__(self) -> Self:
@@ -71,6 +74,7 @@ class PreparedHost(HostExecutor):
             stack.enter_context(agents_directory())
             super().__enter__()
             stack.push(super().__exit__)
+            stack.enter_context(services_directories(self._servers))
             for adoption in adopted_from(write.location for writes in self._changes for write in writes):
                 self._say(f"{adoption}. What is adopted is the state that this experiment restores")
             self._first(self)
@@ -130,6 +134,7 @@ def prepared_for(
         timeout_ns=round(resolved.study.workload.timeout_s * 1e9),
         wait_s=wait_s,
         daemons=frozenset(service.called for service in resolved.study.workload.services if service.when),
+        servers=[service.command.user for one in resolved.configurations for service in one.services],
     )
 
 

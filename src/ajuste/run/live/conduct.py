@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Self
 
-from ajuste.analysis.live import breaches_by_name, in_order, judge_live, kept_readings, live_answer
+from ajuste.analysis.live import breaches_by_name, computable, in_order, judge_live, kept_readings, live_answer
 from ajuste.design.stopping import Stop
 from ajuste.design.switchback import StepResponse, WashOut, estimate_wash_out, order_of_block
 from ajuste.executor.executor import Executor, now
@@ -162,6 +162,7 @@ class Conductor:
     _prediction: SlicesPrediction | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
+        self.trials = computable(self.trials)
         done_s = max((trial.metrics.get(END, 0.0) for trial in self.trials), default=0.0)
         now, monotonic_s = Instant.now(), time.monotonic()
         began = Instant.model_validate(self.about.get("began_at", now))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ajuste.analysis.live import trial_slices
+from ajuste.analysis.live import computable, trial_slices
 from ajuste.analysis.switchback.judge import ALPHA_OF_CONTROL
 from ajuste.analysis.switchback.plan import (
     FEWEST_BLOCKS,
@@ -23,7 +23,7 @@ from ajuste.analysis.switchback.plan import (
     plan_slices,
 )
 from ajuste.design.switchback import slices_a_block
-from ajuste.model.live import LiveDesign, LiveMetric, duration
+from ajuste.model.live import LARGEST, LiveDesign, LiveMetric, duration
 from ajuste.model.metric import Metric
 from ajuste.model.trial import Trial
 from ajuste.model.wording import percent
@@ -168,7 +168,7 @@ def _from_past(resolved: ResolvedStudy, metric: LiveMetric, source: Source) -> K
         values = np.array(source.past(design.slice_s, design.slice_s - design.first_washout_s))
     except NothingShownError:
         return None
-    values = values[np.isfinite(values)]
+    values = values[np.abs(values) < LARGEST]
     noise = noise_of_pilot(values, len(resolved.names), design.order, ratio=metric.metric.scale == "ratio")
     if noise is None or noise.blocks < FEWEST_BLOCKS:
         return None
@@ -192,7 +192,7 @@ def _alike(
             and run.environment.get("this machine") == machine
             and any(_reads(then, candidate) for candidate in design.metrics)
         ):
-            alike.append((then, store.trials(run)))
+            alike.append((then, computable(store.trials(run))))
     return alike
 
 

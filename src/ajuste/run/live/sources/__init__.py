@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -15,9 +15,11 @@ from typing import Final, TypeVar
 
 from ajuste.model.base import package_modules
 from ajuste.model.error import Place, RequestError, did_you_mean, nearest_names
-from ajuste.model.live import LiveDesign, LiveMetric
+from ajuste.model.live import LARGEST, LiveDesign, LiveMetric, is_computable
+from ajuste.model.metric import Metric
 from ajuste.model.wording import Say, visible_line
-from ajuste.run.live.reading import PAST_SECONDS, NothingShownError, Source, level, look_at, rate
+from ajuste.outputs.base import parse_unit
+from ajuste.run.live.reading import PAST_SECONDS, NothingShownError, Reading, Shown, Source, level, look_at, rate
 
 T = TypeVar("T")
 
@@ -79,6 +81,26 @@ def _within_time(read: Callable[[], T]) -> T:
         ) from None
 
 
+def _checked(source: Source, metric: Metric) -> Source:
+    """``source`` that shows nothing where a figure is too large to compute with, or a time is negative."""
+    is_time = metric.scale == "ratio" and parse_unit(metric.unit).kind == "time"
+
+    def read() -> Shown:
+        shown = source.read()
+        for value in shown:
+            if not is_computable(value):
+                raise NothingShownError(f"found {value:g}; expected a number within ±{LARGEST:g}")
+            if is_time and value < 0:
+                raise NothingShownError(f"found {value:g} {metric.unit}; expected a time of at least 0")
+        return shown
+
+    def fold(readings: Sequence[Reading]) -> float | None:
+        value = source.fold(readings)
+        return value if value is not None and is_computable(value) else None
+
+    return replace(source, read=read, fold=fold)
+
+
 def open_metric(metric: LiveMetric) -> Source:
     """The source of ``metric``, which shows something now. Raises RequestError."""
     place, known = Place(f"metric {metric.metric.name}"), kinds()
@@ -98,6 +120,7 @@ def open_metric(metric: LiveMetric) -> Source:
             what = f"counter does not apply to {metric.kind}:{metric.where}, whose figure is no level"
             raise RequestError(what, hint="remove the word counter", place=place)
         source = replace(source, fold=rate)
+    source = _checked(source, metric.metric)
     try:
         _within_time(lambda: look_at(source))
     except NothingShownError as nothing:
