@@ -1,5 +1,6 @@
 """CPUs of a guest that run at once: what one takes from another, how they scale, what the quantum changes, whether
-every repeat is the same beside a busy host, and what it costs this machine against CPUs that share one clock.
+every repeat is the same beside a busy host, what it costs this machine against CPUs that share one clock, and what
+accesses cost where a modelled machine keeps the time.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Final
 
 from rich.console import Console
 
+from ajuste.catalogue.loader import catalogue
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.kernel.fetch import fetch_kernel
@@ -29,12 +31,14 @@ from ajuste.machine.home import WORKLOADS, home
 from ajuste.model.event import Exited, Output
 from ajuste.model.plan import Attributes, Command, Plan
 from ajuste.model.results import DEFAULT_QUANTUM_US
+from ajuste.model.topology import Topology
 from ajuste.model.trial import Observation
 from benchmarks.comparison import Comparison, by_turns, show
 from benchmarks.repeats import busy_host
 
 SPEC: Final = "debian:6.12"
 CPUS: Final = 4
+MACHINE: Final = "zen4-8c"
 REPEATS: Final = 100
 ROUNDS: Final = 2
 QUANTA_US: Final = (1, 2, 5, 10, 20)
@@ -63,6 +67,7 @@ def measure(repeats: int = REPEATS) -> Iterator[Comparison]:
         yield _times(guests, "jobs", _across("jobs", "4", "40"))
         yield _times(guests, "hackbench", _hackbench_plan())
         yield _repeats(guests, repeats)
+        yield _modelled(stack, program.parent)
 
 
 class _Guests:
@@ -240,6 +245,41 @@ def _repeats(guests: _Guests, repeats: int) -> Comparison:
         figures={"kinds": [float(len(kinds))]},
         goal="one",
         reached=len(kinds) == 1,
+    )
+
+
+def _modelled(stack: ExitStack, directory: Path) -> Comparison:
+    """Guests that have the time of a modelled machine, with two last-level caches for two CPUs each."""
+    guest = stack.enter_context(
+        GuestExecutor(
+            fetch_kernel(SPEC, home()),
+            clock="virtual",
+            cpus=CPUS,
+            topology=Topology(cores=CPUS, llc_groups=2),
+            paced_by=catalogue().machines[MACHINE],
+            files=GuestFiles(study_files={"costs": built(directory, "costs")}),
+            home=home(),
+        )
+    )
+    words = {
+        **{f"load of {kib} KiB": ("chase", str(kib), "0") for kib in (16, 256, 4096)},
+        "lines of their own": ("share", "64", "100000", "0", "1"),
+        "one line": ("share", "8", "100000", "0", "1"),
+        "64 lines handed on, one LLC": ("pass", "64", "500", "0", "1"),
+        "... two LLCs": ("pass", "64", "500", "0", "2"),
+        "256 KiB, staying and moving": ("move", "256", "10", "0", "1"),
+        "... to the other LLC": ("move", "256", "10", "0", "2"),
+    }
+    plans = {name: Plan(id="costs", workload=Command(argv=("/study/costs", *some))) for name, some in words.items()}
+    figures = {name: [figure / 1000 for figure in _printed(guest, plan)] for name, plan in plans.items()}
+    l1, l2, llc, apart, together, near, far, _, _ = (values[0] for values in figures.values())
+    return Comparison(
+        name="parallel-modelled",
+        what=f"accesses in a guest with the time of {MACHINE} (of moves in µs)",
+        unit="ns",
+        figures=figures,
+        goal="each level further out, a shared line and the other LLC take longer",
+        reached=l1 < l2 < llc and together > 10 * apart and far > 2 * near,
     )
 
 
