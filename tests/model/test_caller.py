@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from ajuste.cli.studies import show
 from ajuste.machine.home import Home
 from ajuste.model.caller import open_given
 from ajuste.model.error import RequestError
@@ -18,6 +19,10 @@ from ajuste.study.read import read_study
 from namespace import needs_root
 
 CALLER = 54321
+
+
+def show_study(file: Path) -> None:
+    show(str(file))
 
 
 @pytest.fixture
@@ -36,7 +41,7 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @needs_root
-@pytest.mark.parametrize("read", [open_given, read_study, read_project], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("read", [open_given, read_study, read_project, show_study], ids=lambda one: one.__name__)
 def test_the_callers_link_to_what_the_caller_cannot_read_is_not_followed(
     place: Path, read: Callable[[Path], object]
 ) -> None:

@@ -9,6 +9,7 @@ from rich.padding import Padding
 
 from ajuste.cli.command_line import Commands
 from ajuste.cli.options import Json, StudyName, example
+from ajuste.model.caller import open_given
 from ajuste.model.error import RequestError
 from ajuste.report.console import Console
 from ajuste.study.builtin import builtin_studies, find_study
@@ -43,7 +44,8 @@ def studies(context: typer.Context, as_json: Json = False) -> None:
 @example("ajuste studies show granularity", "ajuste studies show granularity > my-study.toml")
 def show(study: StudyName) -> None:
     """Print the TOML of STUDY, to change it and run it as your own file."""
-    print(find_study(study).read_text(encoding="utf-8", errors="replace"), end="")
+    with open_given(find_study(study)) as file:
+        print(file.read().decode(errors="replace"), end="")
 
 
 @example("ajuste schema > study.schema.json")

@@ -71,9 +71,14 @@ class Database:
 
     def _connected(self) -> sqlite3.Connection:
         assert self.file is not None
-        with suppress(FileExistsError):
+        try:
             create_file(self.file, 0o666).close()  # SQLite itself gives the files beside it to the owner of the store.
-        made = sqlite3.connect(self.file, timeout=30, isolation_level=None, check_same_thread=False)
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise sqlite3.OperationalError(error.strerror) from error
+        url = f"{self.file.absolute().as_uri()}?mode=rw"
+        made = sqlite3.connect(url, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
         try:
             for pragma in _PRAGMAS:
                 made.execute(f"PRAGMA {pragma}")
