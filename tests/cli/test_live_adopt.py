@@ -157,31 +157,26 @@ def test_whoever_is_killed_on_probation_the_value_is_the_old_or_the_new_one(tmp_
     assert [one[0] for one in found] == ["15", "15", "15", "8"], "only with all of them dead it is the new one"
 
 
-def test_a_winner_that_is_not_left_alone_or_breaks_a_guard_does_not_stay(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("trouble", "why"),
+    [
+        ("echo 12 >/proc/sys/net/ipv4/tcp_retries2", "tcp_retries2 is 12 instead of 8"),
+        ("touch bad", "worst is 9 s"),
+    ],
+)
+def test_a_winner_that_is_not_left_alone_or_breaks_a_guard_does_not_stay(
+    tmp_path: Path, trouble: str, why: str
+) -> None:
     said = run(
-        """\
-        begin 15,8 60s first.txt
-        on_probation first.txt 8
-        python=$(pgrep -P $live || echo $live); kill -9 $python; wait $live || true; at_rest
-        cp -a home again
-
-        begin 15,8 3s changed.txt
-        on_probation changed.txt 8
-        echo 12 >/proc/sys/net/ipv4/tcp_retries2
-        wait $live || echo "exit code $?"
-        value
-
-        rm -r home; mv again home
-        begin 15,8 60s broken.txt
-        on_probation broken.txt 8
-        touch bad
+        f"""\
+        begin 15,8 8s said.txt
+        on_probation said.txt 8
+        {trouble}
         wait $live || echo "exit code $?"
         value
         ls /etc/sysctl.d /var/lib/ajuste/adopted | wc -w
-        ajuste restore
         """,
         tmp_path,
     )
-    assert said.splitlines() == ["exit code 1", "15", "exit code 1", "15", "2", "Nothing to restore."]
-    assert "tcp_retries2 is 12 instead of 8" in (tmp_path / "changed.txt").read_text()
-    assert "worst is 9 s" in (tmp_path / "broken.txt").read_text()
+    assert said.splitlines() == ["exit code 1", "15", "2"]
+    assert why in (tmp_path / "said.txt").read_text()
