@@ -22,6 +22,8 @@ from ajuste.run.testbed import RunOptions
 from ajuste.study.location import StudySource
 from ajuste.study.read import checked_study
 from ajuste.study.resolve import HOST_KERNEL, resolve
+from ajuste.study.resolved import ResolvedStudy
+from ajuste.study.schema import Study
 from ajuste.study.site import GUEST
 
 
@@ -37,6 +39,14 @@ def ordinary(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
 
     limits()
     return limits
+
+
+def read(document: dict[str, object]) -> tuple[Study, ResolvedStudy]:
+    """A study of this machine, and what it comes to there."""
+    common = {"name": "s", "target": {"kind": "host"}, "analysis": {"metrics": ["elapsed"]}}
+    study = checked_study({**common, **document}, StudySource(Path("s.toml"), ""), catalogue())
+    kernel = {HOST_KERNEL: KernelVersion(major=6, minor=1)}
+    return study, resolve(study, catalogue(), kernel, lambda name: f"/bin/{name}", replace(GUEST, in_place=True))
 
 
 def runs(**attributes: object) -> Plan:
@@ -89,17 +99,12 @@ def test_the_limits_of_a_user_count(ordinary: Callable[[int, int], None]) -> Non
 
 def test_a_disk_of_this_machine_is_overwritten_only_where_that_was_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    document = {
-        "name": "s",
+    document: dict[str, object] = {
         "factor": [{"name": "command", "levels": ["a", "b"]}],
         "workload": {"variant": [{"name": name, "command": ["true"]} for name in ("a", "b")]},
         "scratch": {"device": "/dev/sdz"},
-        "target": {"kind": "host"},
-        "analysis": {"metrics": ["elapsed"]},
     }
-    study = checked_study(document, StudySource(Path("s.toml"), ""), catalogue())
-    kernel = {HOST_KERNEL: KernelVersion(major=6, minor=1)}
-    resolved = resolve(study, catalogue(), kernel, lambda name: f"/bin/{name}", replace(GUEST, in_place=True))
+    _, resolved = read(document)
     with pytest.raises(RequestError, match="/dev/sdz"):
         require_possible(resolved, catalogue(), accept_risk=False)
     require_possible(resolved, catalogue(), accept_risk=True)
@@ -108,16 +113,11 @@ def test_a_disk_of_this_machine_is_overwritten_only_where_that_was_accepted(monk
 def test_a_change_that_needs_root_can_be_planned_without(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(HostMachine, "is_writable", lambda *_: False)
-    document = {
-        "name": "s",
+    document: dict[str, object] = {
         "factor": [{"name": "vm.swappiness", "levels": [10, 60]}],
         "workload": {"command": ["true"]},
-        "target": {"kind": "host"},
-        "analysis": {"metrics": ["elapsed"]},
     }
-    study = checked_study(document, StudySource(Path("s.toml"), ""), catalogue())
-    kernel = {HOST_KERNEL: KernelVersion(major=6, minor=1)}
-    resolved = resolve(study, catalogue(), kernel, lambda name: f"/bin/{name}", replace(GUEST, in_place=True))
+    _, resolved = read(document)
     with pytest.raises(RequestError, match="root"):
         require_possible(resolved, catalogue(), accept_risk=False)
     require_possible(resolved, catalogue(), accept_risk=False, dry=True)
@@ -125,16 +125,11 @@ def test_a_change_that_needs_root_can_be_planned_without(monkeypatch: pytest.Mon
 
 def test_a_study_that_runs_as_root_needs_root_and_its_plan_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    document = {
-        "name": "s",
+    document: dict[str, object] = {
         "factor": [{"name": "nice", "levels": [0, 5]}],
         "workload": {"command": ["true"], "setup": ["true"], "as_root": True},
-        "target": {"kind": "host"},
-        "analysis": {"metrics": ["elapsed"]},
     }
-    study = checked_study(document, StudySource(Path("s.toml"), ""), catalogue())
-    kernel = {HOST_KERNEL: KernelVersion(major=6, minor=1)}
-    resolved = resolve(study, catalogue(), kernel, lambda name: f"/bin/{name}", replace(GUEST, in_place=True))
+    study, resolved = read(document)
     with pytest.raises(RequestError, match="root"):
         require_possible(resolved, catalogue(), accept_risk=False)
     planned = plan_of(study, catalogue(), RunOptions(home(), dry=True))
