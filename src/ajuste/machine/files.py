@@ -1,4 +1,4 @@
-"""Who owns what Ajuste keeps: directories that nobody else can change or lead elsewhere; who called sudo; file locks.
+"""Who owns what Ajuste keeps: directories that nobody else can change or lead elsewhere; file locks.
 
 Root in particular must not write where another user decides what a name leads to.
 """
@@ -152,13 +152,17 @@ def _entered(part: str, at: int, flags: int, make: int | None) -> int:
     except FileNotFoundError:
         if make is None:
             raise
-    with suppress(FileExistsError):
+    try:
         os.mkdir(part, make, dir_fd=at)
+    except FileExistsError:  # Somebody was faster, in a place where everybody may make files.
+        found = os.open(part, flags, dir_fd=at)
+        if not is_trusted(owner := os.fstat(found).st_uid):
+            os.close(found)
+            raise RequestError(
+                f"the new directory {part} belongs to {user_name(owner)}", hint="choose another place"
+            ) from None
+        return found
     made = os.open(part, flags, dir_fd=at)
-    owner = os.fstat(made).st_uid
-    if not is_trusted(owner):  # Somebody was faster, in a place where everybody may make files.
-        os.close(made)
-        raise RequestError(f"the new directory {part} belongs to {user_name(owner)}", hint="choose another place")
     if ids := _caller_who_owns(os.fstat(at)):
         _give(made, ids)
     return made
