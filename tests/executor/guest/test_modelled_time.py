@@ -151,26 +151,6 @@ def test_the_time_on_a_cpu_is_what_the_model_says_of_it(target: GuestExecutor) -
     assert ended.wall_ns / 1e9 == pytest.approx(modelled_s, rel=0.02)
 
 
-@pytest.mark.vm
-@pytest.mark.slow
-def test_a_guest_that_boots_for_its_trial_has_the_same_time(
-    target: GuestExecutor, place: Home, kernel: Callable[[str], KernelImage], costs: GuestFiles
-) -> None:
-    plan = plan_of("share", 8, 2_000, 0, 2)
-    anew = GuestExecutor(
-        kernel(SPEC),
-        clock="virtual",
-        cpus=4,
-        files=costs,
-        home=place,
-        topology=TOPOLOGY,
-        paced_by=textbook(4, 4),
-        snapshot=False,
-    )
-    with anew:
-        assert anew.run(plan).lines == target.run(plan).lines
-
-
 def test_the_lens_is_told_what_takes_how_long() -> None:
     machine, layout = catalogue().machines["zen4-8c"], GuestLayout(256)
     assert "times" not in json.loads(machine_text(machine, layout))
@@ -179,6 +159,12 @@ def test_the_lens_is_told_what_takes_how_long() -> None:
     assert times["memory_fs"] == 73_000_000
     assert times["instruction_fs"] * 6 == pytest.approx(1e9 / 4500, rel=1e-5)
     assert times["second_fs"] * 50 == pytest.approx(times["last_fs"] * 14, rel=1e-5)
+
+
+def test_a_guest_that_boots_for_each_trial_is_refused(place: Home) -> None:
+    image = KernelImage(spec="debian:6.12", release="6.12", vmlinuz=Path("/k/vmlinuz"), sha256="0" * 64)
+    with pytest.raises(RequestError, match="starts every trial from a snapshot"):
+        GuestExecutor(image, clock="virtual", files=GuestFiles(), home=place, paced_by=textbook(), snapshot=False)
 
 
 def test_no_other_machine_is_modelled_in_it(place: Home) -> None:

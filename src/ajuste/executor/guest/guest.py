@@ -149,6 +149,12 @@ class GuestExecutor(Executor):
         self._in_parallel = parallel
         self._layout = checked_layout(GuestLayout(memory_mib, nodes, topology), cpus)
         self._paced_by = paced_by
+        if paced_by is not None and not snapshot:
+            # A trial after a boot in the same QEMU is another one than from a snapshot, which only repeats itself.
+            raise RequestError(
+                "a guest with the time of a modelled machine starts every trial from a snapshot",
+                hint='remove --no-snapshot, or time = "modelled" from [target]',
+            )
         self._say = say
         self._stack = ExitStack()
         self._ready: _Ready | None = None
