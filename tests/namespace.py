@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -30,3 +32,11 @@ def in_namespace(script: str, directory: Path, *, limit_s: float = 60) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def with_service(begin: str, script: str, directory: Path, files: Mapping[str, str], *, limit_s: float) -> str:
+    """What ``script`` printed after ``begin``, which knows ``ajuste`` and ``python``, beside ``files``."""
+    for name, text in files.items():
+        (directory / name).write_text(text)
+    ajuste = f"AJUSTE_HOME={directory}/home {Path(sys.executable).with_name('ajuste')}"
+    return in_namespace(begin.format(python=sys.executable, ajuste=ajuste) + script, directory, limit_s=limit_s)

@@ -99,7 +99,7 @@ def simulated(cell: Cell, fleets: int, seed: int = 1, *, permutations: bool = Tr
         named = None
         if permutations:
             about = facts(cell.machines, random)
-            named = differing_group(tuple(about), effects, about, float, alpha=ALPHA)
+            named = differing_group(tuple(about), effects, about, "difference", alpha=ALPHA)
         new = random.normal(truth, cell.spread * error)
         held += [low <= truth <= high, new_low <= new <= new_high, (p_value or 1) < ALPHA, named is not None]
     return Shares(cell, *(held / fleets))

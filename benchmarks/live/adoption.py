@@ -14,7 +14,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -38,7 +37,7 @@ from ajuste.run.live.state import ON_PROBATION
 from benchmarks.comparison import Comparison, show
 from benchmarks.kill_tally import subsets
 from benchmarks.live.fault import SETTING
-from benchmarks.live.redis import ALONE, NAMESPACES
+from benchmarks.live.redis import printed_alone
 
 KILLS: Final = 100
 AT_ONCE: Final = 2
@@ -75,16 +74,8 @@ def measure(kills: int = KILLS) -> Iterable[Comparison]:
 
 
 def _outcomes(kills: int, directory: Path) -> list[dict[str, Any]]:
-    directory.mkdir()
-    command = [sys.executable, "-m", "benchmarks.live.adoption", "--inside", str(directory), str(kills)]
-    done = subprocess.run(
-        [*NAMESPACES, f'{ALONE}"$@"', "sh", *command],
-        env={**os.environ, "AJUSTE_HOME": f"{directory}/home"},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    printed = printed_alone(directory, "benchmarks.live.adoption", "--inside", str(directory), str(kills))
+    return [json.loads(line) for line in printed.splitlines()]
 
 
 # In the network of its own.

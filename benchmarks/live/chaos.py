@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -24,7 +23,7 @@ from ajuste.model.error import RequestError
 from ajuste.run.live.guards import SILENT_SECONDS
 from benchmarks.comparison import Comparison, show
 from benchmarks.live.fault import ENDPOINT, KINDS, OLD
-from benchmarks.live.redis import ALONE, NAMESPACES
+from benchmarks.live.redis import printed_alone
 
 EXPERIMENTS: Final = 200
 AT_ONCE: Final = 3
@@ -68,16 +67,8 @@ def outcomes(experiments: int) -> list[dict[str, Any]]:
 def _outcomes(kinds: list[str], directory: Path) -> list[dict[str, Any]]:
     if not kinds:
         return []
-    directory.mkdir()
-    command = [sys.executable, "-m", "benchmarks.live.fault", str(directory), ",".join(kinds)]
-    done = subprocess.run(
-        [*NAMESPACES, f'{ALONE}"$@"', "sh", *command],
-        env={**os.environ, "AJUSTE_HOME": f"{directory}/home"},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    printed = printed_alone(directory, "benchmarks.live.fault", str(directory), ",".join(kinds))
+    return [json.loads(line) for line in printed.splitlines()]
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +17,7 @@ from typing import Final
 
 from ajuste.model.error import RequestError
 from benchmarks.comparison import Comparison
-from benchmarks.live.redis import ALONE, NAMESPACES
+from benchmarks.live.redis import printed_alone
 
 ROUNDS: Final = 34
 """Of each kind."""
@@ -54,13 +52,7 @@ def breaches(rounds: int) -> dict[str, list[float]]:
 
 
 def _breaches(kind: str, rounds: int, directory: Path) -> list[float]:
-    directory.mkdir()
-    command = [sys.executable, "-m", "benchmarks.live.breach", str(directory), kind, str(rounds)]
-    done = subprocess.run(
-        [*NAMESPACES, f'{ALONE}"$@"', "sh", *command],
-        env={**os.environ, "AJUSTE_HOME": f"{directory}/home"},
-        stdout=subprocess.PIPE,
-        check=True,
+    found: list[float] = json.loads(
+        printed_alone(directory, "benchmarks.live.breach", str(directory), kind, str(rounds))
     )
-    found: list[float] = json.loads(done.stdout)
     return found

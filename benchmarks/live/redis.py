@@ -43,6 +43,19 @@ sleep 2
 """
 
 
+def printed_alone(directory: Path, module: str, *words: str) -> str:
+    """Return what ``module`` prints in a network, with mounts and a home of its own, in a new ``directory``."""
+    directory.mkdir()
+    done = subprocess.run(
+        [*NAMESPACES, f'{ALONE}"$@"', "sh", sys.executable, "-m", module, *words],
+        env={**os.environ, "AJUSTE_HOME": f"{directory}/home"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
 def measure() -> Iterable[Comparison]:
     """One experiment on both settings, in a network of its own. Needs root and redis-server."""
     RESULTS.mkdir(exist_ok=True)

@@ -8,15 +8,13 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "pinned.h"
 
 enum { LINE = 64, MPOL_BIND = 2, LEAST_LOADS = 20000 };
 
@@ -26,22 +24,6 @@ static int cpus[2];
 static pthread_barrier_t barrier;
 static _Atomic int turn;
 static long began[2], ended[2];
-
-static long now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1000000000L + t.tv_nsec;
-}
-
-static void pin(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  if (sched_setaffinity(0, sizeof set, &set)) {
-    perror("sched_setaffinity");
-    exit(1);
-  }
-}
 
 static void take_memory(long size) {
   memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -154,7 +154,7 @@ def test_the_same_machines_have_the_same_group() -> None:
     names = tuple(f"lab{n}" for n in range(12))
     known = {name: inventory(nodes=1 + n % 2) for n, name in enumerate(names)}
     effects = random.normal(0, 1, 12) + np.resize([0, 3], 12)
-    first, second = (differing_group(names, effects, known, float, alpha=0.05) for _ in range(2))
+    first, second = (differing_group(names, effects, known, "difference", alpha=0.05) for _ in range(2))
     assert first is not None
     assert first == second
 

@@ -98,7 +98,7 @@ def test_a_wrong_request_is_one_message_and_code_2(shell: Shell) -> None:
     ("words", "message"),
     [
         (("nothing/*.json",), "has no files; expected at least one"),
-        (("/dev/zero",), "not a regular file"),
+        (("/dev/zero",), "is not a regular file; expected a regular file"),
         (("/proc/self/mem",), "/proc/self/mem: Input/output error"),
         (("old.json", "new.json", "--name", "a"), "1 names for 2 files"),
         (("old.json", "old.json"), "a file is given twice"),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 from ajuste.machine.home import AGENT, WATCH, WORKLOADS, native_program
-from namespace import in_namespace, needs_root
+from namespace import needs_root, with_service
 
 SERVICE = """\
 import http.server, pathlib, sys
@@ -67,10 +66,7 @@ pytestmark = [needs_root, pytest.mark.machine]
 
 
 def run(script: str, directory: Path, *, limit_s: float = 200) -> str:
-    (directory / "service.py").write_text(SERVICE)
-    ajuste = f"AJUSTE_HOME={directory}/home {Path(sys.executable).with_name('ajuste')}"
-    begin = BEGIN.format(python=sys.executable, ajuste=ajuste)
-    return in_namespace(begin + script, directory, limit_s=limit_s)
+    return with_service(BEGIN, script, directory, {"service.py": SERVICE}, limit_s=limit_s)
 
 
 def test_a_planted_setting_is_found_through_a_kill_and_everything_is_restored(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from namespace import in_namespace, needs_root
+from namespace import needs_root, with_service
 
 SERVICE = """\
 import http.server, pathlib, sys
@@ -67,11 +67,7 @@ pytestmark = [needs_root, pytest.mark.machine, pytest.mark.slow]
 
 
 def run(script: str, directory: Path, *, limit_s: float = 280) -> str:
-    (directory / "service.py").write_text(SERVICE)
-    (directory / "reader.py").write_text(READER)
-    ajuste = f"AJUSTE_HOME={directory}/home {Path(sys.executable).with_name('ajuste')}"
-    begin = BEGIN.format(python=sys.executable, ajuste=ajuste)
-    return in_namespace(begin + script, directory, limit_s=limit_s)
+    return with_service(BEGIN, script, directory, {"service.py": SERVICE, "reader.py": READER}, limit_s=limit_s)
 
 
 def test_a_proved_winner_stays_until_it_is_undone(tmp_path: Path) -> None:
@@ -132,7 +128,7 @@ def test_the_second_winner_is_undone_to_the_first(tmp_path: Path) -> None:
     assert "was adopted later" in (tmp_path / "refused.txt").read_text()
 
 
-def test_whoever_is_killed_on_probation_the_value_is_the_old_or_the_new_one(tmp_path: Path) -> None:
+def test_a_kill_on_probation_leaves_the_old_or_the_new_value(tmp_path: Path) -> None:
     said = run(
         """\
         for parts in agent python "agent guardian" "guardian agent python"; do

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ import pytest
 from ajuste.executor.guest.guest import GuestExecutor
 from ajuste.executor.guest.initramfs import GuestFiles
 from ajuste.kernel.fetch import fetch_kernel
-from ajuste.machine.home import Home, home
+from ajuste.machine.home import WORKLOADS, Home, home
 from ajuste.model.kernel import KernelImage
+from ajuste.model.plan import Command, Plan
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +25,25 @@ def repeats() -> int:
     snapshot or the lens shows in the first; rare ones are for `make fuzz`, which asks for 20.
     """
     return int(os.environ.get("AJUSTE_REPEATS", "1"))
+
+
+@pytest.fixture
+def kinds_of_trials(repeats: int) -> Callable[[GuestExecutor, Command], int]:
+    """How many different trials a program has beside others; the lens looks at half of them."""
+
+    def count(guest: GuestExecutor, program: Command) -> int:
+        load = Command(argv=(f"/ajuste/bin/{WORKLOADS}", "jitter", "--sleeps", "100000", "--interval-us", "130"))
+        plan = Plan(id="again", workload=program, background=(load,))
+
+        def trial(number: int) -> str:
+            observation = guest.count(plan, "functions") if number % 2 else guest.run(plan)
+            assert observation.problem == ""
+            return observation.lines
+
+        with ThreadPoolExecutor() as pool:
+            return len(set(pool.map(trial, range(2 * repeats))))
+
+    return count
 
 
 @pytest.fixture(scope="session")

@@ -54,7 +54,7 @@ MOST_DESCRIBED: Final = 3
 
 @dataclass(frozen=True)
 class TableQuestion:
-    """What to ask of a table.
+    """A question about a table.
 
     Without ``baseline`` the first configuration is it; without ``metrics`` the table's main ones decide, and the others
     are only described. ``smallest_effect`` is a share of the baseline.

@@ -157,7 +157,7 @@ def _counted(metric: Metric, verdicts: Sequence[Verdict], smallest_effect: float
 
 
 MOST_EFFECTS_NAMED = 6
-"""Of more effects only the largest are named."""
+"""The largest effects that are named."""
 
 
 def factor_answer(metrics: Sequence[Metric], effects: Sequence[FactorEffect], smallest_effect: float) -> str:

@@ -29,7 +29,7 @@ MOST_ROWS: Final = 25
 """Functions that are listed by name; the others are summed up."""
 MOST_CHANGED: Final = 10
 MOST_FRAMES: Final = 1_500
-"""Of a graph."""
+"""Frames that a graph has."""
 
 MOST_NAMED: Final = 3
 

@@ -36,6 +36,15 @@ class Tail:
 TAILS: Final = (0.95, 0.99)
 
 
+def natural(value: float, scale: Scale) -> float | None:
+    """Return a point of an interval as a ratio or a difference; ``None`` where it is not finite."""
+    if not math.isfinite(value):
+        return None
+    if scale == "difference":
+        return value
+    return math.exp(value) if value < 700 else None
+
+
 @dataclass(frozen=True)
 class Effect:
     """The effect of a configuration, with an ``interval`` of the mean log ratio or of the mean difference.
@@ -63,11 +72,7 @@ class Effect:
 
     def natural(self, value: float) -> float | None:
         """Return a point of the interval as a ratio or a difference; ``None`` where it is not finite."""
-        if not math.isfinite(value):
-            return None
-        if self.scale == "difference":
-            return value
-        return math.exp(value) if value < 700 else None
+        return natural(value, self.scale)
 
     @property
     def estimate(self) -> float | None:

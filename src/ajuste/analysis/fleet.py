@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from ajuste.analysis.effects import natural
 from ajuste.analysis.machines import MachineValues, counted, counts_in_words
 from ajuste.model.fleet import FactGroup, FleetEffect
 from ajuste.model.metric import Scale
@@ -38,7 +39,7 @@ PERMUTATIONS: Final = 1999
 _AT_ONCE: Final = 1 << 22
 """Effects that change places at once, in all permutations together."""
 _MOST_SPLITS: Final = 20
-"""Of the values of one fact."""
+"""Limits tried between the values of one fact."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def fleet_effects(
     *,
     alpha: float,
 ) -> tuple[FleetEffect, ...]:
-    """What is known of machines like these, for each comparison on at least three of them. ``values_of`` gives the
+    """Return what is known of machines like these, for each comparison on at least three. ``values_of`` gives the
     effects of each machine's blocks, ``inventories`` say by name what the machines are.
     """
     found = []
@@ -114,11 +115,10 @@ def _fleet_effect(
 ) -> FleetEffect:
     effects = np.array([np.mean(own) for own in values.values])
     combined = random_effects(effects, variances)
-    natural = natural_of(across.scale)
-    low, high = map(natural, combined.interval(alpha))
-    new_low, new_high = map(natural, combined.prediction(alpha))
+    low, high = (natural(end, across.scale) for end in combined.interval(alpha))
+    new_low, new_high = (natural(end, across.scale) for end in combined.prediction(alpha))
     counts = counted(across.machines)
-    group = differing_group(values.names, effects, inventories, natural, alpha=alpha)
+    group = differing_group(values.names, effects, inventories, across.scale, alpha=alpha)
     fleet = FleetEffect(
         configuration=across.configuration,
         metric=across.metric,
@@ -126,10 +126,10 @@ def _fleet_effect(
         scale=across.scale,
         machines=len(effects),
         level=1 - alpha,
-        estimate=natural(combined.mean),
+        estimate=natural(combined.mean, across.scale),
         low=low,
         high=high,
-        spread=natural(math.sqrt(combined.variance)),
+        spread=natural(math.sqrt(combined.variance), across.scale),
         new_low=new_low,
         new_high=new_high,
         verdicts=counts,
@@ -141,7 +141,7 @@ def _fleet_effect(
 
 
 def with_groups(across: Sequence[AcrossMachines], fleet: Sequence[FleetEffect]) -> tuple[AcrossMachines, ...]:
-    """``across``, where machines disagree with the group that differs."""
+    """Return ``across``, where machines disagree with the group that differs."""
     groups = {(one.configuration, one.metric): _group_says(one.differing, one) for one in fleet if one.differing}
     said = [groups.get((one.configuration, one.metric), "") for one in across]
     return tuple(
@@ -150,17 +150,6 @@ def with_groups(across: Sequence[AcrossMachines], fleet: Sequence[FleetEffect]) 
         else one
         for one, group in zip(across, said, strict=True)
     )
-
-
-def natural_of(scale: Scale) -> Callable[[float], float | None]:
-    """Return what makes a ratio or a difference of a mean on the scale of the analysis."""
-
-    def natural(value: float) -> float | None:
-        if not math.isfinite(value):
-            return None
-        return value if scale == "difference" else math.exp(value) if value < 700 else None
-
-    return natural
 
 
 def _group_says(group: FactGroup, fleet: FleetEffect) -> str:
@@ -263,7 +252,7 @@ def differing_group(
     names: Sequence[str],
     effects: Floats,
     inventories: Mapping[str, Mapping[str, Any]],
-    natural: Callable[[float], float | None],
+    scale: Scale,
     *,
     alpha: float,
 ) -> FactGroup | None:
@@ -292,8 +281,8 @@ def differing_group(
         fact=found[best].words,
         machines=tuple(name for name, inside in zip(names, own, strict=True) if inside),
         others=int(np.count_nonzero(~own)),
-        estimate=natural(float(np.mean(effects[own]))),
-        others_estimate=natural(float(np.mean(effects[~own]))),
+        estimate=natural(float(np.mean(effects[own])), scale),
+        others_estimate=natural(float(np.mean(effects[~own])), scale),
         p_value=p_value,
         also=tuple(words for words in same if words != found[best].words),
     )

@@ -249,7 +249,7 @@ def counts_in_words(counts: Mapping[Word, int]) -> str:
 
 
 def counted(effects: Sequence[MachineEffect]) -> dict[Word, int]:
-    """How many machines each verdict was given on, the word of the most first, what is undecided last."""
+    """Return on how many machines each verdict stands, the most frequent first and undecided last."""
     counts = Counter(one.verdict for one in effects)
     return dict(sorted(counts.items(), key=lambda item: (item[0] == "undecided", -item[1])))
 

@@ -109,7 +109,7 @@ def fleet(
     across: Sequence[AcrossMachines],
     environment: Mapping[str, Any],
 ) -> tuple[FleetEffect, ...]:
-    """What holds of machines like those that measured for the deciding means, where there are at least three."""
+    """Return what holds of machines like those that measured, for the deciding means; of at least three machines."""
     columns = {metric.name: metric.column for metric in _mean_metrics(resolved.deciding)}
     means = [one for one in across if one.metric in columns]
     if not means:

@@ -24,6 +24,7 @@ from ajuste.executor.host.journals import (
     Scope,
     StateDifference,
     discard,
+    event_words,
     journals_at_rest,
     permitted,
     require_readable,
@@ -187,22 +188,12 @@ def _show(journals: tuple[JournalLeft, ...], events: tuple[dict[str, Any], ...],
         typer.echo("Nothing to restore.")
     for directory in left:
         typer.echo(visible_line(f"Removed {directory}, which services of a killed experiment left."))
-    unchanged = [event for event in events if event["event"] == "restored" and event["found"] == event["value"]]
-    shortened = len(unchanged) > _MOST_UNCHANGED
-    if shortened:
-        typer.echo(f"{len(unchanged)} settings are as they were")
-    for event in events:
-        match event:
-            case {"event": "restored", "found": found, "value": value} if shortened and found == value:
-                pass
-            case {"event": "restored", "tunable": name, "found": found, "value": value}:
-                was = "as it was" if found == value else f"it was {found}"
-                typer.echo(visible_line(f"{name} is {value} ({was})"))
-            case {"event": "failed", "message": message}:
-                typer.echo(visible_line(f"not restored: {message}"))
-            case {"event": "journal", "path": path, "state": state}:
-                message = event.get("message")
-                typer.echo(visible_line(f"{path}: {state}{f', {message}' if message else ''}"))
+    changes = [event for event in events if event["event"] != "restored" or event["found"] != event["value"]]
+    if (unchanged := len(events) - len(changes)) > _MOST_UNCHANGED:
+        typer.echo(f"{unchanged} settings are as they were")
+        events = tuple(changes)
+    for words in filter(None, map(event_words, events)):
+        typer.echo(visible_line(words))
 
 
 def _show_steps(journals: tuple[JournalLeft, ...], allowed: tuple[Location, ...], as_json: bool) -> None:

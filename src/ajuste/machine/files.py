@@ -135,7 +135,7 @@ def _steps(directory: Path, make: int | None = None) -> Generator[_Step]:
                     continue
                 links += 1
                 if links > _MOST_LINKS:
-                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(step.path))
+                    raise OSError(errno.ELOOP, "too many symbolic links", str(step.path))
                 if above.st_dev == Path("/proc").stat().st_dev:  # What it says is no path: the kernel knows.
                     rest, follow = [part, *rest], os.O_DIRECTORY
                 else:

@@ -111,7 +111,7 @@ def open_kept(file: Path) -> BufferedReader:
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file", str(file))
+            raise OSError(errno.EINVAL, "is not a regular file; expected a regular file", str(file))
         return os.fdopen(descriptor, "rb")
     except BaseException:
         os.close(descriptor)

@@ -33,7 +33,7 @@ _SOURCE: Final = (
 
 
 def fleet_section(results: Results, labels: Labels) -> Section:
-    """What holds of machines like these, and in which order they began."""
+    """Return the section on machines like these, and on the order in which they began."""
     metrics = {metric.name: metric for metric in results.metrics}
     groups = tuple(_group(results, one, metrics[one.metric], labels) for one in results.fleet)
     columns = ("Machines", *(("Effect", "Interval") if groups else ()))

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -119,20 +118,10 @@ def test_memory_of_another_node_is_as_far_as_its_distance_says(
 
 
 @pytest.mark.vm
-def test_a_busy_host_changes_nothing_and_the_lens_neither(target: GuestExecutor, repeats: int) -> None:
-    plan = Plan(
-        id="again",
-        workload=Command(argv=("/study/across", "futex", "4", "100")),
-        background=(Command(argv=(PROGRAM, "jitter", "--sleeps", "100000", "--interval-us", "130")),),
-    )
-
-    def trial(number: int) -> str:
-        observation = target.count(plan, "functions") if number % 2 else target.run(plan)
-        assert observation.problem == ""
-        return observation.lines
-
-    with ThreadPoolExecutor() as pool:
-        assert len(set(pool.map(trial, range(2 * repeats)))) == 1
+def test_a_busy_host_changes_nothing_and_the_lens_neither(
+    target: GuestExecutor, kinds_of_trials: Callable[[GuestExecutor, Command], int]
+) -> None:
+    assert kinds_of_trials(target, Command(argv=("/study/across", "futex", "4", "100"))) == 1
 
 
 @pytest.mark.vm

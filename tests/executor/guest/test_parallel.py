@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -81,20 +80,10 @@ def test_equal_jobs_end_after_their_number_divided_by_the_cpus(target: GuestExec
 
 
 @pytest.mark.vm
-def test_a_busy_host_changes_nothing_and_the_lens_neither(target: GuestExecutor, repeats: int) -> None:
-    plan = Plan(
-        id="again",
-        workload=Command(argv=("/study/across", "futex", "2", "300")),
-        background=(Command(argv=(PROGRAM, "jitter", "--sleeps", "100000", "--interval-us", "130")),),
-    )
-
-    def trial(number: int) -> str:
-        observation = target.count(plan, "functions") if number % 2 else target.run(plan)
-        assert observation.problem == ""
-        return observation.lines
-
-    with ThreadPoolExecutor() as pool:
-        assert len(set(pool.map(trial, range(2 * repeats)))) == 1
+def test_a_busy_host_changes_nothing_and_the_lens_neither(
+    target: GuestExecutor, kinds_of_trials: Callable[[GuestExecutor, Command], int]
+) -> None:
+    assert kinds_of_trials(target, Command(argv=("/study/across", "futex", "2", "300"))) == 1
 
 
 @pytest.mark.vm

@@ -7,7 +7,6 @@ is what counts: until it is there, whole and on the disk, the journal is that of
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import subprocess
 from collections.abc import Iterable
@@ -23,13 +22,12 @@ from ajuste.executor.host.journals import (
     JOURNAL,
     OldValue,
     Scope,
+    event_words,
     journals_at_rest,
-    permitted,
     record_of,
     restore_all,
-    restore_from,
 )
-from ajuste.machine.files import make_directory, replace_file, sync_to_disk
+from ajuste.machine.files import file_sha256, make_directory, replace_file, sync_to_disk
 from ajuste.machine.session import boot_id, started_ticks
 from ajuste.model.base import ClosedModel
 from ajuste.model.error import RequestError, RunError
@@ -192,14 +190,17 @@ class HeldPlan:
 
 
 def _put_back(journal: Path) -> None:
-    if not restore_all(Scope((journal,), registered=False, registry=journal.parent)).done:
+    if not restore_all(_scope(journal)).done:
         raise RunError(f"not everything is restored: {journal} has the rest", hint="run `ajuste restore` to try again")
+
+
+def _scope(journal: Path) -> Scope:
+    return Scope((journal,), registered=False, registry=journal.parent)
 
 
 def old_values(journal: Path) -> tuple[OldValue, ...]:
     """Return what a journal would restore. Raises RunError."""
-    scope = Scope((journal,), registered=False, registry=journal.parent)
-    return tuple(value for one in journals_at_rest(scope) for value in one.old_values)
+    return tuple(value for left in journals_at_rest(_scope(journal)) for value in left.old_values)
 
 
 def adopt(adoption: Adoption, directory: Path = ADOPTED) -> None:
@@ -266,8 +267,7 @@ def withdraw(adoption: Adoption, directory: Path = ADOPTED) -> list[str]:
     said = []
     if journal.exists():
         _forget_processes(journal)
-        scope = Scope((journal,), registered=False, registry=directory)
-        restoration = restore_from(scope, permitted(old_values(journal)))
+        restoration = restore_all(_scope(journal))
         said += [line for event in restoration.events if (line := _told(event))]
         if not restoration.done:
             raise RunError("; ".join([*said, restoration.complaint, "not everything is restored"]).strip("; "))
@@ -280,14 +280,10 @@ def withdraw(adoption: Adoption, directory: Path = ADOPTED) -> list[str]:
 
 
 def _told(event: dict[str, Any]) -> str:
-    match event:
-        case {"event": "restored", "tunable": name, "found": found, "value": value}:
-            return f"{name} is {value} (it was {found})"
-        case {"event": "failed", "message": message}:
-            return f"not restored: {message}"
-        case {"event": "journal", "state": "void"}:
-            return "the reboot has undone the values; those of the file stay until the next boot"
-    return ""
+    if event["event"] == "journal":
+        is_void = event["state"] == "void"
+        return "the reboot has undone the values; those of the file stay until the next boot" if is_void else ""
+    return event_words(event)
 
 
 def _remove_files(adoption: Adoption) -> list[str]:
@@ -298,7 +294,7 @@ def _remove_files(adoption: Adoption) -> list[str]:
     for file in adoption.files:
         path = Path(file.path)
         try:
-            own = hashlib.sha256(path.read_bytes()).hexdigest() == file.sha256
+            own = file_sha256(path) == file.sha256
         except FileNotFoundError:
             continue
         if own:

@@ -12,7 +12,7 @@ import re
 import shlex
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -251,6 +251,19 @@ def restore_from(scope: Scope, places: Sequence[Location]) -> Restoration:
 def restore_all(scope: Scope) -> Restoration:
     """Put back what the journals say, where the catalogue has their tunables."""
     return restore_from(scope, permitted(value for journal in journals_at_rest(scope) for value in journal.old_values))
+
+
+def event_words(event: Mapping[str, Any]) -> str:
+    """Return what a restoration says of a value or a journal; empty for anything else."""
+    match event:
+        case {"event": "restored", "tunable": name, "found": found, "value": value}:
+            return f"{name} is {value} ({'as it was' if found == value else f'it was {found}'})"
+        case {"event": "failed", "message": message}:
+            return f"not restored: {message}"
+        case {"event": "journal", "path": path, "state": state}:
+            message = event.get("message")
+            return f"{path}: {state}{f', {message}' if message else ''}"
+    return ""
 
 
 def discard(journals: Sequence[Path]) -> None:

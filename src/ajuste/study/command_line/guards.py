@@ -23,7 +23,7 @@ _STAGES: Final = "numbers of machines that rise, the last of which may be all"
 
 
 def read_guard(text: str, known: Mapping[str, Metric], hint: str, otherwise: str) -> Guard:
-    """A guard of one of the ``known`` metrics. Raises RequestError with ``hint``, for another metric with
+    """Return a guard of one of the ``known`` metrics. Raises RequestError with ``hint``, for another metric with
     ``otherwise``.
     """
     relative, limit = _RELATIVE.fullmatch(text.strip()), _LIMIT.fullmatch(text.strip())
@@ -51,7 +51,7 @@ def read_guard(text: str, known: Mapping[str, Metric], hint: str, otherwise: str
 def fleet_plan(
     canary: str | None, each: int | None, guards: Sequence[str], study: Study, catalogue: Catalogue, *, on_cluster: bool
 ) -> FleetPlan | None:
-    """In which order the machines of a cluster measure ``study``; None where nothing is said of it. Raises
+    """Return the order in which machines of a cluster measure ``study``; None if nothing is given. Raises
     RequestError.
     """
     given = {"--canary": canary is not None, "--machine-each": each is not None, "--guard": bool(guards)}

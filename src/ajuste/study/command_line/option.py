@@ -49,22 +49,22 @@ def option(
     least: int | None = None,
     name: str = "",
 ) -> Any:
-    """A field that is an option."""
+    """Return a dataclass field that is an option."""
     return field(default=default, metadata={_KEY: Option(what, metavar, panel, least, name)})
 
 
 def texts(what: str, metavar: str | None = None, panel: str | None = None, *, name: str = "") -> Any:
-    """A field that is a repeatable option."""
+    """Return a field that is a repeatable option."""
     return option(what, metavar, panel, default=(), name=name)
 
 
 def flag(what: str, panel: str | None = None) -> Any:
-    """A field that is an option without a value."""
+    """Return a field that is an option without a value."""
     return option(what, None, panel, default=False)
 
 
 def options_of(bundle: Any) -> dict[str, Option]:
-    """The options of a dataclass, by field."""
+    """Return the options of a dataclass, by field."""
     found = {one.name: one.metadata[_KEY] for one in fields(bundle) if _KEY in one.metadata}
     return {
         name: replace(one, name=one.name or f"--{name.strip('_').replace('_', '-')}") for name, one in found.items()
@@ -72,7 +72,7 @@ def options_of(bundle: Any) -> dict[str, Option]:
 
 
 def given(bundle: Any) -> Iterator[tuple[str, Option, Any]]:
-    """Those that have a value: its field, the option and the value."""
+    """Yield field, option and value of each option that has one."""
     for name, one in options_of(bundle).items():
         value = getattr(bundle, name)
         if value is not None and value is not False and value != ():
@@ -80,7 +80,7 @@ def given(bundle: Any) -> Iterator[tuple[str, Option, Any]]:
 
 
 def words_of(bundle: Any) -> list[str]:
-    """Those that have a value, without flags, as words of a command line."""
+    """Return the options that have a value, without flags, as words of a command line."""
     valued = [(one.name, value) for _, one, value in given(bundle) if value is not True]
     lists = [(name, value if isinstance(value, tuple) else (value,)) for name, value in valued]
     return [word for name, values in lists for value in values for word in (name, str(value))]
